@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::object::Object;
 use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 
@@ -31,6 +33,8 @@ pub struct Event {
     pub object: Arc<Object>,
     /// The version before the change: a watch with a selector needs it to tell leaving from never having matched.
     pub previous: Option<Arc<Object>>,
+    /// When it happened. An object says when it was written, but not when it was removed.
+    pub at: Timestamp,
 }
 
 /// A watch asked for changes older than the history holds.
@@ -84,18 +88,18 @@ impl Store {
     }
 
     /// Stores a new version of an object (made with [`Store::next_version`]).
-    pub(crate) fn put(&mut self, object: Arc<Object>) -> Arc<Object> {
+    pub(crate) fn put(&mut self, object: Arc<Object>, at: Timestamp) -> Arc<Object> {
         let key = (object.namespace.clone(), object.name.clone());
         let previous = self.objects.entry(object.resource.family()).or_default().insert(key, Arc::clone(&object));
         self.bytes += object.size();
         self.bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         let change = if previous.is_some() { Change::Modified } else { Change::Added };
-        self.remember(Event { change, version: object.resource_version, object: Arc::clone(&object), previous });
+        self.remember(Event { change, version: object.resource_version, object: Arc::clone(&object), previous, at });
         object
     }
 
     /// Removes an object. `last` is its last version, carrying the resourceVersion of the deletion.
-    pub(crate) fn remove(&mut self, last: Object) -> Arc<Object> {
+    pub(crate) fn remove(&mut self, last: Object, at: Timestamp) -> Arc<Object> {
         let last = Arc::new(last);
         let key = (last.namespace.clone(), last.name.clone());
         let previous = self.objects.get_mut(&last.resource.family()).and_then(|kind| kind.remove(&key));
@@ -105,6 +109,7 @@ impl Store {
             version: last.resource_version,
             object: Arc::clone(&last),
             previous,
+            at,
         });
         last
     }

@@ -130,7 +130,7 @@ impl Transaction<'_> {
 
     /// Puts a version into history and log.
     pub(super) fn store(&mut self, object: Arc<Object>) -> Arc<Object> {
-        let object = self.state.store.put(object);
+        let object = self.state.store.put(object, self.now);
         let random = self.state.random_state();
         if let Some(log) = &mut self.state.log {
             log.put(&object, random);
@@ -150,7 +150,7 @@ impl Transaction<'_> {
         let (plan, _) = self.quota_effects(resource, &value, false);
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let last = self.state.store.remove(Object::new(resource, version, &value).managed_by(managed));
+        let last = self.state.store.remove(Object::new(resource, version, &value).managed_by(managed), self.now);
         let random = self.state.random_state();
         if let Some(log) = &mut self.state.log {
             log.remove(&last, random);

@@ -9,6 +9,8 @@ use super::tokens::{Part, Word};
 
 /// Longer words are not followed.
 const MAX_WORD: usize = 64 * 1024;
+/// Patterns that fit more files are not followed.
+const MOST_PATHS: usize = 10_000;
 
 impl Run {
     pub(super) fn assign(&mut self, word: &Word) {
@@ -160,28 +162,73 @@ impl Run {
     fn named(&self, word: &str, all: &mut Vec<Option<String>>) {
         // In a URL `?` stands for itself: there is no folder `http:`.
         if glob::is_pattern(word) && !word.contains("://") {
-            let (folder, pattern) = word.rsplit_once('/').unwrap_or((".", word));
-            let at = if folder.is_empty() { "/".to_owned() } else { self.full(folder) };
-            match self.files.find(&at) {
-                Found::Directory { names: Some(names), .. } if !glob::is_pattern(folder) => {
-                    let fits = |name: &&String| !name.starts_with('.') && glob::matches(pattern, name);
-                    let found: Vec<&String> = names.iter().filter(fits).collect();
-                    if !found.is_empty() {
-                        let path =
-                            |name: &String| if word.contains('/') { format!("{folder}/{name}") } else { name.clone() };
-                        all.extend(found.into_iter().map(|name| Some(path(name))));
-                        return;
-                    }
+            match self.paths(word) {
+                Some(paths) if paths.is_empty() => {}
+                Some(paths) => {
+                    all.extend(paths.into_iter().map(Some));
+                    return;
                 }
-                Found::Absent => {}
-                _ if self.transcript.kept => {
+                None if self.transcript.kept => {
                     all.push(None);
                     return;
                 }
-                _ => {}
+                None => {}
             }
         }
         all.push(Some(word.to_owned()));
+    }
+
+    /// The paths that a pattern fits, in their order; none where that is not known.
+    fn paths(&self, pattern: &str) -> Option<Vec<String>> {
+        let mut paths = vec![String::new()];
+        for (index, part) in pattern.split('/').enumerate() {
+            let between = if index == 0 { "" } else { "/" };
+            let mut longer = Vec::new();
+            for path in paths {
+                let path = path + between;
+                if !glob::is_pattern(part) {
+                    longer.push(path + part);
+                    continue;
+                }
+                match self.look_at(&path) {
+                    Found::Directory { names: Some(names), .. } => {
+                        let is_hidden = |name: &str| name.starts_with('.');
+                        let every = [".", ".."].into_iter().chain(names.iter().map(String::as_str));
+                        let fits = every.filter(|name| is_hidden(name) <= is_hidden(part) && glob::matches(part, name));
+                        longer.extend(fits.map(|name| format!("{path}{name}")));
+                    }
+                    Found::Absent | Found::File(_) => {}
+                    Found::Directory { names: None, .. } | Found::Unknown => return None,
+                }
+                if longer.len() > MOST_PATHS {
+                    return None;
+                }
+            }
+            paths = longer;
+        }
+        if glob::is_pattern(pattern.rsplit('/').next().unwrap_or_default()) {
+            return Some(paths);
+        }
+        let mut there = Vec::new();
+        for path in paths {
+            match self.look_at(&path) {
+                Found::Absent => {}
+                Found::File(_) if path.ends_with('/') => {}
+                Found::File(_) | Found::Directory { .. } => there.push(path),
+                Found::Unknown => return None,
+            }
+        }
+        Some(there)
+    }
+
+    /// What is at a path, with or without a `/` at its end.
+    fn look_at(&self, path: &str) -> Found {
+        let at = match path.trim_end_matches('/') {
+            "" if path.is_empty() => ".",
+            "" => "/",
+            at => at,
+        };
+        self.files.find(&self.full(at))
     }
 
     pub(super) fn reckon(&self, expression: &str) -> Option<i64> {

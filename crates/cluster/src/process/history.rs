@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::control::value::{items, time_of};
 use crate::object::Object;
 use crate::resource::ResourceId;
-use crate::store::{Change, Event, Store};
+use crate::store::{Change, Event};
 
 /// Which object is meant.
 #[derive(Debug, Clone, Copy)]
@@ -31,30 +31,49 @@ pub(super) fn changed_after(object: &Value, instant: Timestamp) -> bool {
     written(object).any(|second| second > instant.as_second())
 }
 
+/// What was written of an object, and when; none of a removal.
+type Past = Vec<(Timestamp, Option<Arc<Object>>)>;
+
 /// What has happened to an object, as far as it is remembered.
-fn events<T>(store: &Store, name: Name<'_>, each: impl Fn(&Event) -> T) -> Vec<T> {
+fn past(cluster: &Cluster, name: Name<'_>) -> Past {
     let its = |event: &&Event| {
         let object: &Object = &event.object;
         object.resource == name.resource && &*object.name == name.name && &*object.namespace == name.namespace
     };
-    let from = match store.since(0) {
-        Ok(_) => 0,
-        Err(gone) => gone.oldest,
-    };
-    store.since(from).into_iter().flatten().filter(its).map(each).collect()
+    let kept = |event: &Event| (event.at, (event.change != Change::Deleted).then(|| Arc::clone(&event.object)));
+    cluster.read(|store| {
+        let from = match store.since(0) {
+            Ok(_) => 0,
+            Err(gone) => gone.oldest,
+        };
+        store.since(from).into_iter().flatten().filter(its).map(kept).collect()
+    })
 }
 
 /// The object as it was at an instant; none where that is not known, or where it was not there.
 pub(super) fn as_of(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Option<Arc<Value>> {
+    found(cluster, name, instant, false)
+}
+
+/// The object as it was at an instant, or last before it was removed.
+pub(super) fn last_as_of(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Option<Arc<Value>> {
+    found(cluster, name, instant, true)
+}
+
+fn found(cluster: &Cluster, name: Name<'_>, instant: Timestamp, outlives: bool) -> Option<Arc<Value>> {
     let now = cluster.get(name.resource, name.namespace, name.name).map(|object| Arc::new(object.whole()));
     if let Some(now) = now.filter(|now| !changed_after(now, instant)) {
         return Some(now);
     }
-    let all = cluster.read(|store| {
-        events(store, name, |event| (event.change != Change::Deleted).then(|| Arc::clone(&event.object)))
-    });
     let mut found = None;
-    for object in all.into_iter().flatten() {
+    for (at, object) in past(cluster, name) {
+        let Some(object) = object else {
+            if at.as_second() > instant.as_second() {
+                break;
+            }
+            found = found.filter(|_| outlives);
+            continue;
+        };
         let value = Arc::new(object.whole());
         if changed_after(&value, instant) {
             break;
@@ -64,23 +83,24 @@ pub(super) fn as_of(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Op
     found
 }
 
-/// When it was changed after an instant. None where it has been removed, of which nobody remembers when.
-pub(super) fn changes_after(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Option<Vec<Timestamp>> {
+/// When it was changed after an instant, made and removed included.
+pub(super) fn changes_after(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Vec<Timestamp> {
     let now = cluster.get(name.resource, name.namespace, name.name).map(|object| Arc::new(object.whole()));
     if now.as_ref().is_some_and(|now| !changed_after(now, instant)) {
-        return Some(Vec::new());
+        return Vec::new();
     }
-    let all = cluster.read(|store| {
-        events(store, name, |event| (event.change != Change::Deleted).then(|| Arc::clone(&event.object)))
-    });
     let mut seconds = Vec::new();
-    for object in all {
-        seconds.extend(written(&object?.whole()).filter(|second| *second > instant.as_second()));
+    for (at, object) in past(cluster, name) {
+        match object {
+            Some(object) => seconds.extend(written(&object.whole())),
+            None => seconds.push(at.as_second()),
+        }
     }
-    seconds.extend(now.iter().flat_map(|now| written(now)).filter(|second| *second > instant.as_second()));
+    seconds.extend(now.iter().flat_map(|now| written(now)));
+    seconds.retain(|second| *second > instant.as_second());
     seconds.sort_unstable();
     seconds.dedup();
-    Some(seconds.into_iter().filter_map(|second| Timestamp::from_second(second).ok()).collect())
+    seconds.into_iter().filter_map(|second| Timestamp::from_second(second).ok()).collect()
 }
 
 #[cfg(test)]

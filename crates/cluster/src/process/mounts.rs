@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::environment::{Environment, expanded, values};
 use super::fields::{amount, field};
 use super::file::{File, Found};
-use super::history::{Name, as_of, changes_after};
+use super::history::{Name, as_of, changes_after, last_as_of};
 use crate::cluster::Cluster;
 use crate::control::value::{integer, items, text};
 use crate::resource::{CONFIG_MAPS, PODS, SECRETS};
@@ -55,9 +55,8 @@ type Tree = BTreeMap<String, File>;
 /// What a volume held from each of these instants on, as far as somebody has asked.
 #[derive(Default)]
 struct Kept {
-    /// When it was changed since the container started, once that is known; none within where it is not.
-    #[expect(clippy::option_option, reason = "not looked for, and not known")]
-    changes: Option<Option<Vec<Timestamp>>>,
+    /// When it was changed since the container started, once somebody has asked.
+    changes: Option<Vec<Timestamp>>,
     trees: BTreeMap<Option<Timestamp>, Option<Arc<Tree>>>,
 }
 
@@ -229,7 +228,7 @@ impl Source {
             None => None,
             Some(started) if self.fixed => Some(started),
             Some(started) => {
-                let changes = kept.changes.get_or_insert_with(|| self.changes(started)).as_ref()?;
+                let changes = kept.changes.get_or_insert_with(|| self.changes(started));
                 Some(changes.iter().copied().rfind(|at| now.is_none_or(|now| *at <= now)).unwrap_or(started))
             }
         };
@@ -237,7 +236,7 @@ impl Source {
     }
 
     /// When something in it was changed since the container started.
-    fn changes(&self, started: Timestamp) -> Option<Vec<Timestamp>> {
+    fn changes(&self, started: Timestamp) -> Vec<Timestamp> {
         let namespace = text(&self.pod, &["metadata", "namespace"]);
         let volume = &self.volume;
         let single = [volume];
@@ -257,10 +256,10 @@ impl Source {
             } else {
                 continue;
             };
-            all.extend(changes_after(&self.cluster, Name { resource, namespace, name }, started)?);
+            all.extend(changes_after(&self.cluster, Name { resource, namespace, name }, started));
         }
         all.sort_unstable();
-        Some(all)
+        all
     }
 
     /// The files; none where something is missing, so that the container could not have started.
@@ -337,9 +336,12 @@ impl Source {
         let (mode, moment) = how;
         let optional = source["optional"] == true;
         let object = match moment {
+            // A kubelet that finds no more what must be there leaves what it has written.
+            Some(moment) if !optional => last_as_of(&self.cluster, name, moment),
             Some(moment) => as_of(&self.cluster, name, moment),
             None => self.cluster.get(name.resource, name.namespace, name.name).map(|object| object.value()),
         };
+        let object = object.or_else(|| last_as_of(&self.cluster, name, self.cluster.now()).filter(|_| !optional));
         let Some(object) = object else { return optional.then_some(()) };
         let values = values(&object);
         if source["items"].as_array().is_none_or(Vec::is_empty) {

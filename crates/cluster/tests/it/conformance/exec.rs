@@ -212,6 +212,8 @@ fn commands_whose_outcome_is_known_are_executed() {
         (&["id"], "uid=0(root) gid=0(root) groups=0(root),10(wheel)\n"),
         (&["sh", "-c", "cd /tmp && pwd && ls"], "/tmp\nready\n"),
         (&["sh", "-c", "for f in /tmp/*; do test -s $f && echo $f; done"], "/tmp/ready\n"),
+        (&["sh", "-c", "cd /; echo t*/ready /t?p/r* [s-u]mp/ //tmp/re*"], "tmp/ready /tmp/ready tmp/ //tmp/ready\n"),
+        (&["sh", "-c", "echo /tm*/none /tmp/n* /tmp/ready/* /tmp/.*"], "/tm*/none /tmp/n* /tmp/ready/* /tmp/. /tmp/..\n"),
     ] {
         for executed in [ground.execute("box", command), ground.execute_by_spdy("box", command)] {
             assert_eq!((executed.out.as_str(), executed.code()), (out, 0), "{command:?} {executed:?}");

@@ -306,6 +306,67 @@ fn containers_that_have_ended_leave_a_message() {
     }
 }
 
+// upstream test: [sig-storage] ConfigMap optional updates should be reflected in volume [NodeConformance] [Conformance]
+// upstream test: [sig-storage] Secrets optional updates should be reflected in volume [NodeConformance] [Conformance]
+// upstream test: [sig-storage] Projected configMap optional updates should be reflected in volume [NodeConformance] [Conformance]
+// upstream test: [sig-storage] Projected secret optional updates should be reflected in volume [NodeConformance] [Conformance]
+#[test]
+fn a_log_shows_what_came_and_went_in_volumes() {
+    let ground = Ground::with_nodes(1);
+    for (kind, plural) in [("ConfigMap", "configmaps"), ("Secret", "secrets")] {
+        for is_projected in [false, true] {
+            let source = |name: &str, optional: bool| {
+                let field = if kind == "Secret" { "secret" } else { "configMap" };
+                let own = if kind == "Secret" && !is_projected { "secretName" } else { "name" };
+                let source = json!({ field: { own: name, "optional": optional } });
+                if is_projected { json!({ "projected": { "sources": [source] } }) } else { source }
+            };
+            let objects = [("goes", true), ("changes", true), ("comes", true), ("needed", false)];
+            let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+            for (name, optional) in objects {
+                let mut volume = source(name, optional);
+                volume["name"] = json!(name);
+                volumes.push(volume);
+                mounts.push(json!({ "name": name, "mountPath": format!("/{name}") }));
+                if name != "comes" {
+                    ground.config(kind, plural, name, json!({ "k": format!("{name} 1\n") }));
+                }
+            }
+            let mut container =
+                script("while sleep 20; do cat /changes/k /comes/k /goes/k /needed/k 2>/dev/null; date +%S; done");
+            container["volumeMounts"] = json!(mounts);
+            let pod = format!("{plural}-{is_projected}");
+            ground.run(&pod, container, json!({ "volumes": volumes }));
+            ground.pass(20);
+            let path = format!("/api/v1/namespaces/default/{plural}");
+            let field = if kind == "Secret" { "stringData" } else { "data" };
+            ground.merge(&format!("{path}/changes"), &json!({ field: { "k": "changes 2\n" } })).good();
+            ground.config(kind, plural, "comes", json!({ "k": "comes 1\n" }));
+            for name in ["goes", "needed"] {
+                ground.delete(&format!("{path}/{name}")).good();
+            }
+            ground.pass(20);
+            ground.config(kind, plural, "goes", json!({ "k": "goes 2\n" }));
+            ground.pass(20);
+            let log = ground.log(&pod, "");
+            let turns: Vec<Vec<&str>> =
+                log.lines().collect::<Vec<_>>().split(|line| line.len() == 2).map(<[&str]>::to_vec).collect();
+            let expected = [
+                vec!["changes 1", "goes 1", "needed 1"],
+                vec!["changes 2", "comes 1", "needed 1"],
+                vec!["changes 2", "comes 1", "goes 2", "needed 1"],
+                vec![],
+            ];
+            assert_eq!(turns, expected, "{pod}");
+            let shown = ground.get(&format!("{PODS}/{pod}")).good();
+            assert_eq!(shown["status"]["phase"], "Running");
+            for (name, _) in objects {
+                ground.delete(&format!("{path}/{name}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn containers_find_what_others_have_left() {
     let ground = Ground::with_nodes(1);
