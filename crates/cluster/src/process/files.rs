@@ -34,6 +34,8 @@ pub(crate) struct Ground {
     pub(super) given: BTreeMap<String, File>,
     /// The directories at the top of an image that is known, which has nothing in `/tmp`.
     pub(super) top: Option<&'static [&'static str]>,
+    /// Files that the image certainly has, whatever is in them.
+    pub(super) image: &'static [&'static str],
     pub(super) read_only: bool,
     /// Whether programs that nobody knows may have written wherever they like.
     pub(super) untrusted: bool,
@@ -164,6 +166,12 @@ impl Files {
         }
     }
 
+    /// Whether two paths are in one volume, or both in none.
+    pub(super) fn are_in_one_mount(&self, one: &str, other: &str) -> bool {
+        let place = |path: &str| self.mount(path).map(|(mount, _)| mount.path.as_str());
+        place(one) == place(other)
+    }
+
     /// Whether a path is in a volume in memory.
     pub(super) fn is_in_memory(&self, path: &str) -> bool {
         self.mount(path).is_some_and(|(mount, _)| mount.in_memory)
@@ -204,6 +212,9 @@ impl Files {
                 Mounted::Found(found) => found,
                 Mounted::Unknown => Found::Unknown,
             };
+        }
+        if self.ground.image.contains(&path) {
+            return Found::File(File { text: None, mode: 0o644, owner: Some((0, 0)) });
         }
         let leads = |to: &str| path == "/" || to.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
         let leads_to_mount = self.ground.mounts.iter().any(|mount| leads(&mount.path));

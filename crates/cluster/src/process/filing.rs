@@ -63,14 +63,16 @@ impl Run {
         let is_verbose = |word: &String| {
             word == "--verbose" || (!word.starts_with("--") && word.starts_with('-') && word.contains('v'))
         };
-        let flow = self.filed(name, arguments);
-        if flow == Flow::Next && self.code == 0 && arguments.iter().flatten().any(is_verbose) {
+        let is_verbose = arguments.iter().flatten().any(is_verbose);
+        let is_copy = matches!(name, "cp" | "mv");
+        let flow = self.filed(name, arguments, is_verbose && is_copy);
+        if flow == Flow::Next && self.code == 0 && is_verbose && !is_copy {
             return self.mute(0, || format!("what `{name} -v` prints is not known"));
         }
         flow
     }
 
-    fn filed(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
+    fn filed(&mut self, name: &str, arguments: &[Option<String>], is_verbose: bool) -> Flow {
         let unknown = arguments.iter().any(Option::is_none);
         let is_flag = |word: &&String| word.starts_with('-') && word.len() > 1;
         let flags: String =
@@ -87,7 +89,7 @@ impl Run {
                 }
                 Flow::Next
             }
-            "cp" | "mv" => self.copied(name, &paths),
+            "cp" | "mv" => self.copied(name, &paths, is_verbose),
             "chmod" => {
                 if let [mode, paths @ ..] = paths.as_slice()
                     && let Ok(mode) = u32::from_str_radix(mode, 8)
@@ -161,24 +163,41 @@ impl Run {
         }
     }
 
-    fn copied(&mut self, name: &str, paths: &[String]) -> Flow {
+    fn copied(&mut self, name: &str, paths: &[String], is_verbose: bool) -> Flow {
         let [from @ .., to] = paths else { return self.done(0) };
         let to_full = self.full(to);
-        let into = matches!(self.files.find(&to_full), Found::Directory { .. });
+        let into = match self.files.find(&to_full) {
+            Found::Directory { .. } => true,
+            found => found == Found::Unknown && to.ends_with('/'),
+        };
         for path in from {
             let full = self.full(path);
+            let is_dash = self.world.shell.is_dash();
+            let file_name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
+            let within = |folder: &str| format!("{}/{file_name}", folder.trim_end_matches('/'));
+            let (target, shown) = if into { (within(&to_full), within(to)) } else { (to_full.clone(), to.clone()) };
             let file = match self.files.find(&full) {
-                Found::File(file) => file,
+                Found::File(file) => Some(file),
                 Found::Absent => {
-                    return self.fail(1, &format!("{name}: can't stat '{path}': No such file or directory"));
+                    // Busybox's `mv` says what it does also where it could not.
+                    if is_verbose && name == "mv" && !is_dash {
+                        self.say(format!("'{path}' -> '{shown}'\n"));
+                    }
+                    let failure = match name {
+                        _ if is_dash => "cannot stat",
+                        "mv" => "can't rename",
+                        _ => "can't stat",
+                    };
+                    return self.fail(1, &format!("{name}: {failure} '{path}': No such file or directory"));
                 }
-                _ => File { text: None, mode: 0o644, owner: None },
+                _ => None,
             };
-            let target =
-                if into { format!("{to_full}/{}", path.rsplit('/').next().unwrap_or(path)) } else { to_full.clone() };
             if let Some(refused) = self.files.refusal(&target) {
                 return self.fail(1, &format!("{name}: can't create '{to}': {}", refused.text()));
             }
+            let is_known = file.is_some();
+            let file = file.unwrap_or(File { text: None, mode: 0o644, owner: None });
+            let is_renamed = self.files.are_in_one_mount(&full, &target);
             self.files.open(&target, true);
             self.files.append(&target, file.text.as_ref().map(|text| text.as_slice()));
             if self.spend(file.text.map_or(0, |text| text.len())) {
@@ -188,6 +207,16 @@ impl Run {
             if name == "mv" {
                 self.files.remove(&full);
                 self.note(&full, false);
+            }
+            if is_verbose {
+                // GNU's writes other names in other quotes, and how a file comes into a volume.
+                let is_plain = !is_dash || (is_renamed && !path.contains('\'') && !shown.contains('\''));
+                if !is_known || !is_plain || !self.world.shell.is_known() {
+                    self.mute(0, || format!("what `{name} -v` prints is not known"));
+                    continue;
+                }
+                let verb = if is_dash && name == "mv" { "renamed " } else { "" };
+                self.say(format!("{verb}'{path}' -> '{shown}'\n"));
             }
         }
         self.done(0)

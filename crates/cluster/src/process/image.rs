@@ -34,11 +34,17 @@ pub(crate) struct Image {
     /// Whether it is nothing but a shell and its tools: root's, with no variables but `PATH`, at `/`, with nothing in `/tmp`.
     pub(crate) bare: bool,
     pub(crate) tools: Tools,
+    /// Files that it certainly has, whatever is in them.
+    pub(crate) files: &'static [&'static str],
 }
 
 /// Images that are a shell and a few tools: without a command they end at once, as nobody types anything.
 pub(super) const SHELLS: [&str; 9] =
     ["busybox", "alpine", "ubuntu", "debian", "fedora", "centos", "amazonlinux", "bash", "python"];
+
+/// Files of Kubernetes' image for tests.
+// upstream: test/images/agnhost/Dockerfile (v1.36)
+const AGNHOST: [&str; 3] = ["/agnhost", "/localhost.crt", "/localhost.key"];
 
 /// The directories at the top of the image `busybox`.
 const BUSYBOX_TOP: [&str; 12] =
@@ -268,26 +274,27 @@ impl Image {
     pub(crate) fn named(image: &str) -> Self {
         if is_of_curl(image) {
             let tools = Tools { curl: true, busybox: true, others: false };
-            return Self { shell: Shell::Alpine, bare: false, tools };
+            return Self { shell: Shell::Alpine, tools, ..Self::default() };
         }
         if !is_official(image) {
             return Self::default();
         }
         let name = base_name(image);
         if name == "pause" {
-            return Self { shell: Shell::Nothing, bare: true, tools: Tools::default() };
+            return Self { shell: Shell::Nothing, bare: true, ..Self::default() };
         }
         if let Some((_, shell)) = BARE.iter().find(|(own, _)| *own == name) {
             let others = name == "agnhost";
             let busybox = matches!(shell, Shell::Busybox | Shell::Alpine);
-            return Self { shell: *shell, bare: true, tools: Tools { curl: others, busybox, others } };
+            let files: &[&str] = if others { &AGNHOST } else { &[] };
+            return Self { shell: *shell, bare: true, tools: Tools { curl: others, busybox, others }, files };
         }
         if !UPON.contains(&name) {
             return Self::default();
         }
         let alpine = image.split('@').next().unwrap_or_default().contains("alpine");
         let tools = Tools { curl: name == "nginx", busybox: alpine, others: false };
-        Self { shell: if alpine { Shell::Alpine } else { Shell::Debian }, bare: false, tools }
+        Self { shell: if alpine { Shell::Alpine } else { Shell::Debian }, tools, ..Self::default() }
     }
 }
 

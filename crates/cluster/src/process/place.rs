@@ -75,6 +75,7 @@ impl Place<'_> {
                 BTreeMap::default()
             },
             top: image.shell.top(),
+            image: image.files,
             read_only: self.container["securityContext"]["readOnlyRootFilesystem"] == true,
             untrusted,
         };

@@ -30,6 +30,8 @@ pub(crate) struct Program {
     /// over.
     pub(crate) on_term: Option<(SignedDuration, i64)>,
     pub(crate) listens: Listens,
+    /// Whether it answers with the files of its container, each at its own path.
+    pub(crate) serves_files: bool,
 }
 
 /// At which ports a program takes connections.
@@ -67,11 +69,12 @@ impl Program {
         // A program that is not known is taken to end as it should.
         let on_term = if course.known { course.on_term } else { course.on_term.or(Some(at_once(0))) };
         let listens = if course.known { Listens::Nowhere } else { Listens::Anywhere };
-        Self { course, world: World::default(), on_term, listens }
+        Self { course, world: World::default(), on_term, listens, serves_files: false }
     }
 
     fn endless(code: i64, listens: Listens) -> Self {
-        Self { course: Course::endless(), world: World::default(), on_term: Some(at_once(code)), listens }
+        let (course, world) = (Course::endless(), World::default());
+        Self { course, world, on_term: Some(at_once(code)), listens, serves_files: false }
     }
 }
 
@@ -101,7 +104,7 @@ pub(crate) fn program(
     };
     let mut program = if command.is_empty() && (args.is_empty() || name == "agnhost") && !tester {
         let mut program = of_image(container, name, &args);
-        if is_asked(container) {
+        if is_asked(container, program.serves_files) {
             program.world = found(true).0;
             for intervention in &*program.world.interventions {
                 let changes = intervention.changes.iter();
@@ -118,7 +121,7 @@ pub(crate) fn program(
         // A shell waits for whoever attaches to it.
         let waits = container["stdin"] == true && is_prompt(&words);
         let course = if waits { Course::endless() } else { follow(&words, &world) };
-        let world = if course.known || !is_asked(container) { world } else { found(true).0 };
+        let world = if course.known || !is_asked(container, false) { world } else { found(true).0 };
         Program { world, ..Program::of_course(course) }
     };
     if let (Some(cluster), Some(instance)) = (cluster.filter(|_| container["stdin"] == true), instance)
@@ -133,9 +136,10 @@ pub(crate) fn program(
     program
 }
 
-/// Whether commands are run beside the container's own.
-fn is_asked(container: &Value) -> bool {
-    ["startupProbe", "readinessProbe", "livenessProbe"].iter().any(|probe| container[*probe]["exec"].is_object())
+/// Whether it is looked at files beside what the container does: by commands, or by those who ask for them.
+fn is_asked(container: &Value, serves_files: bool) -> bool {
+    let probes = ["startupProbe", "readinessProbe", "livenessProbe"].map(|probe| &container[probe]);
+    probes.into_iter().any(|probe| probe["exec"].is_object() || (serves_files && probe["httpGet"].is_object()))
 }
 
 /// Programs of Kubernetes' image for tests that end by themselves.
@@ -148,7 +152,10 @@ fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
         ("pause", _) => Program::endless(0, Listens::Nowhere),
         // Kubernetes' image for tests: its servers run until they are stopped.
         ("agnhost", None | Some("pause")) => Program::endless(2, Listens::Nowhere),
-        ("agnhost", _) => Program::endless(0, listens),
+        ("agnhost", _) => {
+            let serves_files = matches!(server, Some(Server::TestWebserver(_)));
+            Program { serves_files, ..Program::endless(0, listens) }
+        }
         _ if SHELLS.contains(&name) => {
             let waits = container["stdin"] == true || container["tty"] == true;
             Program::of_course(if waits { Course::endless() } else { follow(&["sh"], &World::default()) })

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::super::value::{integer, items};
-use crate::process::{Program, outcomes};
+use crate::process::{Listens, Program, outcomes};
 
 /// What the probes of a running container have come to, in time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,13 +95,20 @@ struct Probe<'a> {
 
 impl<'a> Probe<'a> {
     fn new(container: &Value, spec: &'a Value, kind: &'static str, program: &Program) -> Self {
+        let timeout = SignedDuration::from_secs(number(spec, "timeoutSeconds", 1));
         let outcomes = if spec["exec"].is_object() {
             let command: Vec<&str> = items(&spec["exec"]["command"]).iter().filter_map(Value::as_str).collect();
-            outcomes(&command, program, SignedDuration::from_secs(number(spec, "timeoutSeconds", 1)))
+            outcomes(&command, program, timeout)
         } else {
             let elsewhere = spec["httpGet"]["host"].is_string() || spec["tcpSocket"]["host"].is_string();
             let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|how| spec[*how].get("port"));
-            vec![(SignedDuration::ZERO, elsewhere || program.listens.at(port.and_then(|port| named(container, port))))]
+            let answers = elsewhere || program.listens.at(port.and_then(|port| named(container, port)));
+            match spec["httpGet"]["path"].as_str().filter(|path| !path.contains(['?', '%', '#'])) {
+                Some(path) if answers && !elsewhere && program.serves_files => {
+                    outcomes(&["test", "-e", path], program, timeout)
+                }
+                _ => vec![(SignedDuration::ZERO, answers)],
+            }
         };
         Self { spec, kind, outcomes }
     }
@@ -159,7 +166,7 @@ impl<'a> Probe<'a> {
 
 /// What is said of a probe of that kind that fails, for a pod at that address.
 // upstream: pkg/probe/http/http.go DoHTTPProbe, pkg/probe/tcp/tcp.go DoTCPProbe (v1.36)
-pub(super) fn complaint(container: &Value, kind: &str, address: &str) -> String {
+pub(super) fn complaint(container: &Value, kind: &str, address: &str, listens: &Listens) -> String {
     let spec = &container[format!("{}Probe", kind.to_lowercase())];
     let port = |how: &Value| named(container, &how["port"]).unwrap_or_default();
     let said = |how: &Value, field: &str, otherwise: &'static str| match how[field].as_str() {
@@ -168,7 +175,10 @@ pub(super) fn complaint(container: &Value, kind: &str, address: &str) -> String 
     };
     let refused = |port: i64| format!("dial tcp {address}:{port}: connect: connection refused");
     let (http, tcp) = (&spec["httpGet"], &spec["tcpSocket"]);
-    let reason = if http.is_object() {
+    let reason = if http.is_object() && listens.at(named(container, &http["port"])) {
+        // It answers, and has no such page.
+        "HTTP probe failed with statuscode: 404".to_owned()
+    } else if http.is_object() {
         let (scheme, path, port) = (said(http, "scheme", "HTTP").to_lowercase(), said(http, "path", "/"), port(http));
         let slash = if path.starts_with('/') { "" } else { "/" };
         format!("Get \"{scheme}://{address}:{port}{slash}{path}\": {}", refused(port))

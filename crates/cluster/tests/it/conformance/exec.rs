@@ -213,7 +213,10 @@ fn commands_whose_outcome_is_known_are_executed() {
         (&["sh", "-c", "cd /tmp && pwd && ls"], "/tmp\nready\n"),
         (&["sh", "-c", "for f in /tmp/*; do test -s $f && echo $f; done"], "/tmp/ready\n"),
         (&["sh", "-c", "cd /; echo t*/ready /t?p/r* [s-u]mp/ //tmp/re*"], "tmp/ready /tmp/ready tmp/ //tmp/ready\n"),
-        (&["sh", "-c", "echo /tm*/none /tmp/n* /tmp/ready/* /tmp/.*"], "/tm*/none /tmp/n* /tmp/ready/* /tmp/. /tmp/..\n"),
+        (
+            &["sh", "-c", "echo /tm*/none /tmp/n* /tmp/ready/* /tmp/.*"],
+            "/tm*/none /tmp/n* /tmp/ready/* /tmp/. /tmp/..\n",
+        ),
     ] {
         for executed in [ground.execute("box", command), ground.execute_by_spdy("box", command)] {
             assert_eq!((executed.out.as_str(), executed.code()), (out, 0), "{command:?} {executed:?}");
@@ -245,6 +248,53 @@ fn a_shell_prints_its_commands_where_it_is_told_to() {
     assert_eq!(executed.err, "+ x='1 2'\n+ '[' 1 '=' 1 ]\n+ y=3 echo 'it'\"'\"'s'\n+ set +x\n");
 }
 
+/// A web server whose readiness is a file of its image that commands move away and back.
+// upstream test: [sig-apps] StatefulSet Basic StatefulSet functionality [StatefulSetBasic] Scaling should happen in predictable order and halt if any stateful pod is unhealthy [Slow] [Conformance]
+// upstream test: [sig-apps] StatefulSet Basic StatefulSet functionality [StatefulSetBasic] Burst scaling should run to completion even with unhealthy pods [Slow] [Conformance]
+// upstream test: [sig-apps] StatefulSet Basic StatefulSet functionality [StatefulSetBasic] should perform rolling updates and roll backs of template modifications [Conformance]
+#[test]
+fn a_file_that_is_moved_is_told_of_and_is_missed() {
+    let ground = Ground::with_nodes(1);
+    ground.start(
+        "web",
+        json!({ "containers": [{
+            "name": "main", "image": "registry.k8s.io/e2e-test-images/agnhost:2.59", "args": ["test-webserver"],
+            "readinessProbe": { "httpGet": { "path": "/localhost.crt", "port": 80 }, "periodSeconds": 1, "failureThreshold": 1 },
+        }]}),
+    );
+    let ready = || ground.get(&format!("{PODS}/web")).good()["status"]["containerStatuses"][0]["ready"] == true;
+    assert!(ready());
+    let (away, back) = ("mv -v /localhost.crt /tmp/ || true", "mv -v /tmp/localhost.crt / || true");
+    let gone = |file: &str| format!("mv: can't rename '{file}': No such file or directory\n");
+    for (command, out, err, is_ready) in [
+        (away, "'/localhost.crt' -> '/tmp/localhost.crt'\n", String::new(), false),
+        (away, "'/localhost.crt' -> '/tmp/localhost.crt'\n", gone("/localhost.crt"), false),
+        (back, "'/tmp/localhost.crt' -> '/localhost.crt'\n", String::new(), true),
+        (back, "'/tmp/localhost.crt' -> '/localhost.crt'\n", gone("/tmp/localhost.crt"), true),
+    ] {
+        let executed = ground.execute("web", &["/bin/sh", "-x", "-c", command]);
+        let err = format!("{}{err}{}", err_of(command), if err.is_empty() { "" } else { "+ true\n" });
+        assert_eq!((executed.out.as_str(), executed.err.as_str(), executed.code()), (out, &*err, 0), "{command}");
+        ground.pass(3);
+        assert_eq!(ready(), is_ready, "{command}");
+    }
+    let events = ground.get("/api/v1/namespaces/default/events?fieldSelector=reason=Unhealthy").good();
+    assert_eq!(events["items"][0]["message"], "Readiness probe failed: HTTP probe failed with statuscode: 404");
+    // GNU's has other words.
+    ground.start("debian", json!({ "containers": [{ "name": "main", "image": "debian:12", "command": ["sh", "-c", "echo x > /tmp/a; sleep 1d"] }] }));
+    for (command, out) in [
+        ("mv -v /tmp/a /tmp/b", "renamed '/tmp/a' -> '/tmp/b'\n"),
+        ("cp -v /tmp/b /tmp/c && cat /tmp/c", "'/tmp/b' -> '/tmp/c'\nx\n"),
+    ] {
+        assert_eq!(ground.execute("debian", &["sh", "-c", command]).out, out, "{command}");
+    }
+}
+
+/// What a shell with `-x` says of the first command of a line.
+fn err_of(command: &str) -> String {
+    format!("+ {}\n", command.split(" || ").next().unwrap_or_default())
+}
+
 #[test]
 fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
     let ground = Ground::with_nodes(1);
@@ -255,7 +305,8 @@ fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
         ("box", &["ping", "web"][..], "what `ping` does is not known"),
         ("box", &["cat", "/etc/passwd"], "what is in `/etc/passwd` is not known"),
         ("box", &["ps"], "what `ps` prints is not known"),
-        ("box", &["mv", "-v", "/tmp/ready", "/tmp/steady"], "what `mv -v` prints is not known"),
+        ("box", &["mkdir", "-v", "/tmp/new"], "what `mkdir -v` prints is not known"),
+        ("box", &["mv", "-v", "/etc/passwd", "/tmp/"], "what `mv -v` prints is not known"),
         ("web", &["sh", "-c", "echo hi"], "whether the image `acme/web:1` has `sh` is not known"),
     ] {
         let executed = ground.execute(pod, command);
