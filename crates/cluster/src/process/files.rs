@@ -1,6 +1,7 @@
 //! The files of a container, as far as they are known: those of its volumes, those that the kubelet writes, those that
 //! its commands have made and removed. What its image has is unknown, but for a few directories of well-known images.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -80,14 +81,16 @@ impl Files {
 
     /// A file that was there before.
     pub(crate) fn put(&mut self, path: &str, file: File) {
-        self.made.insert(path.to_owned(), Some(Made::File(file)));
+        let path = self.canonical(path).into_owned();
+        self.made.insert(path, Some(Made::File(file)));
     }
 
     /// What others have made and removed in volumes that are mounted here, too.
     pub(crate) fn take_over<'a>(&mut self, changes: impl IntoIterator<Item = &'a Changed>) {
         for (path, made) in changes {
             self.version += 1;
-            self.made.insert(path.clone(), made.clone());
+            let path = self.canonical(path).into_owned();
+            self.made.insert(path, made.clone());
         }
     }
 
@@ -129,9 +132,25 @@ impl Files {
         found.max_by_key(|(mount, _)| mount.path.len())
     }
 
+    /// A path as it is kept: a file that a container has at several, as it mounts a volume and parts of it, is kept at one of them.
+    fn canonical<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        let Some(shared) = self.shared(path) else { return Cow::Borrowed(path) };
+        let part = |mount: &Mount| mount.shared.as_ref().map_or(usize::MAX, String::len);
+        let whole =
+            self.ground.mounts.iter().filter(|mount| mount.below(&shared).is_some()).min_by_key(|mount| part(mount));
+        let Some((whole, rest)) = whole.and_then(|whole| Some((whole, whole.below(&shared)?))) else {
+            return Cow::Borrowed(path);
+        };
+        let kept = joined(&whole.path, rest);
+        // Something else may be mounted there.
+        let is_there = self.mount(&kept).is_some_and(|(mount, _)| mount.path == whole.path);
+        if is_there { Cow::Owned(kept) } else { Cow::Borrowed(path) }
+    }
+
     /// What is at a path.
     pub(crate) fn find(&self, path: &str) -> Found {
         let path = if path == "/" { path } else { path.trim_end_matches('/') };
+        let path = &*self.canonical(path);
         match self.made.get(path) {
             Some(Some(Made::File(file))) => return Found::File(file.clone()),
             Some(Some(Made::Unknown)) => return Found::Unknown,
@@ -185,15 +204,12 @@ impl Files {
     /// A path as other containers of the pod have it that share the volume.
     pub(crate) fn shared(&self, path: &str) -> Option<String> {
         let (mount, rest) = self.mount(path)?;
-        Some(format!("{}/{rest}", mount.shared.as_ref()?))
+        Some(joined(mount.shared.as_ref()?, &rest))
     }
 
     /// The paths of a shared one here.
     pub(crate) fn own<'a>(&'a self, shared: &'a str) -> impl Iterator<Item = String> + 'a {
-        self.ground.mounts.iter().filter_map(move |mount| {
-            let rest = shared.strip_prefix(mount.shared.as_ref()?.as_str())?.strip_prefix('/')?;
-            Some(format!("{}/{rest}", mount.path))
-        })
+        self.ground.mounts.iter().filter_map(move |mount| Some(joined(&mount.path, mount.below(shared)?)))
     }
 
     /// What was there before commands did anything.
@@ -268,6 +284,7 @@ impl Files {
 
     /// Makes a file empty, or leaves it as it is.
     pub(super) fn open(&mut self, path: &str, truncate: bool) {
+        let path = &*self.canonical(path).into_owned();
         let old = match self.find(path) {
             Found::File(file) => Some(file),
             _ => None,
@@ -287,7 +304,8 @@ impl Files {
 
     /// Writes at the end of a file that is open; what is not known makes all of it unknown.
     pub(super) fn append(&mut self, path: &str, text: Option<&[u8]>) {
-        let Some(Some(Made::File(file))) = self.made.get_mut(path) else { return };
+        let path = self.canonical(path).into_owned();
+        let Some(Some(Made::File(file))) = self.made.get_mut(&path) else { return };
         self.version += 1;
         let (Some(all), Some(text)) = (&mut file.text, text) else {
             file.text = None;
@@ -303,18 +321,20 @@ impl Files {
 
     pub(super) fn set_mode(&mut self, path: &str, mode: u32) {
         if let Found::File(file) = self.find(path) {
-            self.made.insert(path.to_owned(), Some(Made::File(File { mode, ..file })));
+            let path = self.canonical(path).into_owned();
+            self.made.insert(path, Some(Made::File(File { mode, ..file })));
         }
     }
 
     pub(super) fn make_directory(&mut self, path: &str) {
         self.version += 1;
-        self.made.insert(path.trim_end_matches('/').to_owned(), Some(Made::Directory));
+        let path = self.canonical(path.trim_end_matches('/')).into_owned();
+        self.made.insert(path, Some(Made::Directory));
     }
 
     /// Removes a file, or a directory with all that is in it.
     pub(super) fn remove(&mut self, path: &str) {
-        let path = path.trim_end_matches('/');
+        let path = &*self.canonical(path.trim_end_matches('/')).into_owned();
         self.version += 1;
         if let Found::Directory { names: Some(names), .. } = self.find(path) {
             for name in names {
@@ -323,4 +343,9 @@ impl Files {
         }
         self.made.insert(path.to_owned(), None);
     }
+}
+
+/// A path below another one, or that itself.
+fn joined(folder: &str, rest: &str) -> String {
+    if rest.is_empty() { folder.to_owned() } else { format!("{folder}/{rest}") }
 }

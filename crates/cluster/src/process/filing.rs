@@ -1,5 +1,7 @@
 //! Programs that make, remove, list and test files.
 
+use std::cmp::Ordering;
+
 use super::amounts::bytes;
 use super::file::{File, Found};
 use super::files::Refused;
@@ -228,7 +230,20 @@ impl Run {
         }
         let many = paths.len() > 1;
         let mut code = 0;
-        for path in &paths {
+        // First what is not there, in the order in which it was named, then files, then directories.
+        let mut ordered: Vec<(u8, String)> = paths
+            .into_iter()
+            .map(|path| match self.files.find(&self.full(&path)) {
+                Found::Absent => (0, path),
+                Found::File(_) => (1, path),
+                _ => (2, path),
+            })
+            .collect();
+        ordered.sort_by(|one, other| {
+            one.0.cmp(&other.0).then_with(|| if one.0 == 0 { Ordering::Equal } else { one.1.cmp(&other.1) })
+        });
+        let mut shows = false;
+        for (_, path) in &ordered {
             match self.files.find(&self.full(path)) {
                 Found::Absent => {
                     let (text, failed) = if self.world.shell.is_dash() {
@@ -239,13 +254,18 @@ impl Run {
                     self.fail(failed, &text);
                     code = failed;
                 }
-                Found::File(_) if !flags.contains('l') => self.say(format!("{path}\n")),
+                Found::File(_) if !flags.contains('l') => {
+                    self.say(format!("{path}\n"));
+                    shows = true;
+                }
                 Found::Directory { names: Some(names), .. }
                     if !(flags.contains(['l', 'R', 'd', 'i', 's'])
                         || flags.contains(['a', 'A']) && self.files.has_hidden(&self.full(path))) =>
                 {
                     if many {
-                        self.say(format!("{path}:\n"));
+                        let between = if shows { "\n" } else { "" };
+                        self.say(format!("{between}{path}:\n"));
+                        shows = true;
                     }
                     let all = flags.contains(['a', 'A']);
                     if flags.contains('a') {

@@ -117,6 +117,12 @@ impl Mount {
         Self { path: path.to_owned(), read_only: false, shared: Some("own/".to_owned()), in_memory: false, kind }
     }
 
+    /// Where a path of its volume is in it, if it is.
+    pub(super) fn below<'p>(&self, shared: &'p str) -> Option<&'p str> {
+        let rest = shared.strip_prefix(self.shared.as_ref()?.as_str())?;
+        (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
+    }
+
     /// Whether the kubelet keeps names beside those of the files.
     pub(super) fn has_hidden(&self) -> bool {
         matches!(self.kind, Kind::Written(..))
@@ -154,7 +160,7 @@ pub(super) fn mounts(mounting: &Mounting<'_>) -> Vec<Mount> {
         let mode = if group.is_some() { 0o2777 } else { 0o777 };
         let mut shared = None;
         let kind = if volume["emptyDir"].is_object() {
-            shared = Some(format!("{name}/{sub_path}"));
+            shared = Some(if sub_path.is_empty() { name.to_owned() } else { format!("{name}/{sub_path}") });
             let mode = if sub_path.is_empty() { mode } else { mode & 0o2777 };
             let folders =
                 if sub_path.is_empty() { parts_of(container, name, mounting.environment) } else { Vec::new() };

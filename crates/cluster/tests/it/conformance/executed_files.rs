@@ -73,7 +73,7 @@ fn later_commands_see_what_was_written() {
         "box",
         "main",
         "ls /tmp /tmp/folder; cat /tmp/folder/typed",
-        "/tmp:\nfolder\n/tmp/folder:\ntyped\ntyped\n",
+        "/tmp:\nfolder\n\n/tmp/folder:\ntyped\ntyped\n",
     );
     // Of a command that cannot be followed to its end nobody knows what it has written.
     assert!(ground.sh("box", "main", "touch /tmp/perhaps; ps").message().contains("`ps`"));
@@ -275,4 +275,37 @@ fn a_restart_of_the_server_forgets_nothing() {
     let web = cluster.get(POD, "default", "web").unwrap().to_value();
     assert_eq!(web["status"]["containerStatuses"][0]["ready"], true, "{}", web["status"]);
     assert_eq!(execute(&cluster, "cat /tmp/ready").out, "kept\n");
+}
+
+// upstream test: [sig-node] Variable Expansion should succeed in writing subpaths in container [Conformance]
+#[test]
+fn a_volume_and_a_part_of_it_are_the_same_files() {
+    let ground = Ground::with_nodes(1);
+    let whole = json!({ "name": "work", "mountPath": "/volume_mount" });
+    let mut main = container("main", "sleep 100000");
+    main["env"] = json!([{ "name": "PART", "value": "mypath/foo" }]);
+    main["volumeMounts"] = json!([whole, { "name": "work", "mountPath": "/subpath_mount", "subPathExpr": "$(PART)" }]);
+    let mut other = container("other", "sleep 100000");
+    other["volumeMounts"] = json!([{ "name": "work", "mountPath": "/part", "subPath": "mypath" }]);
+    ground.begin("two", json!({ "containers": [main, other], "volumes": [{ "name": "work", "emptyDir": {} }] }));
+    ground.prints(
+        "two",
+        "main",
+        "touch /volume_mount/mypath/foo/test.log && test -f /subpath_mount/test.log && ls /subpath_mount",
+        "test.log\n",
+    );
+    ground.prints(
+        "two",
+        "main",
+        "echo a > /subpath_mount/a; cat /volume_mount/mypath/foo/a; ls /volume_mount/mypath",
+        "a\nfoo\n",
+    );
+    ground.prints("two", "other", "cat /part/foo/a; rm /part/foo/test.log", "a\n");
+    ground.prints(
+        "two",
+        "main",
+        "ls /subpath_mount /volume_mount/mypath/foo",
+        "/subpath_mount:\na\n\n/volume_mount/mypath/foo:\na\n",
+    );
+    ground.prints("two", "main", "rm -r /volume_mount/mypath/foo/a; test -e /subpath_mount/a || echo gone", "gone\n");
 }
