@@ -10,6 +10,20 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 
+/// Who signs, and who is meant where nothing is said.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
+
+/// What pods ask for by themselves, and how long such a token is good for the API server all the same, for clients that do not read it
+/// again. Seconds.
+// upstream: pkg/serviceaccount/claims.go WarnOnlyBoundTokenExpirationPeriod, ExpirationExtensionSeconds (v1.36)
+const WARNED: i64 = 60 * 60 + 7;
+const EXTENDED: i64 = 365 * 24 * 60 * 60;
+
+/// For how many seconds a token is good that was asked for with so many, and after how many its use is worth a warning.
+pub(crate) fn lifetime(seconds: i64, is_of_pod: bool, is_for_api: bool) -> (i64, Option<i64>) {
+    if is_of_pod && is_for_api && seconds == WARNED { (EXTENDED, Some(WARNED)) } else { (seconds, None) }
+}
+
 /// Issuer of the tokens that Secrets hold, which do not end.
 // upstream: pkg/serviceaccount/legacy.go LegacyIssuer (v1.36)
 pub(crate) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";

@@ -83,6 +83,7 @@ pub mod node_pools;
 pub mod object;
 mod openapi;
 pub mod patch;
+mod pod_token;
 mod process;
 mod protobuf;
 mod rbac;

@@ -7,10 +7,7 @@ use http::{HeaderValue, Response};
 
 use super::answer;
 use super::body::Body;
-use crate::account_token::{ALGORITHM, public_key};
-
-/// Who signs, and who is meant where nothing is said.
-pub(super) const ISSUER: &str = "https://kubernetes.default.svc";
+use crate::account_token::{ALGORITHM, ISSUER, public_key};
 
 /// `/openid/v1/jwks` of the cluster with this secret.
 pub(super) fn keys(secret: &[u8]) -> Response<Body> {

@@ -15,8 +15,8 @@ use super::super::status::Status;
 use super::answer;
 use super::body::Body;
 use super::call::{Call, Target};
-use super::issuer::{self, ISSUER};
-use crate::account_token::{LEGACY_ISSUER, Signed, legacy, sign};
+use super::issuer;
+use crate::account_token::{ISSUER, LEGACY_ISSUER, Signed, legacy, lifetime, sign};
 use crate::clock::later;
 
 const EXTRA: &str = "authentication.kubernetes.io";
@@ -70,7 +70,11 @@ impl Call<'_> {
             _ => json!([ISSUER]),
         };
         let now = self.cluster().now();
-        let expires = later(now, SignedDuration::from_secs(seconds));
+        let (good_for, warned_after) = lifetime(seconds, private["pod"].is_object(), audiences == json!([ISSUER]));
+        let expires = later(now, SignedDuration::from_secs(good_for));
+        if let Some(after) = warned_after {
+            private["warnafter"] = json!(now.as_second().saturating_add(after));
+        }
         let claims = json!({
             "aud": audiences, "exp": expires.as_second(), "iat": now.as_second(), "nbf": now.as_second(), "iss": ISSUER,
             "jti": self.cluster().random_suffix(24),

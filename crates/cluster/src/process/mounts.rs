@@ -15,6 +15,7 @@ use super::file::{File, Found};
 use super::history::{Name, as_of, changes_after, last_as_of};
 use crate::cluster::Cluster;
 use crate::control::value::{integer, items, text};
+use crate::pod_token::{file_user, pod_token};
 use crate::resource::{CONFIG_MAPS, PODS, SECRETS};
 
 /// Where credentials are mounted into every container.
@@ -314,8 +315,14 @@ impl Source {
                 } else if source["downwardAPI"].is_object() {
                     self.pod_itself(&mut tree, &source["downwardAPI"], mode, moment)?;
                 } else if let Some(path) = source["serviceAccountToken"]["path"].as_str() {
-                    // A token of its own for every pod: it is nobody's to see.
-                    self.put(&mut tree, path, None, mode);
+                    let now = moment.unwrap_or_else(|| self.cluster.now());
+                    let token = pod_token(&self.cluster, &self.pod, &source["serviceAccountToken"], now);
+                    let user = file_user(&self.pod).and_then(|user| u32::try_from(user).ok());
+                    let mode = if user.is_some() || self.group().is_some() { Some(0o600) } else { mode };
+                    self.put(&mut tree, path, token.map(String::into_bytes), mode);
+                    if let Some((user, file)) = user.zip(tree.get_mut(path)) {
+                        file.owner = file.owner.map(|(_, group)| (user, group));
+                    }
                 } else {
                     return None;
                 }

@@ -209,3 +209,76 @@ fn certificate_requests_are_stored_selected_and_approved() {
         assert!(message.ends_with(wanted), "{message}");
     }
 }
+
+// upstream test: [sig-auth] ServiceAccounts should mount an API token into pods [Conformance]
+// upstream test: [sig-auth] ServiceAccounts should mount projected service account token [Conformance]
+// upstream test: [sig-auth] ServiceAccounts should set ownership and permission when RunAsUser or FsGroup is present [LinuxOnly]
+#[test]
+fn the_token_in_a_pod_is_its_service_accounts() {
+    let ground = Ground::with_nodes(1);
+    let pods = "/api/v1/namespaces/default/pods";
+    let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let start = |name: &str, context: Value| {
+        let container = json!({ "name": "main", "image": "busybox:1.37", "command": ["sleep", "1000000"] });
+        let volume = json!({ "name": "vault", "projected": { "sources": [
+            { "serviceAccountToken": { "path": "token", "audience": "vault", "expirationSeconds": 600 } },
+        ]}});
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
+            "spec": { "securityContext": context, "containers": [container], "volumes": [volume] },
+        });
+        pod["spec"]["containers"][0]["volumeMounts"] = json!([{ "name": "vault", "mountPath": "/vault" }]);
+        ground.post(pods, &pod).good();
+        ground.cluster.advance(std::time::Duration::from_secs(3));
+    };
+    start("web", json!({}));
+    let token = ground.execute("web", &["cat", &format!("{folder}/token")]).out;
+    let status = review(&ground, &token, &json!([]));
+    assert_eq!(
+        (&status["authenticated"], &status["user"]["username"]),
+        (&json!(true), &json!("system:serviceaccount:default:default"))
+    );
+    assert_eq!(status["user"]["extra"]["authentication.kubernetes.io/pod-name"], json!(["web"]), "{status}");
+    assert_eq!(ground.execute("web", &["cat", &format!("{folder}/namespace")]).out, "default");
+    // Another one is for others, and for a shorter time.
+    let vault = ground.execute("web", &["cat", "/vault/token"]).out;
+    assert_eq!(review(&ground, &vault, &json!([]))["authenticated"], Value::Null);
+    assert_eq!(review(&ground, &vault, &json!(["vault"]))["authenticated"], true);
+    ground.cluster.advance(std::time::Duration::from_secs(500));
+    assert_eq!(ground.execute("web", &["cat", &format!("{folder}/token")]).out, token);
+    let next = ground.execute("web", &["cat", "/vault/token"]).out;
+    assert_ne!(next, vault, "after four fifths of its time it is another one");
+    ground.cluster.advance(std::time::Duration::from_secs(200));
+    assert_eq!(review(&ground, &vault, &json!(["vault"]))["authenticated"], Value::Null, "it has ended");
+    assert_eq!(review(&ground, &next, &json!(["vault"]))["authenticated"], true);
+    // For clients that read it once, the one for the API is good for a year.
+    ground.cluster.advance(std::time::Duration::from_secs(24 * 60 * 60));
+    assert_eq!(review(&ground, &token, &json!([]))["authenticated"], true);
+    ground.delete(&format!("{pods}/web?gracePeriodSeconds=0")).good();
+    assert_eq!(review(&ground, &token, &json!([]))["authenticated"], Value::Null, "it goes with its pod");
+
+    for (name, context, mode, owner) in [
+        ("user", json!({ "runAsUser": 1000 }), "-rw-------", "1000"),
+        ("group", json!({ "fsGroup": 2000 }), "-rw-r-----", "0"),
+        ("both", json!({ "runAsUser": 1000, "fsGroup": 2000 }), "-rw-r-----", "1000"),
+        ("neither", json!({}), "-rw-r--r--", "0"),
+    ] {
+        let agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.59";
+        let file = format!("{folder}/token");
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
+            "spec": { "restartPolicy": "Never", "securityContext": context, "containers": [{
+                "name": "main", "image": agnhost,
+                "args": ["mounttest", format!("--file_perm={file}"), format!("--file_owner={file}"), format!("--file_content={file}")],
+            }]},
+        });
+        ground.post(pods, &pod).good();
+        ground.cluster.advance(std::time::Duration::from_secs(5));
+        let log = ground.get(&format!("{pods}/{name}/log"));
+        let log = String::from_utf8(log.bytes.to_vec()).unwrap();
+        assert!(log.contains(&format!("perms of file \"{file}\": {mode}\n")), "{name}: {log}");
+        assert!(log.contains(&format!("owner UID of \"{file}\": {owner}\n")), "{name}: {log}");
+        let (_, content) = log.split_once(&format!("content of file \"{file}\": ")).unwrap();
+        assert_eq!(review(&ground, content.trim_end(), &json!([]))["authenticated"], true, "{name}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The token of its ServiceAccount that a kubelet writes into a volume of a pod.
+
+// upstream: pkg/kubelet/token/token_manager.go requiresRefresh, pkg/volume/projected/projected.go collectData (v1.36)
+
+use jiff::{SignedDuration, Timestamp};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use crate::account_token::{ISSUER, lifetime, sign};
+use crate::clock::later;
+use crate::cluster::Cluster;
+use crate::control::value::{integer, items, text, time_of};
+use crate::resource::{NODES, SERVICE_ACCOUNTS};
+
+/// Of how much of its time a kubelet lets a token be used before it asks for another one, in hundredths.
+const USED: i64 = 80;
+
+/// The token in a volume of a pod, as `source` (a `serviceAccountToken`) asks for it, at an instant: the same whenever that is asked, and
+/// another one after four fifths of its time. None where the pod has no ServiceAccount.
+pub(crate) fn pod_token(cluster: &Cluster, pod: &Value, source: &Value, now: Timestamp) -> Option<String> {
+    let metadata = |field: &str| text(pod, &["metadata", field]);
+    let account = pod["spec"]["serviceAccountName"].as_str().filter(|name| !name.is_empty()).unwrap_or("default");
+    let account = cluster.get(SERVICE_ACCOUNTS, metadata("namespace"), account)?;
+    let seconds = integer(source, &["expirationSeconds"]).unwrap_or(3600).max(1);
+    let first = time_of(&pod["status"]["startTime"]).unwrap_or(now);
+    let round = (seconds.saturating_mul(USED) / 100).max(1);
+    let rounds = now.duration_since(first).as_secs().max(0) / round;
+    let issued = later(first, SignedDuration::from_secs(rounds.saturating_mul(round)));
+    let audience = source["audience"].as_str().filter(|audience| !audience.is_empty()).unwrap_or(ISSUER);
+    let (good_for, warned_after) = lifetime(seconds, true, audience == ISSUER);
+    let mut private = json!({
+        "namespace": metadata("namespace"), "pod": { "name": metadata("name"), "uid": metadata("uid") },
+        "serviceaccount": { "name": account.name, "uid": account.uid },
+    });
+    if let Some(node) = cluster.get(NODES, "", text(pod, &["spec", "nodeName"])) {
+        private["node"] = json!({ "name": node.name, "uid": node.uid });
+    }
+    let from = issued.as_second();
+    if let Some(after) = warned_after {
+        private["warnafter"] = json!(from.saturating_add(after));
+    }
+    let claims = json!({
+        "aud": [audience], "exp": from.saturating_add(good_for), "iat": from, "nbf": from, "iss": ISSUER,
+        "jti": identity(&[metadata("uid"), audience, &from.to_string()]),
+        "sub": format!("system:serviceaccount:{}:{}", metadata("namespace"), account.name), "kubernetes.io": private,
+    });
+    Some(sign(cluster, &claims))
+}
+
+/// Whose the files of such a volume are, where all containers of a pod run as one user whom it names.
+// upstream: pkg/volume/util/util.go FsUserFrom (v1.36)
+pub(crate) fn file_user(pod: &Value) -> Option<i64> {
+    let common = &pod["spec"]["securityContext"]["runAsUser"];
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    let mut users = lists.iter().flat_map(|list| items(&pod["spec"][*list])).map(|container| {
+        let own = &container["securityContext"]["runAsUser"];
+        if own.is_null() { common } else { own }.as_i64()
+    });
+    let first = users.next()??;
+    users.all(|user| user == Some(first)).then_some(first)
+}
+
+/// An identity in the form of a UUID, which follows from these parts.
+fn identity(parts: &[&str]) -> String {
+    let hash = digest(&SHA256, parts.join("\n").as_bytes());
+    let hex: String = hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!("{}-{}-4{}-a{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_whose_containers_all_are() {
+        let user = |pod: Option<i64>, containers: &[Option<i64>]| {
+            let context = |user: Option<i64>| json!({ "runAsUser": user });
+            let containers: Vec<Value> =
+                containers.iter().map(|user| json!({ "securityContext": context(*user) })).collect();
+            file_user(&json!({ "spec": { "securityContext": context(pod), "containers": containers } }))
+        };
+        assert_eq!(user(None, &[None]), None);
+        assert_eq!(user(Some(1000), &[None, Some(1000)]), Some(1000));
+        assert_eq!(user(Some(1000), &[None, Some(2000)]), None);
+        assert_eq!(user(None, &[Some(7), Some(7)]), Some(7));
+    }
+
+    #[test]
+    fn identities_follow_from_their_parts() {
+        let one = identity(&["a", "b"]);
+        assert_eq!((one.len(), one.as_str()), (36, &*identity(&["a", "b"])));
+        assert_ne!(one, identity(&["a", "c"]));
+    }
+}
