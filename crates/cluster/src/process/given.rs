@@ -67,6 +67,9 @@ pub(super) fn given(
     if let Some(text) = resolver(cluster, pod) {
         put("/etc/resolv.conf", text);
     }
+    for setting in items(&pod["spec"]["securityContext"]["sysctls"]) {
+        put(&kernel_file(text(setting, &["name"])), format!("{}\n", text(setting, &["value"])));
+    }
     for (file, text) in limits(container, status) {
         put(&format!("/sys/fs/cgroup/{file}"), text);
     }
@@ -74,6 +77,23 @@ pub(super) fn given(
     let message = if message.is_empty() { "/dev/termination-log" } else { message };
     files.insert(message.to_owned(), File::of("", 0o666));
     files
+}
+
+/// The file of a setting of the kernel. Where the first separator of its name is a `/`, its dots are part of its words.
+pub(super) fn kernel_file(name: &str) -> String {
+    let is_path = name.find(['.', '/']).is_some_and(|at| name[at..].starts_with('/'));
+    let path: String = if is_path {
+        name.to_owned()
+    } else {
+        name.chars()
+            .map(|letter| match letter {
+                '.' => '/',
+                '/' => '.',
+                other => other,
+            })
+            .collect()
+    };
+    format!("/proc/sys/{path}")
 }
 
 fn hosts(pod: &Value, name: &str, domain: &str) -> String {

@@ -22,6 +22,7 @@ mod arithmetic;
 mod beside;
 mod clients;
 mod curl;
+mod dump;
 mod environment;
 mod expand;
 mod fields;

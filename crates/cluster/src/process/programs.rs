@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 
 use super::amounts::duration;
 use super::file::Found;
+use super::given::kernel_file;
 use super::output::Input;
 use super::run::{Flow, Run};
 use super::world::{QUICK, SILENT};
@@ -113,6 +114,10 @@ impl Run {
                 self.directory = to.map(|to| self.full(&to));
                 self.done(0)
             }
+            "sysctl" => match words {
+                Some(words) => self.kernel_settings(&words),
+                None => self.mute(0, || "what `sysctl` prints is not known".to_owned()),
+            },
             _ if Self::is_client(name) && self.world.network.is_some() => self.client(name, arguments),
             _ if is_printer => match words {
                 Some(words) if Self::is_printer(name) => self.printing(name, &words),
@@ -123,6 +128,26 @@ impl Run {
             _ if QUICK.contains(&name) => self.mute(0, || format!("what `{name}` prints is not known")),
             _ => self.stranger(program, name),
         }
+    }
+
+    /// `sysctl NAME`, of settings that the pod makes: others are the node's.
+    fn kernel_settings(&mut self, words: &[&str]) -> Flow {
+        let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
+        let is_bare = flags == ["-n"];
+        let mut lines = String::new();
+        for name in &names {
+            let value = self.content(&kernel_file(name)).filter(|_| is_bare || flags.is_empty());
+            let Some(value) = value else {
+                return self.unknown(|| format!("the node's setting `{name}` is not known"));
+            };
+            let value = String::from_utf8_lossy(&value).trim_end().to_owned();
+            lines.push_str(&if is_bare { format!("{value}\n") } else { format!("{name} = {value}\n") });
+        }
+        if names.is_empty() {
+            return self.unknown(|| "the node's settings are not known".to_owned());
+        }
+        self.say(lines);
+        self.done(0)
     }
 
     /// A program that is not known, or that is not there.

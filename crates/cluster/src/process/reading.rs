@@ -1,5 +1,6 @@
 //! Programs that pass on what they read: of files, or of what is passed on to them.
 
+use super::dump::dump;
 use super::file::Found;
 use super::run::{Flow, Run};
 
@@ -19,7 +20,20 @@ impl Run {
     pub(super) fn is_reader(name: &str) -> bool {
         matches!(
             name,
-            "cat" | "head" | "tail" | "wc" | "grep" | "cut" | "tr" | "sort" | "uniq" | "tee" | "rev" | "tac" | "nl"
+            "cat"
+                | "head"
+                | "tail"
+                | "wc"
+                | "grep"
+                | "cut"
+                | "tr"
+                | "sort"
+                | "uniq"
+                | "tee"
+                | "rev"
+                | "tac"
+                | "nl"
+                | "hexdump"
         )
     }
 
@@ -105,6 +119,7 @@ impl Run {
         let code = i64::from(failed);
         match name {
             "cat" if plain("u") => self.say(all),
+            "hexdump" if has('C') && plain("C") => self.say(dump(&all)),
             "tac" if plain("") => {
                 let lines: Vec<&[u8]> = lines(&all).collect();
                 self.say(lines.into_iter().rev().flatten().copied().collect::<Vec<u8>>());

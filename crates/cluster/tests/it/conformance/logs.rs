@@ -382,6 +382,36 @@ fn containers_find_what_others_have_left() {
     assert_eq!(ground.log("two", "container=main"), "made by init\nindex.html\n");
 }
 
+// upstream test: [sig-node] Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS] [Conformance]
+// upstream test: [sig-storage] ConfigMap binary data should be reflected in volume [NodeConformance] [Conformance]
+#[test]
+fn what_the_pod_sets_of_the_kernel_and_binary_data_are_shown() {
+    let ground = Ground::with_nodes(1);
+    let container = json!({ "name": "main", "image": BUSYBOX, "command": ["/bin/sysctl", "kernel.shm_rmid_forced"] });
+    let sysctls = json!([{ "name": "kernel.shm_rmid_forced", "value": "1" }]);
+    let context = json!({ "securityContext": { "sysctls": sysctls } });
+    ground.run("sysctl", container, context.clone());
+    assert_eq!(ground.log("sysctl", ""), "kernel.shm_rmid_forced = 1\n");
+    let text = "cat /proc/sys/kernel/shm_rmid_forced; sysctl -n kernel.shm_rmid_forced";
+    ground.run("file", script(text), context.clone());
+    assert_eq!(ground.log("file", ""), "1\n1\n");
+    ground.run("other", script("sysctl vm.swappiness"), context);
+    let refusal = ground.get(&format!("{PODS}/other/log")).refused(501);
+    assert!(refusal.ends_with("the node's setting `vm.swappiness` is not known"), "{refusal}");
+
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "binary" }, "data": { "data": "value" },
+        "binaryData": { "dump.bin": "3sr+utD+/w==" },
+    });
+    ground.post("/api/v1/namespaces/default/configmaps", &object).good();
+    let mut container = json!({ "name": "main", "image": BUSYBOX, "command": ["hexdump", "-C", "/binary/dump.bin"] });
+    container["volumeMounts"] = json!([{ "name": "binary", "mountPath": "/binary" }]);
+    let volumes = json!([{ "name": "binary", "configMap": { "name": "binary" } }]);
+    ground.run("hexdump", container, json!({ "volumes": volumes }));
+    let line = "00000000  de ca fe ba d0 fe ff                              |.......|";
+    assert_eq!(ground.log("hexdump", ""), format!("{line}\n00000007\n"));
+}
+
 #[test]
 fn hostile_scripts_cost_little() {
     let ground = Ground::with_nodes(1);
