@@ -31,6 +31,7 @@ mod files;
 mod filing;
 mod given;
 mod glob;
+mod health;
 mod history;
 mod image;
 mod kept;

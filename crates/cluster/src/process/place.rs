@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::environment::{Environment, Sources, environment, expanded};
 use super::files::{Files, Ground};
 use super::given::{given, host_name};
-use super::image::{Image, SHELLS, base_name};
+use super::image::{Image, SHELLS, base_name, is_official};
 use super::mounts::{Mounting, mounts};
-use super::world::{Identity, World};
+use super::world::{Identity, Privileges, World};
 use crate::cluster::Cluster;
 use crate::control::value::{integer, items, text};
 
@@ -106,6 +106,7 @@ impl Place<'_> {
             tools: image.tools,
             network: None,
             identity,
+            privileges: self.privileges(),
             host_name: (!host.is_empty()).then_some(host),
             directory: directory.or_else(|| image.bare.then(|| "/".to_owned())),
         };
@@ -136,6 +137,19 @@ impl Place<'_> {
         Some(Identity { user, group: of("runAsGroup").unwrap_or_default(), groups })
     }
 
+    // upstream: pkg/securitycontext/util.go AddNoNewPrivileges (v1.36)
+    fn privileges(&self) -> Privileges {
+        let context = &self.container["securityContext"];
+        let is_privileged = context["privileged"] == true;
+        let has = |capability: &str| {
+            items(&context["capabilities"]["add"]).iter().any(|added| *added == capability || *added == "ALL")
+        };
+        Privileges {
+            gains: context["allowPrivilegeEscalation"] != false,
+            network: is_privileged || has("NET_ADMIN") || has("CAP_NET_ADMIN"),
+        }
+    }
+
     /// The program of the container and its arguments; none where they are the image's.
     pub(super) fn words(&self, environment: &Environment) -> Option<Vec<String>> {
         let words = |field: &str| {
@@ -148,6 +162,7 @@ impl Place<'_> {
         if command.is_empty() {
             match name {
                 "pause" => return Some(vec!["/pause".to_owned()]),
+                "nonewprivs" if is_official(image) => return Some(vec!["/nnp".to_owned()]),
                 "agnhost" if args.is_empty() => return Some(vec!["/agnhost".to_owned(), "pause".to_owned()]),
                 "agnhost" => return Some([vec!["/agnhost".to_owned()], args].concat()),
                 _ if SHELLS.contains(&name) && args.is_empty() => return Some(vec!["sh".to_owned()]),

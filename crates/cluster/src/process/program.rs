@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::image::{SHELLS, base_name};
+use super::health::Health;
+use super::image::{SHELLS, base_name, is_official};
 use super::kept::{Instance, end_of, interventions};
 use super::place::{Place, Purpose};
 use super::reach::Protocol;
@@ -32,6 +33,8 @@ pub(crate) struct Program {
     pub(crate) listens: Listens,
     /// Whether it answers with the files of its container, each at its own path.
     pub(crate) serves_files: bool,
+    /// How it is, where it says so itself.
+    pub(crate) health: Option<Health>,
 }
 
 /// At which ports a program takes connections.
@@ -69,12 +72,12 @@ impl Program {
         // A program that is not known is taken to end as it should.
         let on_term = if course.known { course.on_term } else { course.on_term.or(Some(at_once(0))) };
         let listens = if course.known { Listens::Nowhere } else { Listens::Anywhere };
-        Self { course, world: World::default(), on_term, listens, serves_files: false }
+        Self { course, world: World::default(), on_term, listens, serves_files: false, health: None }
     }
 
     fn endless(code: i64, listens: Listens) -> Self {
         let (course, world) = (Course::endless(), World::default());
-        Self { course, world, on_term: Some(at_once(code)), listens, serves_files: false }
+        Self { course, world, on_term: Some(at_once(code)), listens, serves_files: false, health: None }
     }
 }
 
@@ -90,7 +93,11 @@ pub(crate) fn program(
     let words = |field: &str| items(&container[field]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
     let (command, args) = (words("command"), words("args"));
     let name = base_name(text(container, &["image"]));
-    let tester = name == "agnhost" && args.first().is_some_and(|first| TESTERS.contains(first));
+    let tester = match name {
+        "agnhost" => args.first().is_some_and(|first| TESTERS.contains(first)),
+        "nonewprivs" => is_official(text(container, &["image"])),
+        _ => false,
+    };
     let place = Place { cluster, pod, container, status: &Value::Null, started: None, purpose: Purpose::Life };
     let found = |untrusted: bool| {
         let (mut world, environment) = place.world_with(untrusted);
@@ -124,6 +131,10 @@ pub(crate) fn program(
         let world = if course.known || !is_asked(container, false) { world } else { found(true).0 };
         Program { world, ..Program::of_course(course) }
     };
+    program.health = Health::of(container);
+    if let Some(health) = &program.health {
+        program.listens = Listens::At(health.ports.clone());
+    }
     if let (Some(cluster), Some(instance)) = (cluster.filter(|_| container["stdin"] == true), instance)
         && let Some((at, code)) = end_of(cluster, pod, instance)
     {

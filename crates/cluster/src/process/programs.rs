@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use super::amounts::duration;
 use super::file::Found;
 use super::given::kernel_file;
+use super::image::Shell;
 use super::output::Input;
 use super::run::{Flow, Run};
 use super::world::{QUICK, SILENT};
@@ -114,6 +115,18 @@ impl Run {
                 self.directory = to.map(|to| self.full(&to));
                 self.done(0)
             }
+            // Kubernetes' image for tests of privileges: it is set to run as root.
+            "nnp" if program == "/nnp" => {
+                let user = self.world.identity.as_ref().map(|identity| identity.user);
+                match if self.world.privileges.gains { Some(0) } else { user } {
+                    Some(user) => self.say(format!("Effective uid: {user}\n")),
+                    None => return self.unknown(|| "as whom it runs is not known".to_owned()),
+                }
+                self.done(0)
+            }
+            "ip" if self.refuses_network(words.as_deref()) => {
+                self.fail(2, "ip: RTNETLINK answers: Operation not permitted")
+            }
             "sysctl" => match words {
                 Some(words) => self.kernel_settings(&words),
                 None => self.mute(0, || "what `sysctl` prints is not known".to_owned()),
@@ -128,6 +141,13 @@ impl Run {
             _ if QUICK.contains(&name) => self.mute(0, || format!("what `{name}` prints is not known")),
             _ => self.stranger(program, name),
         }
+    }
+
+    /// Whether busybox's `ip` is asked to change the network, and may not.
+    fn refuses_network(&self, words: Option<&[&str]>) -> bool {
+        let changes = matches!(words, Some(["link" | "addr" | "address" | "route", "add" | "del" | "delete", _, ..]));
+        let is_busybox = matches!(self.world.shell, Shell::Busybox | Shell::Alpine);
+        changes && is_busybox && !self.world.privileges.network
     }
 
     /// `sysctl NAME`, of settings that the pod makes: others are the node's.

@@ -162,7 +162,7 @@ fn option<'a>(flags: &[&'a str], name: &str) -> Option<&'a str> {
     None
 }
 
-fn number(flags: &[&str], name: &str) -> Option<i64> {
+pub(super) fn number(flags: &[&str], name: &str) -> Option<i64> {
     option(flags, name)?.parse().ok()
 }
 

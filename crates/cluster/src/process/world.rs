@@ -29,6 +29,15 @@ pub(crate) struct Identity {
     pub(crate) groups: Vec<u32>,
 }
 
+/// What a command may do beside what everybody may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Privileges {
+    /// Whether programs that are set to run as another user do.
+    pub(crate) gains: bool,
+    /// Whether it may change the network of its pod.
+    pub(crate) network: bool,
+}
+
 /// What others have done to the files of a command while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Intervention {
@@ -57,6 +66,7 @@ pub(crate) struct World {
     /// The network, for commands that are executed now.
     pub(crate) network: Option<Arc<dyn Reach>>,
     pub(crate) identity: Option<Identity>,
+    pub(crate) privileges: Privileges,
     pub(crate) host_name: Option<String>,
     pub(crate) directory: Option<String>,
 }

@@ -295,7 +295,7 @@ impl Look<'_, '_> {
 
     /// What is said of a probe that fails.
     fn complaint(&self, index: usize, kind: &str) -> String {
-        complaint(self.containers[index].spec, kind, ADDRESS, &self.program(index).listens)
+        complaint(self.containers[index].spec, kind, ADDRESS, &self.program(index))
     }
 
     fn probes(&self, index: usize, program: &Program, since: Timestamp) -> Probed {

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::super::value::{integer, items};
-use crate::process::{Listens, Program, outcomes};
+use crate::process::{Program, outcomes};
 
 /// What the probes of a running container have come to, in time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -103,12 +103,16 @@ impl<'a> Probe<'a> {
             let elsewhere = spec["httpGet"]["host"].is_string() || spec["tcpSocket"]["host"].is_string();
             let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|how| spec[*how].get("port"));
             let answers = elsewhere || program.listens.at(port.and_then(|port| named(container, port)));
-            match spec["httpGet"]["path"].as_str().filter(|path| !path.contains(['?', '%', '#'])) {
-                Some(path) if answers && !elsewhere && program.serves_files => {
-                    outcomes(&["test", "-e", path], program, timeout)
+            let path = spec["httpGet"]["path"].as_str().filter(|_| answers && !elsewhere);
+            let said = match (&program.health, path) {
+                (Some(health), Some(path)) => health.http(path),
+                (Some(health), None) if answers && spec["grpc"].is_object() => Some(health.outcomes()),
+                (None, Some(path)) if program.serves_files && !path.contains(['?', '%', '#']) => {
+                    Some(outcomes(&["test", "-e", path], program, timeout))
                 }
-                _ => vec![(SignedDuration::ZERO, answers)],
-            }
+                _ => None,
+            };
+            said.unwrap_or_else(|| vec![(SignedDuration::ZERO, answers)])
         };
         Self { spec, kind, outcomes }
     }
@@ -166,7 +170,7 @@ impl<'a> Probe<'a> {
 
 /// What is said of a probe of that kind that fails, for a pod at that address.
 // upstream: pkg/probe/http/http.go DoHTTPProbe, pkg/probe/tcp/tcp.go DoTCPProbe (v1.36)
-pub(super) fn complaint(container: &Value, kind: &str, address: &str, listens: &Listens) -> String {
+pub(super) fn complaint(container: &Value, kind: &str, address: &str, program: &Program) -> String {
     let spec = &container[format!("{}Probe", kind.to_lowercase())];
     let port = |how: &Value| named(container, &how["port"]).unwrap_or_default();
     let said = |how: &Value, field: &str, otherwise: &'static str| match how[field].as_str() {
@@ -175,9 +179,19 @@ pub(super) fn complaint(container: &Value, kind: &str, address: &str, listens: &
     };
     let refused = |port: i64| format!("dial tcp {address}:{port}: connect: connection refused");
     let (http, tcp) = (&spec["httpGet"], &spec["tcpSocket"]);
-    let reason = if http.is_object() && listens.at(named(container, &http["port"])) {
-        // It answers, and has no such page.
-        "HTTP probe failed with statuscode: 404".to_owned()
+    let answers = |how: &Value| program.listens.at(named(container, &how["port"]));
+    let reason = if http.is_object() && answers(http) {
+        // It answers: that it is not well, or that it has no such page.
+        let is_unwell = program
+            .health
+            .as_ref()
+            .is_some_and(|health| health.http(&said(http, "path", "/")).is_some_and(|all| all.len() > 1));
+        format!("HTTP probe failed with statuscode: {}", if is_unwell { 500 } else { 404 })
+    } else if spec["grpc"].is_object() && answers(&spec["grpc"]) {
+        "service unhealthy (responded with \"NOT_SERVING\")".to_owned()
+    } else if spec["grpc"].is_object() {
+        let (port, within) = (port(&spec["grpc"]), number(spec, "timeoutSeconds", 1));
+        format!("timeout: failed to connect service \"{address}:{port}\" within {within}s: context deadline exceeded")
     } else if http.is_object() {
         let (scheme, path, port) = (said(http, "scheme", "HTTP").to_lowercase(), said(http, "path", "/"), port(http));
         let slash = if path.starts_with('/') { "" } else { "/" };

@@ -412,6 +412,40 @@ fn what_the_pod_sets_of_the_kernel_and_binary_data_are_shown() {
     assert_eq!(ground.log("hexdump", ""), format!("{line}\n00000007\n"));
 }
 
+// upstream test: [sig-node] Security Context When creating a pod with privileged should run the container as unprivileged when false [LinuxOnly] [NodeConformance] [Conformance]
+// upstream test: [sig-node] Security Context when creating containers with AllowPrivilegeEscalation should not allow privilege escalation when false [LinuxOnly] [NodeConformance] [Conformance]
+// upstream test: [sig-node] Security Context when creating containers with AllowPrivilegeEscalation should allow privilege escalation when true [LinuxOnly] [NodeConformance]
+// upstream test: [sig-node] Security Context when creating containers with AllowPrivilegeEscalation should allow privilege escalation when not explicitly set and uid != 0 [LinuxOnly] [NodeConformance]
+#[test]
+fn privileges_are_those_that_the_container_has() {
+    let ground = Ground::with_nodes(1);
+    for (name, context, user) in [
+        ("unset", json!({ "runAsUser": 1000 }), 0),
+        ("allowed", json!({ "runAsUser": 1000, "allowPrivilegeEscalation": true }), 0),
+        ("refused", json!({ "runAsUser": 1000, "allowPrivilegeEscalation": false }), 1000),
+    ] {
+        let image = "registry.k8s.io/e2e-test-images/nonewprivs:1.3";
+        ground.run(name, json!({ "name": "main", "image": image, "securityContext": context }), json!({}));
+        assert_eq!(ground.log(name, ""), format!("Effective uid: {user}\n"));
+        assert_eq!(ground.state(name)["terminated"]["exitCode"], 0, "{name}");
+    }
+    let refused = "ip: RTNETLINK answers: Operation not permitted\n";
+    for (name, context, out) in [
+        ("plain", json!({ "privileged": false }), Some(refused)),
+        ("privileged", json!({ "privileged": true }), None),
+        ("capable", json!({ "capabilities": { "add": ["NET_ADMIN"] } }), None),
+    ] {
+        let mut container = script("ip link add dummy0 type dummy || true");
+        container["securityContext"] = context;
+        ground.run(name, container, json!({}));
+        let log = ground.get(&format!("{PODS}/{name}/log"));
+        match out {
+            Some(out) => assert_eq!(String::from_utf8_lossy(&log.bytes), out),
+            None => assert_eq!(log.status, 501, "{name}"),
+        }
+    }
+}
+
 #[test]
 fn hostile_scripts_cost_little() {
     let ground = Ground::with_nodes(1);
