@@ -392,6 +392,7 @@ fn what_the_pod_sets_of_the_kernel_and_binary_data_are_shown() {
     let context = json!({ "securityContext": { "sysctls": sysctls } });
     ground.run("sysctl", container, context.clone());
     assert_eq!(ground.log("sysctl", ""), "kernel.shm_rmid_forced = 1\n");
+    assert_eq!(ground.state("sysctl")["terminated"]["exitCode"], 0);
     let text = "cat /proc/sys/kernel/shm_rmid_forced; sysctl -n kernel.shm_rmid_forced";
     ground.run("file", script(text), context.clone());
     assert_eq!(ground.log("file", ""), "1\n1\n");
@@ -410,6 +411,7 @@ fn what_the_pod_sets_of_the_kernel_and_binary_data_are_shown() {
     ground.run("hexdump", container, json!({ "volumes": volumes }));
     let line = "00000000  de ca fe ba d0 fe ff                              |.......|";
     assert_eq!(ground.log("hexdump", ""), format!("{line}\n00000007\n"));
+    assert_eq!(ground.state("hexdump")["terminated"]["exitCode"], 0);
 }
 
 // upstream test: [sig-node] Security Context When creating a pod with privileged should run the container as unprivileged when false [LinuxOnly] [NodeConformance] [Conformance]
