@@ -8,7 +8,6 @@ use klab_scheduler::hash::fnv32;
 
 use super::super::queue::ObjectName;
 use super::super::view::PodInfo;
-use super::mounting::Mounting;
 use crate::clock::later;
 
 /// Waiting time after the second failure; each further one doubles it.
@@ -16,6 +15,16 @@ pub(super) const FIRST_BACK_OFF: SignedDuration = SignedDuration::from_secs(10);
 /// The longest waiting time. A container that ran for twice as long begins anew.
 pub(super) const MAX_BACK_OFF: SignedDuration = SignedDuration::from_mins(5);
 
+/// So often something is tried by time alone. API servers are told no more of it by then, and what is missing is waited for: a change of
+/// it brings about the next try.
+pub(super) const TRIES: u32 = 25;
+/// How long the second try to set up volumes is waited for; each further one doubles that, up to the most.
+const FIRST: SignedDuration = SignedDuration::from_millis(500);
+const MOST: SignedDuration = SignedDuration::from_secs(122);
+/// How long a kubelet waits for the volumes of a pod before it says so and begins anew.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(123);
+/// And how long it leaves the pod alone then.
+const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// What is remembered of each pod.
 #[derive(Debug, Default)]
 pub(super) struct Memories(HashMap<ObjectName, Memory>);
@@ -47,6 +56,31 @@ pub(super) struct Kept {
     pub(super) told: bool,
     /// Whether it has been reported that a probe has it ended.
     pub(super) told_of_end: bool,
+}
+
+/// Tries to set up the volumes of a pod.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mounting {
+    pub(super) since: Timestamp,
+    pub(super) last: Timestamp,
+    pub(super) tries: u32,
+    /// How often it has been said that the kubelet has waited long enough.
+    pub(super) told: i64,
+}
+
+// upstream: pkg/util/goroutinemap/exponentialbackoff/exponential_backoff.go (v1.36)
+impl Mounting {
+    /// When the next try is due.
+    pub(super) fn due(&self) -> Timestamp {
+        let doublings = self.tries.saturating_sub(1).min(8);
+        later(self.last, FIRST.saturating_mul(1 << doublings).min(MOST))
+    }
+
+    /// When the kubelet has waited long enough for the next time.
+    pub(super) fn over(&self) -> Timestamp {
+        let rounds = i32::try_from(self.told).unwrap_or(i32::MAX);
+        later(self.since, PATIENCE.saturating_add(PATIENCE.saturating_add(PAUSE).saturating_mul(rounds)))
+    }
 }
 
 /// What becomes of a pod on a hollow node.

@@ -2,58 +2,22 @@
 //! not there the pod waits, and the kubelet tries again.
 
 // upstream: pkg/kubelet/volumemanager/volume_manager.go WaitForAttachAndMount (v1.36)
-// upstream: pkg/util/goroutinemap/exponentialbackoff/exponential_backoff.go (v1.36)
 // upstream: pkg/volume/projected/projected.go collectData (v1.36)
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::super::value::{items, text};
 use super::container::Container;
 use super::life::Look;
-use crate::clock::later;
+use super::memory::{Mounting, TRIES};
 use crate::cluster::Cluster;
 use crate::process::unfilled;
 use crate::resource::{CONFIG_MAPS, SECRETS};
 
-/// So often something is tried by time alone. API servers are told no more of it by then, and what is missing is waited for: a change of
-/// it brings about the next try.
-pub(super) const TRIES: u32 = 25;
-/// How long the second try is waited for; each further one doubles that, up to the most.
-const FIRST: SignedDuration = SignedDuration::from_millis(500);
-const MOST: SignedDuration = SignedDuration::from_secs(122);
-/// How long a kubelet waits for the volumes of a pod before it says so and begins anew.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(123);
-/// And how long it leaves the pod alone then.
-const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// The volume that admission gives to every pod, whose ConfigMap every namespace has.
 const CREDENTIALS: &str = "kube-api-access-";
-
-/// Tries to set up the volumes of a pod.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mounting {
-    since: Timestamp,
-    last: Timestamp,
-    tries: u32,
-    /// How often it has been said that the kubelet has waited long enough.
-    told: i64,
-}
-
-impl Mounting {
-    /// When the next try is due.
-    fn due(&self) -> Timestamp {
-        let doublings = self.tries.saturating_sub(1).min(8);
-        later(self.last, FIRST.saturating_mul(1 << doublings).min(MOST))
-    }
-
-    /// When the kubelet has waited long enough for the next time.
-    fn over(&self) -> Timestamp {
-        let rounds = i32::try_from(self.told).unwrap_or(i32::MAX);
-        later(self.since, PATIENCE.saturating_add(PATIENCE.saturating_add(PAUSE).saturating_mul(rounds)))
-    }
-}
 
 impl Look<'_, '_> {
     /// Whether the pod has its volumes; where they are missing, a try to set them up is made if one is due.
