@@ -81,6 +81,12 @@ impl Mounting {
         let rounds = i32::try_from(self.told).unwrap_or(i32::MAX);
         later(self.since, PATIENCE.saturating_add(PATIENCE.saturating_add(PAUSE).saturating_mul(rounds)))
     }
+
+    /// How often it has waited long enough by then.
+    pub(super) fn rounds(&self, now: Timestamp) -> i64 {
+        let waited = now.duration_since(self.since).saturating_sub(PATIENCE);
+        if waited.is_negative() { 0 } else { 1 + waited.as_secs() / PATIENCE.saturating_add(PAUSE).as_secs() }
+    }
 }
 
 /// What becomes of a pod on a hollow node.

@@ -46,7 +46,7 @@ impl Look<'_, '_> {
             self.said_of_pod.extend(failed.map(|message| ("FailedMount", message)));
         }
         if mounting.over() <= now {
-            mounting.told = mounting.told.saturating_add(1);
+            mounting.told = mounting.rounds(now);
             let volumes: BTreeSet<&str> = faults.iter().map(|(volume, _)| *volume).collect();
             let volumes = volumes.into_iter().collect::<Vec<_>>().join(" ");
             let message = format!(
