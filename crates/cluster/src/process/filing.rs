@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::amounts::bytes;
 use super::file::{File, Found};
 use super::files::Refused;
+use super::image::Shell;
 use super::mode;
 use super::run::{Flow, Run};
 
@@ -182,7 +183,7 @@ impl Run {
                 Found::File(file) => Some(file),
                 Found::Absent => {
                     // Busybox's `mv` says what it does also where it could not.
-                    if is_verbose && name == "mv" && !is_dash {
+                    if is_verbose && name == "mv" && matches!(self.world.shell, Shell::Busybox | Shell::Alpine) {
                         self.say(format!("'{path}' -> '{shown}'\n"));
                     }
                     let failure = match name {
