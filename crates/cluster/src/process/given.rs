@@ -68,7 +68,7 @@ pub(super) fn given(
         put("/etc/resolv.conf", text);
     }
     for setting in items(&pod["spec"]["securityContext"]["sysctls"]) {
-        put(&kernel_file(text(setting, &["name"])), format!("{}\n", text(setting, &["value"])));
+        put(&kernel_setting(text(setting, &["name"])).1, format!("{}\n", text(setting, &["value"])));
     }
     for (file, text) in limits(container, status) {
         put(&format!("/sys/fs/cgroup/{file}"), text);
@@ -79,21 +79,18 @@ pub(super) fn given(
     files
 }
 
-/// The file of a setting of the kernel. Where the first separator of its name is a `/`, its dots are part of its words.
-pub(super) fn kernel_file(name: &str) -> String {
-    let is_path = name.find(['.', '/']).is_some_and(|at| name[at..].starts_with('/'));
-    let path: String = if is_path {
-        name.to_owned()
-    } else {
-        name.chars()
-            .map(|letter| match letter {
-                '.' => '/',
-                '/' => '.',
-                other => other,
-            })
-            .collect()
+/// A setting of the kernel as `sysctl` calls it, and its file. Where the first separator of its name is a `/`, its dots are part of its
+/// words.
+pub(super) fn kernel_setting(name: &str) -> (String, String) {
+    let turned = |letter: char| match letter {
+        '.' => '/',
+        '/' => '.',
+        other => other,
     };
-    format!("/proc/sys/{path}")
+    let is_path = name.find(['.', '/']).is_some_and(|at| name[at..].starts_with('/'));
+    let other: String = name.chars().map(turned).collect();
+    let (called, path) = if is_path { (other, name.to_owned()) } else { (name.to_owned(), other) };
+    (called, format!("/proc/sys/{path}"))
 }
 
 fn hosts(pod: &Value, name: &str, domain: &str) -> String {

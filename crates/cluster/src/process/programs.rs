@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use super::amounts::duration;
 use super::file::Found;
-use super::given::kernel_file;
+use super::given::kernel_setting;
 use super::image::Shell;
 use super::output::Input;
 use super::run::{Flow, Run};
@@ -159,7 +159,8 @@ impl Run {
         let is_bare = flags == ["-n"];
         let mut lines = String::new();
         for name in &names {
-            let value = self.content(&kernel_file(name)).filter(|_| is_bare || flags.is_empty());
+            let (name, file) = kernel_setting(name);
+            let value = self.content(&file).filter(|_| is_bare || flags.is_empty());
             let Some(value) = value else {
                 return self.unknown(|| format!("the node's setting `{name}` is not known"));
             };

@@ -383,6 +383,7 @@ fn containers_find_what_others_have_left() {
 }
 
 // upstream test: [sig-node] Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS] [Conformance]
+// upstream test: [sig-node] Sysctls [LinuxOnly] [NodeConformance] should support sysctls with slashes as separator [Environment:NotInUserNS]
 // upstream test: [sig-storage] ConfigMap binary data should be reflected in volume [NodeConformance] [Conformance]
 #[test]
 fn what_the_pod_sets_of_the_kernel_and_binary_data_are_shown() {
@@ -393,9 +394,9 @@ fn what_the_pod_sets_of_the_kernel_and_binary_data_are_shown() {
     ground.run("sysctl", container, context.clone());
     assert_eq!(ground.log("sysctl", ""), "kernel.shm_rmid_forced = 1\n");
     assert_eq!(ground.state("sysctl")["terminated"]["exitCode"], 0);
-    let text = "cat /proc/sys/kernel/shm_rmid_forced; sysctl -n kernel.shm_rmid_forced";
+    let text = "cat /proc/sys/kernel/shm_rmid_forced; sysctl -n kernel.shm_rmid_forced; sysctl kernel/shm_rmid_forced";
     ground.run("file", script(text), context.clone());
-    assert_eq!(ground.log("file", ""), "1\n1\n");
+    assert_eq!(ground.log("file", ""), "1\n1\nkernel.shm_rmid_forced = 1\n");
     ground.run("other", script("sysctl vm.swappiness"), context);
     let refusal = ground.get(&format!("{PODS}/other/log")).refused(501);
     assert!(refusal.ends_with("the node's setting `vm.swappiness` is not known"), "{refusal}");
