@@ -30,6 +30,16 @@ impl Run {
         )
     }
 
+    /// The host's name with its domain: the first one of those that its file of hosts has with it.
+    fn full_host_name(&self, name: &str) -> Option<String> {
+        let hosts = self.content("/etc/hosts")?;
+        let hosts = String::from_utf8_lossy(&hosts);
+        let lines = hosts.lines().filter(|line| !line.starts_with('#'));
+        let mut named =
+            lines.map(|line| line.split_whitespace().skip(1)).filter(|names| names.clone().any(|own| own == name));
+        named.next()?.next().map(str::to_owned)
+    }
+
     pub(super) fn printing(&mut self, name: &str, words: &[&str]) -> Flow {
         match name {
             "echo" => self.echo(words),
@@ -49,6 +59,13 @@ impl Run {
                     self.say(format!("{name}\n"));
                     self.done(0)
                 }
+                (["-f" | "--fqdn"], Some(name)) => match self.full_host_name(&name) {
+                    Some(name) => {
+                        self.say(format!("{name}\n"));
+                        self.done(0)
+                    }
+                    None => self.mute(0, || "what `hostname -f` prints is not known".to_owned()),
+                },
                 _ => self.mute(0, || "what `hostname` prints is not known".to_owned()),
             },
             "env" | "printenv" | "export" => self.print_environment(name, words),

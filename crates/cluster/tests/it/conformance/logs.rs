@@ -415,6 +415,27 @@ fn what_the_pod_sets_of_the_kernel_and_binary_data_are_shown() {
     assert_eq!(ground.state("hexdump")["terminated"]["exitCode"], 0);
 }
 
+// upstream test: [sig-node] Override hostname of Pod [NodeConformance] [FeatureGate:HostnameOverride] [Beta] a pod with only hostnameOverride field will have hostnameOverride as hostname
+// upstream test: [sig-node] Override hostname of Pod [NodeConformance] [FeatureGate:HostnameOverride] [Beta] a pod with subdomain and hostnameOverride fields will have hostnameOverride as hostname
+// upstream test: [sig-node] Override hostname of Pod [NodeConformance] [FeatureGate:HostnameOverride] [Beta] a pod with hostname and hostnameOverride fields will have hostnameOverride as hostname
+#[test]
+fn a_host_has_a_name_and_a_full_name() {
+    let ground = Ground::with_nodes(1);
+    for (name, spec, out) in [
+        ("plain", json!({}), "plain;plain;\n"),
+        ("named", json!({ "hostname": "web", "subdomain": "sub" }), "web;web.sub.default.svc.cluster.local;\n"),
+        ("other", json!({ "hostnameOverride": "override" }), "override;override;\n"),
+        (
+            "both",
+            json!({ "hostnameOverride": "override", "hostname": "web", "subdomain": "sub" }),
+            "override;override;\n",
+        ),
+    ] {
+        ground.run(name, script("echo $(hostname)';'$(hostname -f)';'"), spec);
+        assert_eq!(ground.log(name, ""), out, "{name}");
+    }
+}
+
 // upstream test: [sig-node] Security Context When creating a pod with privileged should run the container as unprivileged when false [LinuxOnly] [NodeConformance] [Conformance]
 // upstream test: [sig-node] Security Context when creating containers with AllowPrivilegeEscalation should not allow privilege escalation when false [LinuxOnly] [NodeConformance] [Conformance]
 // upstream test: [sig-node] Security Context when creating containers with AllowPrivilegeEscalation should allow privilege escalation when true [LinuxOnly] [NodeConformance]
