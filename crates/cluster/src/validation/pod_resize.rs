@@ -62,14 +62,8 @@ fn same_order(old: &Value, asked: &Value, spec: &Path<'_>, errors: &mut Errors) 
 }
 
 fn container(list: &str, before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let sidecar = list == "containers" || text(before, "restartPolicy") == "Always";
     let spec = Path::Root.field("spec");
-    if !sidecar {
-        if before["resources"] != after["resources"] || before["resizePolicy"] != after["resizePolicy"] {
-            errors.forbidden(spec, "resources for non-sidecar init containers are immutable");
-        }
-        return;
-    }
+    let is_done = list != "containers" && text(before, "restartPolicy") != "Always";
     let resources = path.field("resources");
     for field in ["requests", "limits"] {
         let (had, have) = (&before["resources"][field], &after["resources"][field]);
@@ -105,5 +99,11 @@ fn container(list: &str, before: &Value, after: &Value, path: &Path<'_>, errors:
         } else {
             errors.forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable");
         }
+    }
+    // Once it has ended it is not started anew.
+    let mut policies = after["resizePolicy"].as_array().into_iter().flatten();
+    if is_done && before != after && policies.any(|policy| policy["restartPolicy"] == "RestartContainer") {
+        errors
+            .forbidden(path, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized");
     }
 }

@@ -39,6 +39,11 @@ impl Role {
     }
 }
 
+/// Why a container waits that begins anew with all others, and what is said of it.
+// upstream: pkg/kubelet/kubelet_pods.go convertToAPIContainerStatuses (v1.36)
+const RESTARTING: &str = "RestartingAllContainers";
+const REMOVED: &str = "The container is removed because RestartAllContainers in place";
+
 /// What a container does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -163,6 +168,7 @@ impl<'a> Container<'a> {
     /// It starts, for the first time or again.
     pub(super) fn start(&mut self, pod_uid: &str, now: Timestamp, with_resources: bool) {
         let again = self.has_started();
+        let resets = self.is_reset();
         let before = match self.status["state"]["terminated"].take() {
             Value::Null => self.status["lastState"].take(),
             terminated => json!({ "terminated": terminated }),
@@ -170,9 +176,25 @@ impl<'a> Container<'a> {
         let restarts = self.restarts() + i64::from(again);
         self.status = identified(self.spec, pod_uid, restarts, with_resources);
         self.status["state"] = json!({ "running": { "startedAt": time_text(now) } });
-        if again {
+        if again || resets {
             self.status["lastState"] = before;
         }
+        self.changed = true;
+    }
+
+    /// Whether it waits to begin anew with all others.
+    pub(super) fn is_reset(&self) -> bool {
+        self.waits_for() == RESTARTING
+    }
+
+    /// It is removed, to begin anew with all others.
+    pub(super) fn reset(&mut self) {
+        let restarts = self.restarts() + i64::from(self.has_started());
+        let last =
+            json!({ "exitCode": 137, "reason": RESTARTING, "message": REMOVED, "startedAt": null, "finishedAt": null });
+        self.status = unstarted(self.spec, json!({ "waiting": { "reason": RESTARTING, "message": REMOVED } }));
+        self.status["lastState"] = json!({ "terminated": last });
+        self.status["restartCount"] = json!(restarts);
         self.changed = true;
     }
 

@@ -15,7 +15,7 @@ use super::container::{Container, Role, State};
 use super::images::{Pull, pull};
 use super::memory::{Memory, TRIES, doubled};
 use super::probe::{Probed, complaint, probed};
-use super::restart::restarts;
+use super::restart::{restarts, restarts_all};
 use super::volumes::Volumes;
 use crate::clock::later;
 use crate::cluster::Cluster;
@@ -29,6 +29,9 @@ const PULL_FAILURE: SignedDuration = SignedDuration::from_secs(1);
 // upstream: pkg/kubelet/kubelet.go backOffPeriod (v1.36)
 const CREATION_FAILURE: &str = "CreateContainerConfigError";
 const CREATION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+/// How long containers are gone that begin anew all together.
+const RESET: SignedDuration = SignedDuration::from_secs(1);
 
 /// Stands in messages for the pod's address, which it may be given by this look.
 pub(super) const ADDRESS: &str = "\u{1}";
@@ -73,6 +76,8 @@ pub(super) struct Look<'a, 'm> {
     pub(super) said_of_pod: Vec<(&'static str, String)>,
     /// Whether it waits for a ConfigMap or Secret that is not there.
     pub(super) lacks: bool,
+    /// Whether a container has ended so that all begin anew.
+    pub(super) resets: bool,
 }
 
 /// By this the kubelets that were recorded were told what becomes of a pod.
@@ -102,6 +107,39 @@ impl Look<'_, '_> {
 
     /// Brings all containers up to the present.
     pub(super) fn advance(&mut self) {
+        if let Some(reset) = self.memory.reset {
+            // Nothing ends and begins anew for ever at one instant.
+            let begins = later(reset, RESET);
+            if begins > self.now {
+                self.wake(begins);
+                return;
+            }
+            self.memory.reset = None;
+        }
+        self.advance_each();
+        if std::mem::take(&mut self.resets) {
+            self.reset_all();
+        }
+    }
+
+    /// All containers are removed, and begin anew a moment later, those that initialize the pod first.
+    // upstream: pkg/kubelet/kuberuntime/kuberuntime_manager.go getContainersToReset (v1.36)
+    fn reset_all(&mut self) {
+        for index in 0..self.containers.len() {
+            if self.containers[index].role == Role::Ephemeral {
+                continue;
+            }
+            if self.containers[index].is_running() {
+                self.say(index, false, "Killing", "killing".to_owned());
+                self.end(index, KILLED);
+            }
+            self.containers[index].reset();
+        }
+        self.memory.reset = Some(self.now);
+        self.wake(later(self.now, RESET));
+    }
+
+    fn advance_each(&mut self) {
         let of = |role: Role, containers: &[Container<'_>]| -> Vec<usize> {
             (0..containers.len()).filter(|index| containers[*index].role == role).collect()
         };
@@ -352,6 +390,10 @@ impl Look<'_, '_> {
                         return Standing::Runs;
                     }
                     self.end(index, ending.code);
+                }
+                State::Ended { code, .. } if restarts_all(container.spec, code) => {
+                    self.resets = true;
+                    return Standing::Waits;
                 }
                 State::Ended { code, .. } if !restarts(self.value, container, code) => return Standing::Done(code),
                 State::Ended { since, at, .. } => {

@@ -36,6 +36,8 @@ pub(super) struct Memory {
     step: Option<(Step, Timestamp)>,
     /// How it stands with its volumes, while they cannot be set up.
     pub(super) mounting: Option<Mounting>,
+    /// When all its containers were removed, to begin anew.
+    pub(super) reset: Option<Timestamp>,
     containers: Vec<(Box<str>, Kept)>,
 }
 
@@ -114,7 +116,8 @@ impl Memories {
 
     /// Puts back what was taken.
     pub(super) fn put(&mut self, pod: &PodInfo, memory: Memory) {
-        if memory.step.is_some() || memory.mounting.is_some() || !memory.containers.is_empty() {
+        let is_empty = memory.step.is_none() && memory.mounting.is_none() && memory.reset.is_none();
+        if !is_empty || !memory.containers.is_empty() {
             self.0.insert(pod.name(), memory);
         }
     }

@@ -24,7 +24,9 @@ pub(super) fn phase(pod: &Value, containers: &[Container<'_>], over: bool) -> Ph
             State::Running(_) => None,
         };
         match end {
-            Some(State::Ended { code, .. }) if code != 0 => failed |= !restarts(pod, container, code),
+            Some(State::Ended { code, .. }) if code != 0 => {
+                failed |= !container.is_reset() && !restarts(pod, container, code);
+            }
             Some(_) => {}
             None => initializing = true,
         }
@@ -47,7 +49,7 @@ pub(super) fn phase(pod: &Value, containers: &[Container<'_>], over: bool) -> Ph
                 let end = if state == State::Waiting { container.last_end() } else { Some(state) };
                 if let Some(State::Ended { code, .. }) = end {
                     succeeded += usize::from(code == 0 && state != State::Waiting);
-                    left |= restarts(pod, container, code);
+                    left |= container.is_reset() || restarts(pod, container, code);
                 }
             }
         }

@@ -13,6 +13,7 @@ use super::container::{Container, containers, statuses};
 use super::fields::base_status;
 use super::life::{KILLED, Look};
 use super::memory::Memory;
+use super::restart::may_restart_all;
 use super::status::{conditions, phase, phase_text};
 use super::volumes::Volumes;
 use super::work::COMPONENT;
@@ -86,6 +87,7 @@ impl Plane {
             said: Vec::new(),
             said_of_pod: Vec::new(),
             lacks: false,
+            resets: false,
         }
     }
 
@@ -122,6 +124,18 @@ impl Plane {
                 status["resources"] = whole.clone();
                 status["allocatedResources"] = whole["requests"].clone();
             }
+        }
+        if may_restart_all(value) {
+            let resets = look.containers.iter().any(Container::is_reset);
+            let mut condition = json!({
+                "type": "AllContainersRestarting", "observedGeneration": value["metadata"]["generation"],
+                "status": if resets { "True" } else { "False" }, "lastProbeTime": null, "lastTransitionTime": time_text(look.now),
+            });
+            if resets {
+                condition["reason"] = json!("RestartAllContainersStarted");
+                condition["message"] = json!("container exited with restart policy rule");
+            }
+            conditions.push(condition);
         }
         Report { status, conditions, lifted: Vec::new() }
     }

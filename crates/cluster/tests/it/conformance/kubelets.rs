@@ -406,3 +406,106 @@ fn programs_that_say_how_they_are_are_restarted_when_they_are_unwell() {
         .collect();
     assert!(counts.is_sorted() && counts[0] > 1 && counts[2] > counts[0], "{counts:?}");
 }
+
+// upstream test: [sig-node] Pod Extended (RestartAllContainers) [FeatureGate:ContainerRestartRules] [Beta] [FeatureGate:RestartAllContainersOnContainerExits] [Beta] RestartAllContainers should allow multiple RestartAllContainers actions and not introduce a loop
+// upstream test: [sig-node] Pod Extended (RestartAllContainers) [FeatureGate:ContainerRestartRules] [Beta] [FeatureGate:RestartAllContainersOnContainerExits] [Beta] RestartAllContainers should restart all containers on a previously restarted regular container exit
+// upstream test: [sig-node] Pod Extended (RestartAllContainers) [FeatureGate:ContainerRestartRules] [Beta] [FeatureGate:RestartAllContainersOnContainerExits] [Beta] RestartAllContainers should restart all containers on regular container exit
+// upstream test: [sig-node] Pod Extended (RestartAllContainers) [FeatureGate:ContainerRestartRules] [Beta] [FeatureGate:RestartAllContainersOnContainerExits] [Beta] RestartAllContainers should restart init and sidecar containers on init container exit
+// upstream test: [sig-node] Pod Extended (RestartAllContainers) [FeatureGate:ContainerRestartRules] [Beta] [FeatureGate:RestartAllContainersOnContainerExits] [Beta] RestartAllContainers should restart all containers on sidecar container exit
+#[test]
+fn all_containers_begin_anew_when_one_ends_whose_rule_says_so() {
+    let ground = Ground::with_nodes(1);
+    let rules = json!([{ "action": "RestartAllContainers", "exitCodes": { "operator": "In", "values": [42] } }]);
+    let mount = json!([{ "name": "work", "mountPath": "/mnt" }]);
+    let container = |name: &str, script: &str| {
+        json!({
+            "name": name, "image": "busybox", "command": ["/bin/sh", "-c", script], "volumeMounts": mount,
+            "restartPolicy": "Never", "restartPolicyRules": rules,
+        })
+    };
+    let source = "if [ -f /mnt/done ]; then sleep 10000; else touch /mnt/done; sleep 10; exit 42; fi";
+    create(
+        &ground,
+        "web",
+        json!({
+            "restartPolicy": "Never",
+            "initContainers": [{ "name": "first", "image": "busybox", "command": ["sh", "-c", "echo ready"] }],
+            "containers": [container("source", source), container("other", "sleep 10000")],
+            "volumes": [{ "name": "work", "emptyDir": {} }],
+        }),
+    );
+    let statuses = |pod: &Value| -> Vec<(String, i64, String)> {
+        let all =
+            ["initContainerStatuses", "containerStatuses"].map(|list| pod["status"][list].as_array().unwrap().clone());
+        let told = |status: &Value| {
+            let (state, _) = status["state"].as_object().unwrap().iter().next().unwrap();
+            let last = status["lastState"]["terminated"]["reason"].as_str().unwrap_or_default();
+            (state.clone(), status["restartCount"].as_i64().unwrap(), last.to_owned())
+        };
+        all.concat().iter().map(told).collect()
+    };
+    let one = |state: &str, count: i64, last: &str| (state.to_owned(), count, last.to_owned());
+    ground.cluster.advance(std::time::Duration::from_secs(5));
+    let pod = get(&ground, "web");
+    assert_eq!(statuses(&pod), [one("terminated", 0, ""), one("running", 0, ""), one("running", 0, "")]);
+    assert_eq!(condition(&pod, "AllContainersRestarting")["status"], "False");
+    // Ten seconds after their start all are gone for a moment.
+    ground.cluster.advance(std::time::Duration::from_millis(5_500));
+    let pod = get(&ground, "web");
+    let reason = "RestartingAllContainers";
+    let gone = one("waiting", 1, reason);
+    assert_eq!(statuses(&pod), [gone.clone(), gone.clone(), gone], "{}", pod["status"]);
+    let restarting = condition(&pod, "AllContainersRestarting");
+    assert_eq!((&restarting["status"], &restarting["reason"]), (&json!("True"), &json!("RestartAllContainersStarted")));
+    assert_ne!(pod["status"]["phase"], "Failed");
+    ground.cluster.advance(std::time::Duration::from_secs(5));
+    let pod = get(&ground, "web");
+    assert_eq!(statuses(&pod), [one("terminated", 1, reason), one("running", 1, reason), one("running", 1, reason)]);
+    assert_eq!(condition(&pod, "AllContainersRestarting")["status"], "False");
+    ground.cluster.advance(std::time::Duration::from_secs(600));
+    let pod = get(&ground, "web");
+    assert_eq!((&pod["status"]["phase"], statuses(&pod)[1].1), (&json!("Running"), 1), "once, and not again");
+    // One that ends at once has them begin anew again and again, but not for ever at one instant.
+    create(
+        &ground,
+        "loop",
+        json!({
+            "initContainers": [container("first", "exit 42")], "containers": [{ "name": "main", "image": "nginx" }],
+            "volumes": [{ "name": "work", "emptyDir": {} }],
+        }),
+    );
+    ground.cluster.advance(std::time::Duration::from_secs(10));
+    let count = get(&ground, "loop")["status"]["initContainerStatuses"][0]["restartCount"].as_i64().unwrap();
+    assert!((5..=11).contains(&count), "{count}");
+}
+
+// upstream test: [sig-node] Pod InPlace Resize Init Container [FeatureGate:InPlacePodVerticalScalingInitContainers] [Beta] should support resizing a non-sidecar init container
+#[test]
+fn a_container_that_initializes_is_resized_while_it_runs() {
+    let ground = Ground::with_nodes(1);
+    let amounts =
+        |cpu: &str| json!({ "requests": { "cpu": cpu, "memory": "64Mi" }, "limits": { "cpu": cpu, "memory": "64Mi" } });
+    let first = json!({
+        "name": "first", "image": "busybox", "command": ["sleep", "1000"], "resources": amounts("100m"),
+        "resizePolicy": [{ "resourceName": "cpu", "restartPolicy": "NotRequired" }],
+    });
+    create(
+        &ground,
+        "web",
+        json!({
+            "initContainers": [first],
+            "containers": [{ "name": "main", "image": "nginx", "resources": amounts("100m") }],
+        }),
+    );
+    let wanted = json!({ "spec": { "initContainers": [{ "name": "first", "resources": amounts("200m") }] } });
+    let headers = [("content-type", "application/strategic-merge-patch+json")];
+    ground.send("PATCH", &format!("{PODS}/web/resize"), &headers, wanted.to_string()).good();
+    ground.cluster.advance(std::time::Duration::from_secs(3));
+    let status = get(&ground, "web")["status"]["initContainerStatuses"][0].clone();
+    assert_eq!(
+        (&status["resources"]["limits"]["cpu"], &status["restartCount"]),
+        (&json!("200m"), &json!(0)),
+        "{status}"
+    );
+    assert_eq!(status["allocatedResources"]["cpu"], "200m");
+}
