@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use super::amounts::bytes;
 use super::file::{File, Found};
 use super::files::Refused;
-use super::image::Shell;
 use super::mode;
 use super::run::{Flow, Run};
 
@@ -183,7 +182,7 @@ impl Run {
                 Found::File(file) => Some(file),
                 Found::Absent => {
                     // Busybox's `mv` says what it does also where it could not.
-                    if is_verbose && name == "mv" && matches!(self.world.shell, Shell::Busybox | Shell::Alpine) {
+                    if is_verbose && name == "mv" && self.world.shell.is_busybox() {
                         self.say(format!("'{path}' -> '{shown}'\n"));
                     }
                     let failure = match name {

@@ -5,9 +5,7 @@
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::image::base_name;
-use super::servers::number;
-use crate::control::value::{items, text};
+use super::servers::{agnhost, number};
 
 /// How long `liveness` is well.
 const ALIVE: SignedDuration = SignedDuration::from_secs(10);
@@ -29,12 +27,7 @@ type Outcomes = Vec<(SignedDuration, bool)>;
 impl Health {
     /// That of a container's program, where its image and words say it.
     pub(super) fn of(container: &Value) -> Option<Self> {
-        if base_name(text(container, &["image"])) != "agnhost" {
-            return None;
-        }
-        let words = ["command", "args"].iter().flat_map(|field| items(&container[*field])).filter_map(Value::as_str);
-        let words: Vec<&str> = words.collect();
-        let words = words.strip_prefix(&["/agnhost"]).or(words.strip_prefix(&["agnhost"])).unwrap_or(&words);
+        let words = agnhost(container)?;
         let (program, flags) = words.split_first()?;
         match *program {
             "liveness" => {

@@ -192,6 +192,11 @@ impl Shell {
         matches!(self, Self::Debian | Self::Bash)
     }
 
+    /// Whether its `sh` and its tools are busybox's.
+    pub(super) fn is_busybox(self) -> bool {
+        matches!(self, Self::Busybox | Self::Alpine)
+    }
+
     pub(crate) fn is_known(self) -> bool {
         self != Self::Unknown
     }
@@ -285,7 +290,7 @@ impl Image {
         }
         if let Some((_, shell)) = BARE.iter().find(|(own, _)| *own == name) {
             let others = name == "agnhost";
-            let busybox = matches!(shell, Shell::Busybox | Shell::Alpine);
+            let busybox = shell.is_busybox();
             let files: &[&str] = if others { &AGNHOST } else { &[] };
             return Self { shell: *shell, bare: true, tools: Tools { curl: others, busybox, others }, files };
         }

@@ -22,22 +22,22 @@ pub(crate) fn obstacle(cluster: &Cluster, pod: &Value, container: &Value) -> Opt
 }
 
 /// What a kubelet says of a ConfigMap or Secret that is not there.
-pub(crate) fn not_found(resource: ResourceId, name: &str) -> String {
+fn not_found(resource: ResourceId, name: &str) -> String {
     format!("{} \"{name}\" not found", resource.row().kind.to_lowercase())
 }
 
 /// The first variable whose value is nowhere.
-fn missing_source(cluster: &Cluster, pod: &Value, container: &Value) -> Option<String> {
+fn missing_source<'a>(cluster: &Cluster, pod: &Value, container: &'a Value) -> Option<String> {
     let namespace = text(pod, &["metadata", "namespace"]);
-    let either = |from: &Value, secret: &str, map: &str| match from.get(secret) {
-        Some(reference) => (SECRETS, reference.clone()),
-        None => (CONFIG_MAPS, from[map].clone()),
+    let either = |from: &'a Value, secret: &str, map: &str| match from.get(secret) {
+        Some(reference) => (SECRETS, reference),
+        None => (CONFIG_MAPS, &from[map]),
     };
     let whole = items(&container["envFrom"]).iter().map(|from| either(from, "secretRef", "configMapRef"));
     let single = items(&container["env"]).iter().filter(|variable| text(variable, &["value"]).is_empty());
     let single = single.map(|variable| either(&variable["valueFrom"], "secretKeyRef", "configMapKeyRef"));
     whole.chain(single).filter(|(_, reference)| reference.is_object()).find_map(|(resource, reference)| {
-        let (name, optional) = (text(&reference, &["name"]), reference["optional"] == true);
+        let (name, optional) = (text(reference, &["name"]), reference["optional"] == true);
         let Some(object) = cluster.get(resource, namespace, name) else {
             return (!optional).then(|| not_found(resource, name));
         };

@@ -7,7 +7,6 @@ use jiff::SignedDuration;
 use super::amounts::duration;
 use super::file::Found;
 use super::given::kernel_setting;
-use super::image::Shell;
 use super::output::Input;
 use super::run::{Flow, Run};
 use super::world::{QUICK, SILENT};
@@ -146,8 +145,7 @@ impl Run {
     /// Whether busybox's `ip` is asked to change the network, and may not.
     fn refuses_network(&self, words: Option<&[&str]>) -> bool {
         let changes = matches!(words, Some(["link" | "addr" | "address" | "route", "add" | "del" | "delete", _, ..]));
-        let is_busybox = matches!(self.world.shell, Shell::Busybox | Shell::Alpine);
-        changes && is_busybox && !self.world.privileges.network
+        changes && self.world.shell.is_busybox() && !self.world.privileges.network
     }
 
     /// `sysctl NAME`, of settings that the pod makes: others are the node's.

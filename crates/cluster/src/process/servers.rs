@@ -40,19 +40,14 @@ pub(crate) enum Porter {
 impl Server {
     /// The server that runs in a container, where its image and words alone say so.
     pub(crate) fn of(container: &Value) -> Option<Self> {
+        if let Some(words) = agnhost(container) {
+            return Self::of_agnhost(&words, container);
+        }
         let image = text(container, &["image"]);
-        let words = |field: &str| items(&container[field]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
-        let (command, args) = (words("command"), words("args"));
         match base_name(image) {
-            // Of another registry it is agnhost all the same: mirrors of it are common.
-            "agnhost" => {
-                let words = [command, args].concat();
-                let words = words.strip_prefix(&["/agnhost"]).or(words.strip_prefix(&["agnhost"])).unwrap_or(&words);
-                Self::of_agnhost(words, container)
-            }
             // A configuration in a volume may have it listen elsewhere.
             name @ ("nginx" | "httpd")
-                if command.is_empty() && args.is_empty() && is_official(image) && !is_configured(container) =>
+                if words(container).next().is_none() && is_official(image) && !is_configured(container) =>
             {
                 Some(if name == "nginx" { Self::Nginx { known: has_known_page(image) } } else { Self::Httpd })
             }
@@ -114,6 +109,21 @@ impl Server {
             }
         }
     }
+}
+
+/// A container's command and its arguments.
+fn words(container: &Value) -> impl Iterator<Item = &str> {
+    ["command", "args"].into_iter().flat_map(|field| items(&container[field])).filter_map(Value::as_str)
+}
+
+/// What agnhost is to do, with what flags, in a container of its image: of any registry, for mirrors of it are common.
+pub(super) fn agnhost(container: &Value) -> Option<Vec<&str>> {
+    if base_name(text(container, &["image"])) != "agnhost" {
+        return None;
+    }
+    let mut words = words(container).peekable();
+    words.next_if(|first| ["/agnhost", "agnhost"].contains(first));
+    Some(words.collect())
 }
 
 /// What `SERVE_PORT_80` and the like say, where they say it themselves.

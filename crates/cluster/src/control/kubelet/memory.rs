@@ -25,6 +25,7 @@ const MOST: SignedDuration = SignedDuration::from_secs(122);
 const PATIENCE: SignedDuration = SignedDuration::from_secs(123);
 /// And how long it leaves the pod alone then.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
 /// What is remembered of each pod.
 #[derive(Debug, Default)]
 pub(super) struct Memories(HashMap<ObjectName, Memory>);
