@@ -4,11 +4,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
 use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::clock::later;
 use crate::cluster::Cluster;
+use crate::object::Object;
 
 /// Who signs, and who is meant where nothing is said.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
@@ -20,7 +23,7 @@ const WARNED: i64 = 60 * 60 + 7;
 const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 /// For how many seconds a token is good that was asked for with so many, and after how many its use is worth a warning.
-pub(crate) fn lifetime(seconds: i64, is_of_pod: bool, is_for_api: bool) -> (i64, Option<i64>) {
+fn lifetime(seconds: i64, is_of_pod: bool, is_for_api: bool) -> (i64, Option<i64>) {
     if is_of_pod && is_for_api && seconds == WARNED { (EXTENDED, Some(WARNED)) } else { (seconds, None) }
 }
 
@@ -66,6 +69,44 @@ impl Signer {
         let signature = self.0.as_ref().map(|pair| pair.sign(text.as_bytes()));
         format!("{text}.{}", signature.map_or_else(String::new, |signature| URL_SAFE_NO_PAD.encode(signature.as_ref())))
     }
+}
+
+/// A token that a ServiceAccount is to be given.
+pub(crate) struct TokenOrder<'a> {
+    pub(crate) account: &'a Object,
+    /// A list of them.
+    pub(crate) audiences: &'a Value,
+    /// For how long it is asked for.
+    pub(crate) seconds: i64,
+    pub(crate) from: Timestamp,
+    /// Its `jti`.
+    pub(crate) identity: String,
+    /// What it is bound to: `pod`, `node`, `secret`.
+    pub(crate) bound: Map<String, Value>,
+}
+
+/// The token, and when it ends.
+pub(crate) fn issue(cluster: &Cluster, order: TokenOrder<'_>) -> (String, Timestamp) {
+    let TokenOrder { account, audiences, seconds, from, identity, bound } = order;
+    let (good_for, warned_after) = lifetime(seconds, bound.contains_key("pod"), *audiences == json!([ISSUER]));
+    let expires = later(from, SignedDuration::from_secs(good_for));
+    let mut private = bound;
+    private.insert("namespace".to_owned(), json!(account.namespace));
+    private.insert("serviceaccount".to_owned(), named(account));
+    if let Some(after) = warned_after {
+        private.insert("warnafter".to_owned(), json!(from.as_second().saturating_add(after)));
+    }
+    let claims = json!({
+        "aud": audiences, "exp": expires.as_second(), "iat": from.as_second(), "nbf": from.as_second(), "iss": ISSUER,
+        "jti": identity, "sub": format!("system:serviceaccount:{}:{}", account.namespace, account.name),
+        "kubernetes.io": private,
+    });
+    (sign(cluster, &claims), expires)
+}
+
+/// How claims name an object.
+pub(crate) fn named(object: &Object) -> Value {
+    json!({ "name": object.name, "uid": object.uid })
 }
 
 /// A token that claims this.

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use crate::account_token::{ISSUER, lifetime, sign};
+use crate::account_token::{ISSUER, TokenOrder, issue, named};
 use crate::clock::later;
 use crate::cluster::Cluster;
 use crate::control::value::{integer, items, text, time_of};
@@ -25,26 +25,20 @@ pub(crate) fn pod_token(cluster: &Cluster, pod: &Value, source: &Value, now: Tim
     let first = time_of(&pod["status"]["startTime"]).unwrap_or(now);
     let round = (seconds.saturating_mul(USED) / 100).max(1);
     let rounds = now.duration_since(first).as_secs().max(0) / round;
-    let issued = later(first, SignedDuration::from_secs(rounds.saturating_mul(round)));
+    let from = later(first, SignedDuration::from_secs(rounds.saturating_mul(round)));
     let audience = source["audience"].as_str().filter(|audience| !audience.is_empty()).unwrap_or(ISSUER);
-    let (good_for, warned_after) = lifetime(seconds, true, audience == ISSUER);
-    let mut private = json!({
-        "namespace": metadata("namespace"), "pod": { "name": metadata("name"), "uid": metadata("uid") },
-        "serviceaccount": { "name": account.name, "uid": account.uid },
-    });
-    if let Some(node) = cluster.get(NODES, "", text(pod, &["spec", "nodeName"])) {
-        private["node"] = json!({ "name": node.name, "uid": node.uid });
-    }
-    let from = issued.as_second();
-    if let Some(after) = warned_after {
-        private["warnafter"] = json!(from.saturating_add(after));
-    }
-    let claims = json!({
-        "aud": [audience], "exp": from.saturating_add(good_for), "iat": from, "nbf": from, "iss": ISSUER,
-        "jti": identity(&[metadata("uid"), audience, &from.to_string()]),
-        "sub": format!("system:serviceaccount:{}:{}", metadata("namespace"), account.name), "kubernetes.io": private,
-    });
-    Some(sign(cluster, &claims))
+    let pod_named = json!({ "name": metadata("name"), "uid": metadata("uid") });
+    let node = cluster.get(NODES, "", text(pod, &["spec", "nodeName"]));
+    let node = node.map(|node| ("node".to_owned(), named(&node)));
+    let order = TokenOrder {
+        account: &account,
+        audiences: &json!([audience]),
+        seconds,
+        from,
+        identity: identity(&[metadata("uid"), audience, &from.as_second().to_string()]),
+        bound: [("pod".to_owned(), pod_named)].into_iter().chain(node).collect(),
+    };
+    Some(issue(cluster, order).0)
 }
 
 /// Whose the files of such a volume are, where all containers of a pod run as one user whom it names.

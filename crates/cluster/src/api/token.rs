@@ -5,8 +5,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Response;
-use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
 
 use super::super::cluster::{Cluster, Part, WriteOptions, time_text};
 use super::super::rbac::User;
@@ -16,8 +16,7 @@ use super::answer;
 use super::body::Body;
 use super::call::{Call, Target};
 use super::issuer;
-use crate::account_token::{ISSUER, LEGACY_ISSUER, Signed, legacy, lifetime, sign};
-use crate::clock::later;
+use crate::account_token::{ISSUER, LEGACY_ISSUER, Signed, TokenOrder, issue, legacy, named};
 
 const EXTRA: &str = "authentication.kubernetes.io";
 /// Labels of Secrets whose token was used, or is to be used no more.
@@ -38,9 +37,7 @@ impl Call<'_> {
         let request = self.body_value(target)?;
         let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3600);
         check_expiration(seconds)?;
-        let mut private = json!({
-            "namespace": target.namespace(), "serviceaccount": { "name": target.name(), "uid": account.uid },
-        });
+        let mut claimed = Map::new();
         let bound = &request["spec"]["boundObjectRef"];
         let bound_name = bound["name"].as_str().unwrap_or_default();
         for (kind, resource, claim) in BOUND {
@@ -57,12 +54,12 @@ impl Call<'_> {
                 );
                 return Err(Status::conflict_because(resource.row(), bound_name, &because));
             }
-            private[claim] = json!({ "name": bound_name, "uid": object.uid });
+            claimed.insert(claim.to_owned(), named(&object));
             if resource == PODS
                 && let Some(node) = object.value()["spec"]["nodeName"].as_str()
                 && let Some(node) = self.cluster().get(NODES, "", node)
             {
-                private["node"] = json!({ "name": node.name, "uid": node.uid });
+                claimed.insert("node".to_owned(), named(&node));
             }
         }
         let audiences = match request["spec"]["audiences"].as_array() {
@@ -70,23 +67,17 @@ impl Call<'_> {
             _ => json!([ISSUER]),
         };
         let now = self.cluster().now();
-        let (good_for, warned_after) = lifetime(seconds, private["pod"].is_object(), audiences == json!([ISSUER]));
-        let expires = later(now, SignedDuration::from_secs(good_for));
-        if let Some(after) = warned_after {
-            private["warnafter"] = json!(now.as_second().saturating_add(after));
-        }
-        let claims = json!({
-            "aud": audiences, "exp": expires.as_second(), "iat": now.as_second(), "nbf": now.as_second(), "iss": ISSUER,
-            "jti": self.cluster().random_suffix(24),
-            "sub": format!("system:serviceaccount:{}:{}", target.namespace(), target.name()), "kubernetes.io": private,
-        });
+        let identity = self.cluster().random_suffix(24);
+        let order =
+            TokenOrder { account: &account, audiences: &audiences, seconds, from: now, identity, bound: claimed };
+        let (token, expires) = issue(self.cluster(), order);
         let answer = json!({
             "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
             "metadata": {
                 "name": target.name(), "namespace": target.namespace(), "uid": account.uid, "creationTimestamp": time_text(now),
             },
             "spec": { "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound },
-            "status": { "token": sign(self.cluster(), &claims), "expirationTimestamp": time_text(expires) },
+            "status": { "token": token, "expirationTimestamp": time_text(expires) },
         });
         Ok(answer::json_value(201, &answer))
     }
