@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::account_token::{ISSUER, TokenOrder, issue, named};
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::control::value::{integer, items, text, time_of};
+use crate::control::value::{integer, items, security_setting, text, time_of};
 use crate::resource::{NODES, SERVICE_ACCOUNTS};
 
 /// Of how much of its time a kubelet lets a token be used before it asks for another one, in hundredths.
@@ -44,12 +44,11 @@ pub(crate) fn pod_token(cluster: &Cluster, pod: &Value, source: &Value, now: Tim
 /// Whose the files of such a volume are, where all containers of a pod run as one user whom it names.
 // upstream: pkg/volume/util/util.go FsUserFrom (v1.36)
 pub(crate) fn file_user(pod: &Value) -> Option<i64> {
-    let common = &pod["spec"]["securityContext"]["runAsUser"];
     let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let mut users = lists.iter().flat_map(|list| items(&pod["spec"][*list])).map(|container| {
-        let own = &container["securityContext"]["runAsUser"];
-        if own.is_null() { common } else { own }.as_i64()
-    });
+    let mut users = lists
+        .iter()
+        .flat_map(|list| items(&pod["spec"][*list]))
+        .map(|container| security_setting(pod, container, "runAsUser").as_i64());
     let first = users.next()??;
     users.all(|user| user == Some(first)).then_some(first)
 }

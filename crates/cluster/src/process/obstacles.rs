@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::environment::{Environment, Sources, environment, substituted, values};
 use super::image::{User, user};
 use crate::cluster::Cluster;
-use crate::control::value::{items, text};
+use crate::control::value::{items, security_setting, text};
 use crate::resource::{CONFIG_MAPS, ResourceId, SECRETS};
 
 /// What a kubelet says of a container that it cannot create, if it cannot: the first thing that it finds.
@@ -88,10 +88,7 @@ fn fault_of_part(expression: &str, environment: &Environment) -> Option<String> 
 
 /// Why a container that may not be root's would be, or may be for all that its node can tell.
 fn would_be_root(pod: &Value, container: &Value) -> Option<String> {
-    let of = |field: &str| {
-        let own = &container["securityContext"][field];
-        if own.is_null() { &pod["spec"]["securityContext"][field] } else { own }
-    };
+    let of = |field: &str| security_setting(pod, container, field);
     if *of("runAsNonRoot") != true || pod["spec"]["os"]["name"] == "windows" {
         return None;
     }

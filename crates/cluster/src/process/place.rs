@@ -13,7 +13,7 @@ use super::image::{Image, SHELLS, base_name, is_official};
 use super::mounts::{Mounting, mounts};
 use super::world::{Identity, Privileges, World};
 use crate::cluster::Cluster;
-use crate::control::value::{integer, items, text};
+use crate::control::value::{integer, items, security_setting, text};
 
 /// What is wanted of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,8 +122,7 @@ impl Place<'_> {
 
     fn identity(&self, image: Image) -> Option<Identity> {
         let of = |field: &str| {
-            let own = integer(self.container, &["securityContext", field]);
-            own.or_else(|| integer(self.pod, &["spec", "securityContext", field])).and_then(|id| u32::try_from(id).ok())
+            security_setting(self.pod, self.container, field).as_i64().and_then(|id| u32::try_from(id).ok())
         };
         let user = match of("runAsUser") {
             Some(user) => user,
