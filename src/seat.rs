@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, Request};
+use http::{Method, Request, Uri, header};
 use http_body_util::BodyExt;
 use kube::Client;
 use serde_json::{Value, json};
@@ -18,9 +18,12 @@ const ANSWER: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(45);
 /// Longest line and largest document that are read.
 const LARGEST: usize = 32 << 20;
+/// Most redirects in a row: a class leads a learner to the shard of their seat.
+const REDIRECTS: usize = 4;
 
 /// A host.
 pub struct Host {
+    /// Of the scheme, name and port alone: the path of the class stands before each request's own.
     client: Client,
     url: String,
 }
@@ -44,7 +47,7 @@ impl Host {
     /// # Errors
     /// When the URL is none.
     pub async fn new(url: &str, trust: Trust<'_>, token: Option<&str>) -> Result<Self> {
-        Ok(Self { client: bearer::client(url, trust, token, ANSWER).await?, url: url.to_owned() })
+        Ok(Self { client: bearer::client(origin(url), trust, token, ANSWER).await?, url: url.to_owned() })
     }
 
     /// The host of a seat.
@@ -56,18 +59,42 @@ impl Host {
         Self::new(&joined.url, trust, Some(&joined.token)).await
     }
 
+    /// The answer to a request, from where the class leads to.
     async fn send(&self, method: Method, path: &str, body: Vec<u8>) -> Result<http::Response<kube::client::Body>> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .header(http::header::ACCEPT, "application/json")
-            .body(kube::client::Body::from(body))
-            .kind(Kind::Failed, || format!("`{path}` is no path"))?;
-        let answer = self.client.send(request).await;
-        answer
-            .map_err(|error| cause(&error))
-            .kind(Kind::Outside, || format!("could not reach the class at {}", self.url))
+        let mut path = format!("{}{path}", &self.url[origin(&self.url).len()..]);
+        for _ in 0..=REDIRECTS {
+            let request = Request::builder()
+                .method(method.clone())
+                .uri(&path)
+                .header(header::CONTENT_TYPE, "application/json")
+                .header(header::ACCEPT, "application/json")
+                .body(kube::client::Body::from(body.clone()))
+                .kind(Kind::Failed, || format!("`{path}` is no path"))?;
+            let answer = self.client.send(request).await;
+            let answer = answer
+                .map_err(|error| cause(&error))
+                .kind(Kind::Outside, || format!("could not reach the class at {}", self.url))?;
+            if !matches!(answer.status().as_u16(), 307 | 308) {
+                return Ok(answer);
+            }
+            let to = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
+            path = self.led(to)?;
+        }
+        Err(Error::message(Kind::Outside, format!("the class at {} redirects without end", self.url)))
+    }
+
+    /// The path to which this host redirects. Another host gets neither the code nor the token.
+    fn led(&self, to: &str) -> Result<String> {
+        let uri: Option<Uri> = to.parse().ok();
+        let path = uri.as_ref().and_then(Uri::path_and_query).filter(|path| path.as_str().starts_with('/'));
+        let is_own = uri.as_ref().is_some_and(|uri| uri.authority().is_none() || is_same_origin(uri, &self.url));
+        if let Some(path) = path.filter(|_| is_own) {
+            return Ok(path.to_string());
+        }
+        let message =
+            format!("the class at {} redirects to `{to}`, which is another host; nothing was sent there", self.url);
+        Err(Error::message(Kind::Outside, message)
+            .hint("if that is the address of your class, join there: `klab join` with it and the code"))
     }
 
     async fn whole(&self, answer: http::Response<kube::client::Body>) -> Result<Vec<u8>> {
@@ -150,6 +177,23 @@ impl Host {
     }
 }
 
+/// The scheme, name and port of a URL.
+pub fn origin(url: &str) -> &str {
+    let name = url.find("://").map_or(0, |at| at.saturating_add(3));
+    url[name..].find('/').map_or(url, |path| &url[..name.saturating_add(path)])
+}
+
+/// Whether a URI is at the scheme, name and port of a URL.
+fn is_same_origin(uri: &Uri, url: &str) -> bool {
+    let parts = |uri: &Uri| {
+        let scheme = uri.scheme_str()?.to_ascii_lowercase();
+        let usual = if scheme == "https" { 443 } else { 80 };
+        Some((uri.host()?.to_ascii_lowercase(), uri.port_u16().unwrap_or(usual), scheme))
+    };
+    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    !has_user && parts(uri).is_some() && url.parse().ok().and_then(|url: Uri| parts(&url)) == parts(uri)
+}
+
 fn read(line: Value) -> Option<Line> {
     let word = |key: &str| line[key].as_str().map(str::to_owned);
     if line["report"].is_object() {
@@ -197,6 +241,33 @@ fn refused(code: http::StatusCode, body: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_leads_to_its_own_addresses_and_no_others() {
+        let runtime = crate::client::runtime().unwrap();
+        for (url, to, path) in [
+            ("https://h", "https://h/shards/1/api/join?led=1", Some("/shards/1/api/join?led=1")),
+            ("https://h/labs", "https://H:443/labs/shards/1", Some("/labs/shards/1")),
+            ("https://h:8443", "https://h:8443/x", Some("/x")),
+            ("http://127.0.0.1:9", "/x", Some("/x")),
+            ("https://h", "//evil.example/x", Some("//evil.example/x")),
+            ("https://h", "https://h:8443/x", None),
+            ("https://h:8443", "https://h/x", None),
+            ("https://h", "http://h/x", None),
+            ("https://h", "https://h.evil.example/x", None),
+            ("https://h", "https://me@h/x", None),
+            ("https://h", "https://h@evil.example/x", None),
+            ("https://h", "x", None),
+            ("https://h", "", None),
+            ("https://h", "file:///etc/passwd", None),
+        ] {
+            let host = runtime.block_on(Host::new(url, Trust::Machine, None)).unwrap();
+            assert_eq!(host.led(to).ok().as_deref(), path, "{url} to {to}");
+        }
+        for (url, wanted) in [("https://h", "https://h"), ("https://h:1/a/b", "https://h:1"), ("h/a", "h")] {
+            assert_eq!(origin(url), wanted);
+        }
+    }
 
     #[test]
     fn what_a_host_says_is_read_and_its_end_is_an_error_like_klabs_own() {

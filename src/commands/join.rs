@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::host::fingerprint;
 use crate::host::secret::new_pin;
-use crate::seat::Host;
+use crate::seat::{Host, origin};
 use crate::state::{Joined, Record};
 use crate::ui::Format;
 use jiff::Timestamp;
@@ -110,6 +110,7 @@ fn keep(
     pin: Option<String>,
 ) -> Result<()> {
     let word = |key: &str| joined[key].as_str().unwrap_or_default().to_owned();
+    let url = &of_the_seat(url, &word("url"));
     let lab = arguments.called.clone().unwrap_or_else(|| word("lab"));
     if !is_name(&lab) {
         return Err(Error::message(Kind::Usage, format!("`{lab}` is no name for a lab"))
@@ -117,7 +118,7 @@ fn keep(
     }
     let home = &context.home;
     let known = Joined::read(home, &lab)?;
-    let is_other = known.as_ref().is_some_and(|known| known.url != url || known.seat != word("seat"));
+    let is_other = known.as_ref().is_some_and(|known| known.url != *url || known.seat != word("seat"));
     let is_lab = Record::read(&home.lab(&lab), &lab)?.record.is_some();
     if is_lab || is_other || crate::state::class::Class::read(home, &lab)?.is_some() {
         let what = if is_other { "is your seat of another class" } else { "is up on this machine" };
@@ -128,7 +129,7 @@ fn keep(
         schema: Joined::SCHEMA.to_owned(),
         lab: lab.clone(),
         class: word("class"),
-        url: url.to_owned(),
+        url: url.clone(),
         authority,
         seat: word("seat"),
         token: word("token"),
@@ -160,6 +161,11 @@ fn keep(
     }
     context.ui.say(&format!("\n  klab guide {lab}    klab shell {lab}    klab verify {lab}\n  page: {page}"));
     Ok(())
+}
+
+/// Where a seat is asked: at the host that was reached, below the path that the class says. Each shard has a path of its own.
+fn of_the_seat(reached: &str, said: &str) -> String {
+    format!("{}{}", origin(reached), &said[origin(said).len()..])
 }
 
 fn is_name(name: &str) -> bool {
@@ -229,6 +235,18 @@ async fn authority(context: &Context, arguments: &Arguments, url: &str, print: O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_seat_is_where_it_was_reached_and_below_the_path_of_its_shard() {
+        for (reached, said, wanted) in [
+            ("https://h", "https://h/shards/2", "https://h/shards/2"),
+            ("https://h/labs", "https://h/labs", "https://h/labs"),
+            ("https://10.0.0.7:8443", "https://lab7:8443", "https://10.0.0.7:8443"),
+            ("https://h/labs", "https://h/labs/shards/0", "https://h/labs/shards/0"),
+        ] {
+            assert_eq!(of_the_seat(reached, said), wanted);
+        }
+    }
 
     #[test]
     fn an_address_says_where_and_who() {

@@ -18,13 +18,14 @@ use super::shards::{Ask, LARGEST, Shards};
 use super::state::Host;
 use super::teacher::{self, Asker};
 
-/// The path before a seat.
-const SEATS: &str = "/teach/seats/";
+/// The paths before a seat: for instructors, and for its learner's programs.
+const SEATS: [&str; 2] = ["/teach/seats/", "/api/seats/"];
 /// How long a shard may take for what is done to a seat, and to all of its seats: less than a request may take.
 const OF_A_SEAT: Duration = Duration::from_secs(55);
 const OF_ALL: Duration = Duration::from_secs(45);
 
-/// Leads to the shard of a seat, or has it do what is asked.
+/// Redirects to the shard of a seat: a board and a lesson live there, and that shard decides who may ask. Has that shard do what
+/// an instructor asks, whose page shows the seats of all shards.
 pub(super) async fn to_its_shard(
     State(host): State<Arc<Host>>,
     Extension(From(from)): Extension<From>,
@@ -32,13 +33,15 @@ pub(super) async fn to_its_shard(
     next: Next,
 ) -> Response {
     let elsewhere = host.shards().and_then(|shards| {
-        let seat: SeatId = request.uri().path().strip_prefix(SEATS)?.split('/').next()?.parse().ok()?;
-        shards.others().find(|number| *number == seat.shard).map(|number| (shards, number))
+        let path = request.uri().path();
+        let (prefix, rest) = SEATS.iter().find_map(|prefix| Some((*prefix, path.strip_prefix(prefix)?)))?;
+        let seat: SeatId = rest.split('/').next()?.parse().ok()?;
+        let number = shards.others().find(|number| *number == seat.shard)?;
+        Some((shards, number, prefix == SEATS[0]))
     });
-    let Some((shards, number)) = elsewhere else { return next.run(request).await };
+    let Some((shards, number, is_instructor)) = elsewhere else { return next.run(request).await };
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    if matches!(*request.method(), Method::GET | Method::HEAD) {
-        // A board lives where its seat is. Who may look is decided there.
+    if !is_instructor || matches!(*request.method(), Method::GET | Method::HEAD) {
         let to = shards.address_of(&host.url(), number);
         let to = to.and_then(|address| HeaderValue::try_from(format!("{address}{path}")).ok());
         return match to {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use super::address::From;
-use super::answer::{secured, typed};
+use super::answer::{refused, secured, typed};
 use super::metrics::Gauges;
 use super::refusal::Refusal;
 use super::register::Phase;
@@ -58,6 +58,7 @@ impl Front for Door {
         Box::pin(async move {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(From(client));
+            note_asked_host(&mut request);
             let answer = match inner_path(request.uri(), &base) {
                 _ if refused => not_through_the_proxy(),
                 Some(uri) => {
@@ -96,6 +97,14 @@ impl Front for Door {
     }
 }
 
+/// Notes the host that was asked for where all requests have it: browsers speak HTTP/2, which says it in place of a header.
+fn note_asked_host(request: &mut http::Request<Body>) {
+    let asked = request.uri().authority().and_then(|asked| HeaderValue::try_from(asked.as_str()).ok());
+    if let Some(asked) = asked {
+        request.headers_mut().entry(header::HOST).or_insert(asked);
+    }
+}
+
 /// Whether a request came from a proxy that is known, or from this machine itself.
 fn is_proxy_or_here(host: &Host, from: IpAddr) -> bool {
     from.to_canonical().is_loopback() || address::is_proxy(from.to_canonical(), &host.settings.proxies)
@@ -124,6 +133,13 @@ fn router(host: &Arc<Host>) -> Router {
     let of_seats = Router::new()
         .route("/teach/seats/{seat}/", get(instructor::look))
         .route("/teach/seats/{seat}/{what}", get(instructor::part).post(instructor::act))
+        .route("/api/seats/{seat}", get(api::seat))
+        .route("/api/seats/{seat}/guide", get(api::guide))
+        .route("/api/seats/{seat}/explain", get(api::explain))
+        .route("/api/seats/{seat}/board", get(api::board))
+        .route("/api/seats/{seat}/verify", post(api::grade))
+        .route("/api/seats/{seat}/step", post(api::step))
+        .route("/api/seats/{seat}/reset", post(api::reset))
         .route_layer(middleware::from_fn_with_state(Arc::clone(host), forwarding::to_its_shard));
     let internal = Router::new()
         .route(shards::ROOM, post(leading::room))
@@ -135,13 +151,6 @@ fn router(host: &Arc<Host>) -> Router {
         .route("/", get(entrance::page))
         .route("/join", post(entrance::by_form).layer(lead.clone()))
         .route("/api/join", post(entrance::by_program).layer(lead))
-        .route("/api/seats/{seat}", get(api::seat))
-        .route("/api/seats/{seat}/guide", get(api::guide))
-        .route("/api/seats/{seat}/explain", get(api::explain))
-        .route("/api/seats/{seat}/board", get(api::board))
-        .route("/api/seats/{seat}/verify", post(api::grade))
-        .route("/api/seats/{seat}/step", post(api::step))
-        .route("/api/seats/{seat}/reset", post(api::reset))
         .route("/learn/{lab}/", get(learner::whole))
         .route("/learn/{lab}/next", post(learner::next))
         .route("/learn/{lab}/reset", post(learner::reset))
@@ -179,7 +188,7 @@ fn router(host: &Arc<Host>) -> Router {
 /// Refuses what a page of another place sends with this browser's cookies, and says of every answer what a browser may do.
 async fn at_the_door(State(host): State<Arc<Host>>, request: Request, next: Next) -> Response {
     let answer = match refused_origin(&host, request.method(), request.headers()) {
-        Some(refusal) => refusal.into_response(),
+        Some(refusal) => refused(refusal, request.headers(), &host.base()),
         None => next.run(request).await,
     };
     secured(answer, host.is_secure())
@@ -190,15 +199,13 @@ fn refused_origin(host: &Host, method: &Method, headers: &HeaderMap) -> Option<R
         return None;
     }
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    match text(header::ORIGIN) {
-        Some(origin) if host.is_own_origin(origin, text(header::HOST)) => None,
-        Some(_) => Some(Refusal::forbidden("only the class's own pages may ask for this")),
+    let is_own = match text(header::ORIGIN) {
+        Some(origin) => host.is_own_origin(origin, text(header::HOST)),
         // Programs send none; browsers that send cookies with what changes something always do.
-        None if headers.contains_key(header::COOKIE) => {
-            Some(Refusal::forbidden("only the class's own pages may ask for this"))
-        }
-        None => None,
-    }
+        None => !headers.contains_key(header::COOKIE),
+    };
+    let message = || format!("only pages of the class itself may ask for this: open it at {}/", host.url());
+    (!is_own).then(|| Refusal::forbidden(message()))
 }
 
 /// Lets other shards in, and nobody else: to whoever else asks there is nothing.
@@ -240,6 +247,25 @@ async fn metrics(State(host): State<Arc<Host>>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_host_that_was_asked_for_is_known_in_both_versions_of_http() {
+        for (uri, header, wanted) in [
+            ("https://10.0.0.7:8443/join", None, Some("10.0.0.7:8443")),
+            ("/join", Some("10.0.0.7:8443"), Some("10.0.0.7:8443")),
+            ("https://10.0.0.7:8443/join", Some("h"), Some("h")),
+            ("/join", None, None),
+        ] {
+            let mut request = http::Request::builder().uri(uri);
+            if let Some(header) = header {
+                request = request.header("host", header);
+            }
+            let mut request = request.body(Body::empty()).unwrap();
+            note_asked_host(&mut request);
+            let asked = request.headers().get("host").map(|asked| asked.to_str().unwrap());
+            assert_eq!(asked, wanted, "{uri}");
+        }
+    }
 
     #[test]
     fn the_path_of_the_class_is_taken_away_once() {

@@ -1,5 +1,6 @@
 //! `klab host` and `klab join`: a class that people join over the network.
 
+mod addresses;
 mod browser;
 mod console;
 mod container;

@@ -1,4 +1,4 @@
-//! A class of two shards behind nginx, which routes as the Ingress of `deploy/ingress` does: who is led where, and what an instructor
+//! A class of several shards behind nginx, which routes as the Ingress of `deploy/ingress` does: who is led where, and what an instructor
 //! of all of them sees and does.
 
 use std::collections::BTreeMap;
@@ -13,28 +13,33 @@ use kube::api::{Api, PostParams};
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use super::joined::klab;
 use super::map;
 use super::proxy::{Proxy, has_nginx, is_free};
 use super::running::{PATIENCE, Running, client_of};
 
-/// Two ports that differ in their last digit; tests that run at the same time get others.
-fn ports() -> (String, [u16; 2]) {
+/// Ports that differ in their last digit; tests that run at the same time get others.
+fn ports<const MANY: usize>() -> (String, [u16; MANY]) {
     static TESTS: AtomicU16 = AtomicU16::new(0);
     let test = TESTS.fetch_add(1, Ordering::Relaxed) % 3;
     let first = 2000 + test * 1000 + u16::try_from(std::process::id() % 1200).unwrap();
-    let base = (first..first + 1000).find(|base| is_free(base * 10) && is_free(base * 10 + 1)).unwrap();
-    (base.to_string(), [base * 10, base * 10 + 1])
+    let of = |base: u16| std::array::from_fn(|digit| base * 10 + u16::try_from(digit).unwrap());
+    let are_free = |base: &u16| of(*base).into_iter().all(is_free);
+    let base = (first..first + 1000).find(are_free).unwrap();
+    (base.to_string(), of(base))
 }
 
 /// A proxy that routes as the Ingress does.
 struct Routes(Proxy);
 
 impl Routes {
-    fn start(ports: [u16; 2]) -> Self {
-        let routes: String = (0..2)
-            .map(|number| format!("location /shards/{number}/ {{ proxy_pass http://127.0.0.1:{}; }}\n", ports[number]))
+    fn start(ports: &[u16]) -> Self {
+        let shards = ports.iter().enumerate();
+        let routes: String = shards
+            .map(|(number, port)| format!("location /shards/{number}/ {{ proxy_pass http://127.0.0.1:{port}; }}\n"))
             .collect();
-        let any = format!("upstream any {{ server 127.0.0.1:{}; server 127.0.0.1:{}; }}\n", ports[0], ports[1]);
+        let servers: String = ports.iter().map(|port| format!("server 127.0.0.1:{port}; ")).collect();
+        let any = format!("upstream any {{ {servers}}}\n");
         let inside = format!(
             "proxy_http_version 1.1;\nproxy_buffering off;\nproxy_read_timeout 3600s;\nproxy_set_header Host $http_host;\n\
              proxy_set_header X-Forwarded-For $remote_addr;\n{routes}location / {{ proxy_pass http://any; }}\n",
@@ -113,7 +118,7 @@ impl Routes {
     }
 }
 
-fn shard(folder: &Path, proxy: &Routes, at: (&str, [u16; 2]), number: usize) -> Running {
+fn shard(folder: &Path, proxy: &Routes, at: (&str, &[u16]), number: usize) -> Running {
     shard_with(folder, proxy, at, number, &[])
 }
 
@@ -121,7 +126,7 @@ fn shard(folder: &Path, proxy: &Routes, at: (&str, [u16; 2]), number: usize) -> 
 fn shard_with(
     folder: &Path,
     proxy: &Routes,
-    (base, ports): (&str, [u16; 2]),
+    (base, ports): (&str, &[u16]),
     number: usize,
     options: &[&str],
 ) -> Running {
@@ -147,7 +152,7 @@ fn shard_with(
         "--shard",
         &number.to_string(),
         "--shards",
-        "2",
+        &ports.len().to_string(),
         "--shard-address",
         &address,
         "--max-seats",
@@ -166,10 +171,10 @@ async fn people_are_led_to_the_emptiest_shard_and_back_to_their_own() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (base, ports) = ports();
-    let proxy = Routes::start(ports);
-    let mut first = shard(folder.path(), &proxy, (&base, ports), 0);
-    let second = shard(folder.path(), &proxy, (&base, ports), 1);
+    let (base, ports) = ports::<2>();
+    let proxy = Routes::start(&ports);
+    let mut first = shard(folder.path(), &proxy, (&base, &ports), 0);
+    let second = shard(folder.path(), &proxy, (&base, &ports), 1);
     assert_eq!((first.code.as_str(), second.code.as_str()), ("abcd-1234", "abcd-1234"));
     let mut seats = BTreeMap::new();
     for name in ["Ann", "Bob", "Cyd", "Dan"] {
@@ -261,10 +266,10 @@ async fn one_page_shows_all_shards_and_acts_on_all_of_them() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (base, ports) = ports();
-    let proxy = Routes::start(ports);
-    let first = shard(folder.path(), &proxy, (&base, ports), 0);
-    let mut second = shard(folder.path(), &proxy, (&base, ports), 1);
+    let (base, ports) = ports::<2>();
+    let proxy = Routes::start(&ports);
+    let first = shard(folder.path(), &proxy, (&base, &ports), 0);
+    let mut second = shard(folder.path(), &proxy, (&base, &ports), 1);
     assert_eq!(first.word(), second.word(), "one link is the instructor's at all shards");
     let ann = proxy.join("abcd-1234", "Ann", "2468").await.unwrap();
     let bob = proxy.join("abcd-1234", "Bob", "2468").await.unwrap();
@@ -347,10 +352,10 @@ async fn a_code_for_a_seat_is_one_seat_of_the_whole_class() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (base, ports) = ports();
-    let proxy = Routes::start(ports);
-    let mut first = shard(folder.path(), &proxy, (&base, ports), 0);
-    let mut second = shard(folder.path(), &proxy, (&base, ports), 1);
+    let (base, ports) = ports::<2>();
+    let proxy = Routes::start(&ports);
+    let mut first = shard(folder.path(), &proxy, (&base, &ports), 0);
+    let mut second = shard(folder.path(), &proxy, (&base, &ports), 1);
     let cookie = cookie_of(&proxy, &second).await;
     let (status, text) = proxy.instruct("POST", "/shards/0/teach/codes?seats=3", &cookie, "").await;
     assert_eq!(status, 200, "{text}");
@@ -418,11 +423,11 @@ async fn a_code_of_so_many_uses_has_them_at_all_shards_together() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (base, ports) = ports();
-    let proxy = Routes::start(ports);
+    let (base, ports) = ports::<2>();
+    let proxy = Routes::start(&ports);
     let bound = ["--code-uses", "3"];
-    let _first = shard_with(folder.path(), &proxy, (&base, ports), 0, &bound);
-    let mut second = shard_with(folder.path(), &proxy, (&base, ports), 1, &bound);
+    let _first = shard_with(folder.path(), &proxy, (&base, &ports), 0, &bound);
+    let mut second = shard_with(folder.path(), &proxy, (&base, &ports), 1, &bound);
     for name in ["Ann", "Bob"] {
         proxy.join("abcd-1234", name, "2468").await.unwrap();
     }
@@ -444,4 +449,39 @@ async fn a_code_of_so_many_uses_has_them_at_all_shards_together() {
         assert!(status != 200 && text.contains("as many people have come"), "{status} {text}");
     }
     assert!(proxy.join("abcd-1234", "Ann", "2468").await.is_ok(), "who has come comes back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn klab_joins_at_the_address_of_the_class_and_works_at_the_shard_of_the_seat() {
+    if !has_nginx() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (base, ports) = ports::<3>();
+    let proxy = Routes::start(&ports);
+    let _shards = [0, 1, 2].map(|number| shard(folder.path(), &proxy, (&base, &ports), number));
+    let mut seats = Vec::new();
+    for name in ["Ann", "Bob", "Cyd", "Dan"] {
+        let learner = folder.path().join(name);
+        let join = ["join", &proxy.0.url, "abcd-1234", "--name", name, "--trust-on-first-use", "--format", "json"];
+        let (code, joined, said) = klab(&learner, &join);
+        assert_eq!(code, 0, "{name}: {said}");
+        let joined: Value = serde_json::from_str(joined.lines().last().unwrap()).unwrap();
+        seats.push(joined["seat"].as_str().unwrap().to_owned());
+        for command in [&["guide"][..], &["verify"], &["step"], &["status"], &["explain", "plain"]] {
+            let (code, output, said) = klab(&learner, command);
+            assert_eq!(code, 0, "{name}, {command:?}: {output}{said}");
+        }
+    }
+    assert_eq!(seats, ["0-1", "1-1", "2-1", "0-2"]);
+    // A seat that was kept with the address of the class alone is found, too.
+    let kept = folder.path().join("Dan/labs/scheduling/seat.json");
+    let mut seat: Value = serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap();
+    assert_eq!(seat["url"], json!(format!("{}/shards/0", proxy.0.url)));
+    seat["url"] = json!(proxy.0.url);
+    std::fs::write(&kept, seat.to_string()).unwrap();
+    for _ in 0..3 {
+        let (code, output, said) = klab(&folder.path().join("Dan"), &["verify"]);
+        assert_eq!(code, 0, "{output}{said}");
+    }
 }
