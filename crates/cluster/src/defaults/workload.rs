@@ -72,7 +72,7 @@ pub(crate) fn stateful_set(value: &mut Value) {
     for claim in each(spec, "volumeClaimTemplates") {
         set(claim, "apiVersion", "v1");
         set(claim, "kind", "PersistentVolumeClaim");
-        storage::claim(&mut claim["spec"]);
+        storage::claim(claim);
         set(claim, "status", json!({}));
         set(&mut claim["status"], "phase", "Pending");
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::resource::NODES;
+use crate::resource::{NODES, PERSISTENT_VOLUME_CLAIMS, POD_TEMPLATES, PODS};
+use crate::schema::{Scalar, Shape, TypeId, schema};
 use crate::table::Row;
 
 fn kinds() -> impl Iterator<Item = (ResourceId, &'static Aspects)> {
@@ -46,6 +47,103 @@ fn defaults_stay_when_they_are_filled_in_again_and_no_rule_panics() {
         aspects.check(false, None, &value, &mut errors);
         aspects.check(false, Some(&value), &value, &mut errors);
         assert!(!aspects.generation.is_some_and(|differs| differs(&value, &value)), "{}", kind.row().kind);
+    }
+}
+
+/// A value of a type with all its structs, one entry in each list and map, and without single values. A type within itself
+/// ends the walk.
+fn frame(shape: &Shape, within: &mut Vec<TypeId>) -> Value {
+    match shape {
+        Shape::Scalar(Scalar::Any) => json!({}),
+        Shape::Scalar(_) => Value::Null,
+        Shape::List(inner) => json!([frame(inner, within)]),
+        Shape::Map(inner) => json!({ "key": frame(inner, within) }),
+        Shape::Struct(id) | Shape::Schema(id) if within.contains(id) => json!({}),
+        Shape::Struct(id) | Shape::Schema(id) => {
+            within.push(*id);
+            let fields = schema().get(*id).fields.iter();
+            let map: serde_json::Map<_, _> =
+                fields.map(|field| (field.name.to_owned(), frame(&field.shape, within))).collect();
+            within.pop();
+            map.into_iter().filter(|(_, value)| !value.is_null()).collect()
+        }
+    }
+}
+
+/// The values of a type that are somewhere in a value, with their paths.
+fn all_of(name: &str, shape: &Shape, value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+    match (shape, value) {
+        (Shape::Struct(id) | Shape::Schema(id), Value::Object(map)) => {
+            if schema().get(*id).id == name {
+                found.push((path.to_owned(), value.clone()));
+            }
+            for (key, inner) in map {
+                let Some(field) = schema().get(*id).field(key) else { continue };
+                all_of(name, &field.shape, inner, &format!("{path}.{key}"), found);
+            }
+        }
+        (Shape::List(inner), Value::Array(list)) => {
+            for entry in list {
+                all_of(name, inner, entry, &format!("{path}[]"), found);
+            }
+        }
+        (Shape::Map(inner), Value::Object(map)) => {
+            for entry in map.values() {
+                all_of(name, inner, entry, &format!("{path}[]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Each kind that has defaults, with the type of its objects and an object of nothing but structs and defaults.
+fn defaulted() -> impl Iterator<Item = (ResourceId, Shape, Value)> {
+    kinds().filter_map(|(kind, aspects)| {
+        let shape = Shape::Struct(schema().kind(&kind.row().api_version(), kind.row().kind)?);
+        let mut value = frame(&shape, &mut Vec::new());
+        aspects.defaults?(&mut value);
+        Some((kind, shape, value))
+    })
+}
+
+#[test]
+fn defaults_are_fields_of_their_type() {
+    for (kind, shape, value) in defaulted() {
+        let Shape::Struct(id) = shape else { unreachable!("kinds are structs") };
+        let mut decoded = value.clone();
+        let found = schema().tidy(id, &mut decoded).unwrap_or_else(|error| panic!("{}: {error}", kind.row().kind));
+        assert_eq!(found.unknown, Vec::<String>::new(), "{}", kind.row().kind);
+    }
+}
+
+/// A template has the defaults of what is made of it, in whichever kind and however deep it is.
+#[test]
+fn nested_templates_have_the_defaults_of_their_kind() {
+    let of = |wanted: ResourceId, name: &str| {
+        let mut found = Vec::new();
+        let (_, shape, value) = defaulted().find(|(kind, ..)| *kind == wanted).unwrap();
+        all_of(name, &shape, &value, "", &mut found);
+        found.remove(0).1
+    };
+    // Beside what all pods have, a pod has what its node needs to know.
+    for (name, reference, but) in [
+        ("PodSpec", of(POD_TEMPLATES, "PodSpec"), PODS),
+        (
+            "PersistentVolumeClaimSpec",
+            of(PERSISTENT_VOLUME_CLAIMS, "PersistentVolumeClaimSpec"),
+            PERSISTENT_VOLUME_CLAIMS,
+        ),
+    ] {
+        let mut places = 0;
+        for (kind, shape, value) in defaulted().filter(|(kind, ..)| *kind != but) {
+            let mut found = Vec::new();
+            all_of(name, &shape, &value, kind.row().kind, &mut found);
+            for (path, value) in found {
+                assert_eq!(value, reference, "{path}");
+                places += 1;
+            }
+        }
+        assert!(places >= 8, "{name} is in {places} places");
     }
 }
 
