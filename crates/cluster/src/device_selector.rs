@@ -9,13 +9,14 @@ use k8s_openapi::api::resource::v1::{DeviceAttribute, DeviceCapacity};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{DeviceFacts, DeviceSelector, SelectorLanguage};
 
-use crate::cel::{self, Bindings, Budget, Declaration, Environment, Key, Opaque, Program, Type, Value};
+use crate::cel::{self, Bindings, Budget, Declaration, Environment, Key, Opaque, Program, Shape, Type, Value};
 
 /// Longest expression.
 pub(crate) const LONGEST: usize = 10 * 1024;
 /// Most that an expression may cost.
 const MAX_COST: u64 = 1_000_000;
 const MAX_DOMAIN: u64 = 63;
+const MAX_NAME: u64 = 32;
 const MAX_VALUE: u64 = 64;
 const MAX_ENTRIES: u64 = 32;
 
@@ -25,7 +26,11 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
         declaration.max_elements = Some(max);
         declaration
     };
-    let by_name = |value: Declaration| Declaration::map(Declaration::map(value, MAX_ENTRIES), MAX_ENTRIES);
+    let map = |value: Declaration, key: u64| Declaration {
+        shape: Shape::Map(Arc::new(value), key),
+        ..Declaration::list(Declaration::string(0), MAX_ENTRIES)
+    };
+    let by_name = |value: Declaration| map(map(value, MAX_NAME), MAX_DOMAIN);
     let quantity = Declaration::simple(Type::Opaque("kubernetes.Quantity".into()));
     let device = Declaration::object(
         "kubernetes.DRADevice",
@@ -36,7 +41,7 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
             ("capacity", by_name(quantity)),
         ],
     );
-    Environment::new().with_bindings().variable("device", device)
+    Environment::new().for_devices().variable("device", device)
 });
 
 /// What keeps an expression from being one.

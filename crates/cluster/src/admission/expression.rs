@@ -144,7 +144,7 @@ fn list(element: Declaration) -> Declaration {
 }
 
 fn map(value: Declaration) -> Declaration {
-    Declaration { shape: Shape::Map(Arc::new(value)), max_elements: None, min_size: 2 }
+    Declaration { shape: Shape::Map(Arc::new(value), 0), max_elements: None, min_size: 2 }
 }
 
 fn simple(of: Type) -> Declaration {

@@ -25,9 +25,9 @@ impl Declaration {
         Self { shape: Shape::List(Arc::new(element), ListKind::Atomic), max_elements: Some(max), min_size: 2 }
     }
 
-    /// A map with string keys and at most so many entries.
+    /// A map with string keys, whose size estimates take for nothing, and at most so many entries.
     pub fn map(value: Self, max: u64) -> Self {
-        Self { shape: Shape::Map(Arc::new(value)), max_elements: Some(max), min_size: 2 }
+        Self { shape: Shape::Map(Arc::new(value), 0), max_elements: Some(max), min_size: 2 }
     }
 
     /// An object of that name with fields, whose names are also their keys.
@@ -48,21 +48,22 @@ impl Declaration {
         match &self.shape {
             Shape::Simple(simple) => simple.clone(),
             Shape::List(element, _) => Type::list(element.to_type()),
-            Shape::Map(value) => Type::map(Type::String, value.to_type()),
+            Shape::Map(value, _) => Type::map(Type::String, value.to_type()),
             Shape::Object(object) => Type::Object(Arc::clone(object)),
         }
     }
 
-    /// The declaration of a part: a field, or `@items`, `@values` and `@keys` of collections.
-    pub(super) fn part(&self, name: &str) -> Option<Self> {
+    /// The declaration of a part: a field, or `@items`, `@values` and `@keys` of collections. `named` entries of a map are
+    /// known where the map holds values of any type.
+    pub(super) fn part(&self, name: &str, named: bool) -> Option<Self> {
         match (&self.shape, name) {
             (Shape::List(element, _), "@items") => Some(element.as_ref().clone()),
-            (Shape::List(..), "@indices") => Some(Self::simple(Type::Int)),
-            (Shape::Map(value), "@values") => Some(value.as_ref().clone()),
-            (Shape::Map(_), "@keys") => {
-                Some(Self { shape: Shape::Simple(Type::String), max_elements: None, min_size: 2 })
+            (Shape::Map(value, _), "@values") => Some(value.as_ref().clone()),
+            (Shape::Map(_, key), "@keys") => Some(Self::string(*key)),
+            (Shape::Map(value, _), _) => {
+                let is_any = matches!(value.shape, Shape::Simple(Type::Dyn));
+                (named && is_any).then(|| value.as_ref().clone())
             }
-            (Shape::Map(value), _) => Some(value.as_ref().clone()),
             (Shape::Object(object), _) => object.fields.get(name).map(|field| field.declaration.clone()),
             _ => None,
         }

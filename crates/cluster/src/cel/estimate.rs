@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 
+use super::Environment;
 use super::ast::{ACCUMULATOR, Comprehension, Expr, Kind};
 use super::check::Checked;
 use super::cost::Range;
-use super::types::{Declaration, Type};
+use super::types::Type;
 use super::value::Value;
 
 /// A tenth of a unit a character gone through.
@@ -15,11 +16,11 @@ const TRAVERSAL: f64 = 0.1;
 /// A quarter of a unit a character of a pattern.
 const PATTERN: f64 = 0.25;
 
-/// The cost of a checked tree. Variables that are not declared with a size have none that is known.
-pub(super) fn cost(root: &Expr, checked: &Checked, variables: &[(String, Declaration)]) -> Range {
+/// The cost of a checked tree.
+pub(super) fn cost(root: &Expr, checked: &Checked, environment: &Environment) -> Range {
     let mut coster = Coster {
         checked,
-        variables,
+        environment,
         paths: HashMap::new(),
         sizes: HashMap::new(),
         entries: HashMap::new(),
@@ -46,7 +47,7 @@ struct Local {
 
 struct Coster<'a> {
     checked: &'a Checked,
-    variables: &'a [(String, Declaration)],
+    environment: &'a Environment,
     /// The way from a variable to a node, by number of node.
     paths: HashMap<usize, Vec<String>>,
     sizes: HashMap<usize, Range>,
@@ -84,30 +85,31 @@ impl Coster<'_> {
         self.paths.get(&node.id).cloned().unwrap_or_default()
     }
 
+    /// The way to a part of a node. Upstream extends the empty way of a computed value, too.
+    fn below(&self, node: &Expr, part: &str) -> Vec<String> {
+        let mut path = self.path(node);
+        path.push(part.to_owned());
+        path
+    }
+
     fn extend(&mut self, node: &Expr, from: &Expr, by: &str) {
-        let mut path = self.path(from);
-        if !path.is_empty() {
-            path.push(by.to_owned());
-        }
+        let path = self.below(from, by);
         self.paths.insert(node.id, path);
     }
 
-    /// The declaration that a path leads to.
-    fn declared(&self, path: &[String]) -> Option<Declaration> {
+    /// The size that the declarations promise: nothing for numbers, booleans, objects and the keys of maps.
+    ///
+    /// // upstream: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go EstimateSize;
+    /// // dynamic-resource-allocation/cel/compile.go EstimateSize
+    fn declared_size(&self, path: &[String]) -> Option<Range> {
         let (first, rest) = path.split_first()?;
-        // Upstream takes every way for one from `self`: also that of the name of a type, as in `type(self) == int`.
-        // upstream: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go EstimateSize
-        let named = self.variables.iter().find(|(name, _)| name == first);
-        let (_, declaration) = named.or_else(|| self.variables.first())?;
-        rest.iter().try_fold(declaration.clone(), |declaration, part| declaration.part(part))
-    }
-
-    /// The size the declarations promise.
-    fn declared_size(&self, path: &[String], of: &Type) -> Option<Range> {
-        if path.is_empty() || of.is_scalar() {
-            return None;
-        }
-        self.declared(path)?.max_elements.map(|max| Range { min: 0, max })
+        let mut variables = self.environment.variables.iter();
+        // In rules of custom resources every way counts as one from `self`: also that of the name of a type, as in
+        // `type(self) == int`, and that of an entry of a computed list.
+        let (_, declaration) = variables.find(|(name, _)| !self.environment.devices || name == first)?;
+        let named = self.environment.devices;
+        let found = rest.iter().try_fold(declaration.clone(), |declaration, part| declaration.part(part, named))?;
+        Some(Range { min: 0, max: found.max_elements.unwrap_or(0) })
     }
 
     fn size(&mut self, node: &Expr) -> Option<Range> {
@@ -125,13 +127,11 @@ impl Coster<'_> {
         if let Some(own) = own {
             return Some(Range::fixed(own as u64));
         }
-        let path = self.path(node);
-        let of = self.type_of(node).clone();
-        if let Some(size) = self.declared_size(&path, &of) {
+        if let Some(size) = self.declared_size(&self.path(node)) {
             self.sizes.insert(node.id, size);
             return Some(size);
         }
-        if of.is_scalar() {
+        if self.type_of(node).is_scalar() {
             return Some(Range::fixed(1));
         }
         match &node.kind {
@@ -237,25 +237,19 @@ impl Coster<'_> {
         self.push(fold.accumulator.clone(), &fold.init);
         let entries = self.entries_of(&fold.range);
         let list = entries.map_or_else(|| matches!(self.type_of(&fold.range), Type::List(_)), |entries| entries.list);
-        let base = self.path(&fold.range);
-        let below = |part: &str| {
-            let mut path = base.clone();
-            if !path.is_empty() {
-                path.push(part.to_owned());
-            }
-            path
-        };
+        let paths = |part: &str| self.below(&fold.range, part);
+        let (indices, items, names, contents) = (paths("@indices"), paths("@items"), paths("@keys"), paths("@values"));
         let (keys, values) = (entries.map(|entries| entries.key), entries.map(|entries| entries.value));
         let mut add = |name: &str, path: Vec<String>, size: Option<Range>| {
             self.locals.push(Local { name: name.to_owned(), path, size, entries: None });
         };
         match &fold.second {
             Some(second) => {
-                add(&fold.variable, below(if list { "@indices" } else { "@keys" }), keys);
-                add(second, below(if list { "@items" } else { "@values" }), values);
+                add(&fold.variable, if list { indices } else { names }, keys);
+                add(second, if list { items } else { contents }, values);
             }
-            None if list => add(&fold.variable, below("@items"), values),
-            None => add(&fold.variable, below("@keys"), keys),
+            None if list => add(&fold.variable, items, values),
+            None => add(&fold.variable, names, keys),
         }
         let condition = self.cost(&fold.condition);
         let step = self.cost(&fold.step);
@@ -325,7 +319,8 @@ impl Coster<'_> {
         costs: &[Range],
     ) -> CallCost {
         let sum = costs.iter().fold(Range::NOTHING, |sum, cost| sum.plus(*cost));
-        if let Some(mut known) = self.library(function, overload, target, arguments) {
+        let known = self.collections(overload, target, arguments);
+        if let Some(mut known) = known.or_else(|| self.library(function, overload, target, arguments)) {
             known.cost = known.cost.plus(sum);
             return known;
         }
@@ -405,6 +400,35 @@ impl Coster<'_> {
             let entries = Entries { list: one.list, key: one.key.union(two.key), value: one.value.union(two.value) };
             self.entries.insert(node.id, entries);
         }
+    }
+
+    /// The costs of the functions on lists and sets, without those of their arguments.
+    ///
+    /// // upstream: cel-go ext/lists.go, ext/sets.go
+    fn collections(&mut self, overload: &str, target: Option<&Expr>, arguments: &[Expr]) -> Option<CallCost> {
+        let mut size = |node: Option<&Expr>| node.map_or(Range::UNKNOWN, |node| self.size_or_unknown(node));
+        let number = |at: usize, otherwise: u64| match arguments.get(at).map(|argument| &argument.kind) {
+            Some(Kind::Literal(Value::Int(number))) => u64::try_from(*number).unwrap_or(0),
+            _ => otherwise,
+        };
+        let (of_target, first) = (size(target), size(arguments.first()));
+        let (factor, result) = match overload {
+            "list_sets_contains_list" | "list_sets_intersects_list" | "list_sets_equivalent_list" => {
+                let factor = if overload == "list_sets_equivalent_list" { 2.0 } else { 1.0 };
+                let second = size(arguments.get(1));
+                return Some(first.times(second).scaled(factor).plus(Range::fixed(1)).into());
+            }
+            "list_slice" => (1.0, Range::fixed(number(1, of_target.max).wrapping_sub(number(0, 0)))),
+            "lists_range" => (1.0, Range::fixed(number(0, u64::MAX))),
+            "list_reverse" => (1.0, of_target),
+            "list_flatten" => (1.0, of_target),
+            "list_flatten_int" => (number(0, u64::MAX) as f64, of_target),
+            "list_distinct" => (2.0, of_target.times(of_target)),
+            "list_string_sort" | "list_bytes_sort" => (2.0 + TRAVERSAL, of_target.times(of_target)),
+            _ if overload.starts_with("list_") && overload.ends_with("_sort") => (2.0, of_target.times(of_target)),
+            _ => return None,
+        };
+        Some(CallCost { cost: result.scaled(factor).plus(Range::fixed(1 + 10)), size: Some(result) })
     }
 
     /// The costs of Kubernetes' own functions, without those of their arguments.
@@ -512,6 +536,11 @@ impl Coster<'_> {
                     Type::Opaque(name) if name.as_ref() == "kubernetes.NamedFormat" => {
                         Range { min: 1, max: 64 }.scaled(TRAVERSAL).into()
                     }
+                    // Upstream looks at the size of the second one alone.
+                    Type::Opaque(name) if name.as_ref() == "kubernetes.URL" => {
+                        let max = self.size(two).map_or(1, |size| size.max);
+                        Range { min: 1, max }.scaled(TRAVERSAL).into()
+                    }
                     Type::Opaque(_) => Range::fixed(1).into(),
                     _ => return None,
                 },
@@ -524,15 +553,12 @@ impl Coster<'_> {
     /// The type of a list's elements, and how large they are.
     fn element(&self, list: &Expr) -> (Type, Range) {
         let Type::List(element) = self.type_of(list) else { return (Type::Dyn, Range::UNKNOWN) };
-        let mut path = self.path(list);
-        if path.first().is_some_and(|first| first == ACCUMULATOR) {
-            path.clear();
-        }
-        if !path.is_empty() {
-            path.push("@items".to_owned());
-        }
-        let size = self.declared_size(&path, element).unwrap_or(Range::UNKNOWN);
-        (element.as_ref().clone(), if element.is_scalar() { Range::fixed(1) } else { size })
+        let path = self.path(list);
+        let size = match path.first() {
+            Some(first) if first != ACCUMULATOR => self.declared_size(&self.below(list, "@items")),
+            _ => None,
+        };
+        (element.as_ref().clone(), size.unwrap_or(Range::UNKNOWN))
     }
 
     /// Going through a list once, its texts included; or through a text.

@@ -205,7 +205,9 @@ impl Evaluation<'_> {
                 };
             }
             ("@not_strictly_false", [inner]) => {
-                return match self.expression(inner) {
+                let inner = self.expression(inner);
+                self.budget.charge(1)?;
+                return match inner {
                     Err(Failure::OutOfBudget) => Err(Failure::OutOfBudget),
                     Ok(Value::Bool(false)) => Ok(Value::Bool(false)),
                     _ => Ok(Value::Bool(true)),

@@ -53,7 +53,7 @@ impl Declaration {
                 let items = items.iter().map(|item| element.value(item)).collect();
                 Value::List(Arc::new(List { items, kind: kind.clone() }))
             }
-            (Shape::Map(value), Json::Object(fields)) => {
+            (Shape::Map(value, _), Json::Object(fields)) => {
                 Value::map(fields.iter().map(|(key, field)| (key.clone(), value.value(field))))
             }
             (Shape::Object(object), Json::Object(given)) => Value::Map(Arc::new(

@@ -50,7 +50,7 @@ use self::ast::Expr;
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     variables: Vec<(String, Declaration)>,
-    bindings: bool,
+    devices: bool,
 }
 
 impl Environment {
@@ -66,10 +66,11 @@ impl Environment {
         self
     }
 
-    /// With `cel.bind(name, value, expression)`, which gives a value a name.
+    /// As selectors of devices have it: with `cel.bind(name, value, expression)`, which gives a value a name, and with
+    /// their estimates of sizes.
     #[must_use]
-    pub fn with_bindings(mut self) -> Self {
-        self.bindings = true;
+    pub fn for_devices(mut self) -> Self {
+        self.devices = true;
         self
     }
 
@@ -84,13 +85,13 @@ impl Environment {
     /// # Errors
     /// All that is wrong with it, in upstream's words: `ERROR: <input>:1:5: undefined field 'nope'` with the line.
     pub fn compile(&self, source: &str) -> Result<Program, String> {
-        let mut parsed = parser::parse(source, self.bindings).map_err(|issues| errors::display(source, &issues))?;
+        let mut parsed = parser::parse(source, self.devices).map_err(|issues| errors::display(source, &issues))?;
         let checked = check::check(&mut parsed, &self.variables).map_err(|issues| errors::display(source, &issues))?;
         let found = literals::look(&parsed.root, &parsed.offsets);
         if !found.issues.is_empty() {
             return Err(errors::display(source, &found.issues));
         }
-        let cost = estimate::cost(&parsed.root, &checked, &self.variables);
+        let cost = estimate::cost(&parsed.root, &checked, self);
         let output = checked.types.get(parsed.root.id).cloned().unwrap_or(Type::Dyn);
         Ok(Program { root: parsed.root, output, cost, names: found.names })
     }

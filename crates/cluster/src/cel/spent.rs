@@ -1,6 +1,7 @@
 //! What a call costs when it is made, of the real sizes.
 //!
-//! // upstream: cel-go interpreter/runtimecost.go costCall; apiserver pkg/cel/library/cost.go CallCost
+//! // upstream: cel-go interpreter/runtimecost.go costCall, ext/lists.go, ext/sets.go; apiserver pkg/cel/library/cost.go
+//! // CallCost
 
 use super::value::Value;
 
@@ -47,6 +48,22 @@ pub(super) fn call(function: &str, values: &[Value], result: Option<&Value>) -> 
         "join" => result.map_or(0, Value::size).saturating_mul(2).div_ceil(10),
         "find" | "findAll" | "matches" => traversal(size(0).saturating_add(1)).saturating_mul(pattern(size(1))),
         "validate" => traversal(size(1).saturating_add(1)).saturating_mul(pattern(128)),
+        "sets.contains" | "sets.intersects" => size(0).saturating_mul(size(1)).saturating_add(1),
+        "sets.equivalent" => size(0).saturating_mul(size(1)).saturating_mul(2).saturating_add(1),
+        "slice" | "lists.range" | "reverse" => made(result.map_or(0, Value::size)),
+        "flatten" => {
+            let depth =
+                if let Some(Value::Int(depth)) = values.get(1) { u64::try_from(*depth).unwrap_or(0) } else { 1 };
+            made(size(0).saturating_mul(depth))
+        }
+        "distinct" | "sort" => {
+            let pairs = size(0).saturating_mul(size(0));
+            let texts = match values.first() {
+                Some(Value::List(list)) => matches!(list.items.first(), Some(Value::String(_) | Value::Bytes(_))),
+                _ => false,
+            };
+            made(pairs.saturating_mul(2).saturating_add(if texts { pairs / 10 } else { 0 }))
+        }
         "containsIP" => {
             let parsed = if text(1) { traversal(size(1)) } else { 0 };
             traversal(size(0).saturating_mul(2)).saturating_add(parsed)
@@ -68,6 +85,11 @@ pub(super) fn call(function: &str, values: &[Value], result: Option<&Value>) -> 
         "contains" => traversal(size(0)).saturating_mul(traversal(size(1))),
         _ => 1,
     }
+}
+
+/// The cost of a call that makes a list, whose own work costs that much.
+fn made(work: u64) -> u64 {
+    work.saturating_add(1 + 10)
 }
 
 /// The cost of going through all of a value.

@@ -136,6 +136,61 @@ fn costs_are_estimated_from_sizes() {
     assert!(cost("self.items.all(i, self.items.all(j, i == j || i.contains(j)))").max > 1_000_000_000_000);
 }
 
+/// Estimates from least to most, and what evaluation spends.
+///
+/// // upstream: apiserver pkg/cel/library/cost_test.go; cel-go ext/lists_test.go
+#[test]
+fn costs_are_upstreams() {
+    let cases: &[(&str, (u64, u64), u64)] = &[
+        ("[1, 2, 3, 4, 5].sum()", (15, 15), 15),
+        ("[uint(1), uint(2), uint(3), uint(4), uint(5)].max()", (20, 20), 20),
+        ("[1, 2, 3, 4, 5].indexOf(3)", (15, 15), 15),
+        ("'01234567890123456789012345678901234567890123456789'.lastIndexOf('123')", (5, 5), 5),
+        ("url('https://kubernetes.io/a').getHost()", (4, 4), 4),
+        ("url('https://kubernetes.io/a') == url('https://kubernetes.io/a')", (7, 9), 7),
+        ("url('https://kubernetes.io/a') == url('http://x.b')", (5, 5), 5),
+        ("ip('2001:db8:3333:4444:5555:6666:7777:8888').isLoopback()", (5, 5), 5),
+        ("ip('192.168.0.1') == ip('192.168.0.1')", (5, 5), 5),
+        ("ip.isCanonical('2001:db8::abcd')", (3, 3), 3),
+        ("cidr('192.168.0.0/16').containsCIDR('192.0.0.0/30')", (7, 11), 7),
+        ("cidr('192.168.0.0/16').containsIP('192.169.0.1')", (5, 8), 5),
+        ("'ABCDEFGHIJ abcdefghij'.lowerAscii() == 'abcdefghij ABCDEFGHIJ'.lowerAscii()", (7, 9), 9),
+        ("strings.quote('ABCDEFGHIJ abcdefghij') == strings.quote('ABCDEFGHIJ abcdefghij')", (7, 11), 9),
+        ("'abc 123 def 123'.replace('123', '456', 1)", (3, 3), 3),
+        ("'abc 123 def 123'.split(' ', 1)", (3, 3), 3),
+        ("'abc 123 def 123'.substring(5, 8)", (2, 2), 2),
+        ("'abc 123 def 123'.findAll('123', 1)", (2, 2), 2),
+        ("quantity('12Mi') == quantity('12Mi')", (3, 3), 3),
+        ("semver('1.0.0').compareTo(semver('1.2.3'))", (3, 3), 3),
+        ("format.named('dns1123Label').value() == format.named('dns1123Label').value()", (5, 11), 5),
+        ("sets.contains([1, 2, 3, 4], [2, 3])", (29, 29), 29),
+        ("!sets.contains([1], [1, 2])", (24, 24), 24),
+        ("sets.equivalent([1], [1, 1])", (25, 25), 25),
+        ("[1, 2, 3].slice(1, 3)", (23, 23), 23),
+        ("lists.range(5)", (16, 16), 16),
+        ("[1, 2, 3].reverse()", (24, 24), 24),
+        ("[[1, 2], [3]].flatten()", (43, 43), 43),
+        ("[1, 2, 3].distinct()", (39, 39), 39),
+        ("['c', 'a', 'b'].sort()", (40, 40), 39),
+        ("{'a': 1, 'b': 2}.all(k, v, v > 0)", (37, 41), 41),
+        ("{'a': 1, 'b': 2}.exists(k, v, v > 0)", (39, 43), 40),
+        ("{'a': 1, 'b': 2}.transformMap(k, v, v < 5, v + 1)", (67, 75), 75),
+        ("{'a': 1, 'b': 2}.transformMapEntry(k, v, {k: v + 1})", (131, 131), 131),
+        ("[1, 2].existsOne(i, v, v > 0)", (18, 20), 20),
+        ("[1, 2].transformList(i, v, v < 5, v + 1)", (27, 53), 53),
+    ];
+    let mut wrong = Vec::new();
+    for (source, (min, max), spent) in cases {
+        let program = Environment::new().compile(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+        let mut budget = Budget::of(PER_CALL_LIMIT);
+        program.evaluate(&Bindings(Vec::new()), &mut budget).unwrap_or_else(|error| panic!("{source}: {error}"));
+        if program.cost() != (Range { min: *min, max: *max }) || budget.spent != *spent {
+            wrong.push((source, program.cost(), budget.spent));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn lists_of_sets_and_maps_have_no_order() {
     let set = |items: serde_json::Value| {

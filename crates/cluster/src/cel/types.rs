@@ -70,7 +70,7 @@ pub struct Field {
 pub struct Declaration {
     /// What it is.
     pub shape: Shape,
-    /// Most characters, bytes, elements or entries, where values have a size.
+    /// Most characters, bytes, elements or entries; estimates take values without it for nothing, as upstream does.
     pub max_elements: Option<u64>,
     /// Fewest bytes of a value as JSON.
     pub min_size: u64,
@@ -83,8 +83,8 @@ pub enum Shape {
     Simple(Type),
     /// A list, and how its elements are compared.
     List(Arc<Declaration>, ListKind),
-    /// A map with string keys.
-    Map(Arc<Declaration>),
+    /// A map with string keys, and the most characters of a key that estimates count.
+    Map(Arc<Declaration>, u64),
     /// An object.
     Object(Arc<ObjectType>),
 }

@@ -6,6 +6,8 @@
 //! ```
 
 pub(crate) mod conversion;
+#[cfg(test)]
+mod costs;
 mod declaration;
 mod definition;
 mod fill;

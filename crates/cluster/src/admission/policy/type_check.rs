@@ -151,7 +151,7 @@ fn of_shape(shape: &schema::Shape, name: &str, depth: usize) -> Declaration {
             collection(Shape::List(Arc::new(element), ListKind::Atomic))
         }
         schema::Shape::Map(inner) => {
-            collection(Shape::Map(Arc::new(of_shape(inner, &format!("{name}.@elem"), depth + 1))))
+            collection(Shape::Map(Arc::new(of_shape(inner, &format!("{name}.@elem"), depth + 1)), 0))
         }
         schema::Shape::Schema(_) => Declaration::simple(Type::Dyn),
     }

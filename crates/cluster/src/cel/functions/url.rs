@@ -48,7 +48,8 @@ fn parse(text: &str) -> Option<Url> {
     let (host, path) = match rest.strip_prefix("//") {
         Some(rest) => rest.split_at_checked(rest.find('/').unwrap_or(rest.len()))?,
         None if rest.starts_with('/') => ("", rest),
-        None => return None,
+        // What follows a scheme and does not begin with a slash is opaque to Go.
+        None => ("", ""),
     };
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     if host.contains(['<', '>', '"', '{', '}', '|', '\\', '^', '`']) {
