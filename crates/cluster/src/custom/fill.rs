@@ -12,7 +12,7 @@ const DEEPEST: usize = 100;
 /// Takes out the fields that the schema does not know; gives their paths.
 pub(crate) fn prune(schema: &Value, value: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
-    walk(schema, value, "", true, 0, &mut unknown);
+    walk(schema, keeps(schema), value, "", true, 0, &mut unknown);
     unknown
 }
 
@@ -25,25 +25,35 @@ fn keeps(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-fn walk(schema: &Value, value: &mut Value, path: &str, resource: bool, depth: usize, unknown: &mut Vec<String>) {
+/// With `kept`, fields stay that the schema does not know: also in the entries of a list, but not in its known fields.
+fn walk(
+    schema: &Value,
+    kept: bool,
+    value: &mut Value,
+    path: &str,
+    resource: bool,
+    depth: usize,
+    unknown: &mut Vec<String>,
+) {
     if depth > DEEPEST {
         return;
     }
     match value {
         Value::Array(items) => {
+            let inner = &schema["items"];
+            let resource = inner["x-kubernetes-embedded-resource"] == true;
             for (at, item) in items.iter_mut().enumerate() {
-                let inner = &schema["items"];
-                let path = format!("{path}[{at}]");
-                walk(inner, item, &path, inner["x-kubernetes-embedded-resource"] == true, depth + 1, unknown);
+                walk(inner, kept || keeps(inner), item, &format!("{path}[{at}]"), resource, depth + 1, unknown);
             }
         }
-        Value::Object(map) => object(schema, map, path, resource, depth, unknown),
+        Value::Object(map) => object(schema, kept, map, path, resource, depth, unknown),
         _ => {}
     }
 }
 
 fn object(
     schema: &Value,
+    kept: bool,
     map: &mut Map<String, Value>,
     path: &str,
     resource: bool,
@@ -63,14 +73,11 @@ fn object(
             continue;
         }
         let known = &schema["properties"][name.as_str()];
-        let additional = &schema["additionalProperties"];
-        if known.is_object() {
+        let known = if known.is_object() { known } else { &schema["additionalProperties"] };
+        if !known.is_null() {
             let holds = known["x-kubernetes-embedded-resource"] == true;
-            walk(known, inner, &below(path, name), holds, depth + 1, unknown);
-        } else if additional.is_object() {
-            let holds = additional["x-kubernetes-embedded-resource"] == true;
-            walk(additional, inner, &below(path, name), holds, depth + 1, unknown);
-        } else if *additional != true && !keeps(schema) {
+            walk(known, keeps(known), inner, &below(path, name), holds, depth + 1, unknown);
+        } else if !kept {
             unknown.push(below(path, name));
             gone.push(name.clone());
         }
@@ -207,6 +214,57 @@ mod tests {
             json!({"size": 1, "free": {"any": [1]}, "parts": [{"name": "a"}],
             "inner": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}})
         );
+    }
+
+    /// upstream: pruning/algorithm_test.go TestPrune
+    #[test]
+    fn what_keeps_unknown_fields_keeps_those_of_its_entries() {
+        let keeps = |mut schema: Value| {
+            schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
+            schema
+        };
+        let known = json!({ "a": { "type": "object", "properties": { "b": { "type": "string" } } } });
+        let rows = json!([{ "a": { "b": "1", "c": 2 }, "d": [{ "e": 3 }] }]);
+        let of_known = json!([{ "a": { "b": "1" }, "d": [{ "e": 3 }] }]);
+        for (schema, given, kept) in [
+            (keeps(json!({})), &rows, &rows),
+            (keeps(json!({ "type": "array", "items": { "type": "object" } })), &rows, &rows),
+            (keeps(json!({ "type": "array", "items": { "type": "object", "properties": known } })), &rows, &of_known),
+            (
+                json!({ "type": "array", "items": keeps(json!({ "type": "object", "properties": known })) }),
+                &rows,
+                &of_known,
+            ),
+            (json!({ "type": "array", "items": { "type": "object" } }), &rows, &json!([{}])),
+            (
+                keeps(json!({ "type": "object" })),
+                &json!({ "x": rows, "y": [[{ "z": 1 }]] }),
+                &json!({ "x": rows, "y": [[{ "z": 1 }]] }),
+            ),
+            (
+                keeps(
+                    json!({ "type": "object", "properties": { "x": { "type": "array", "items": { "type": "object" } } } }),
+                ),
+                &json!({ "x": rows, "y": rows }),
+                &json!({ "x": [{}], "y": rows }),
+            ),
+            (
+                json!({ "type": "object", "additionalProperties": keeps(json!({})) }),
+                &json!({ "x": rows }),
+                &json!({ "x": rows }),
+            ),
+            (
+                json!({ "type": "object", "additionalProperties": true }),
+                &json!({ "x": 1, "y": { "z": 1 } }),
+                &json!({ "x": 1, "y": {} }),
+            ),
+        ] {
+            let schema = json!({ "type": "object", "properties": { "f": schema } });
+            let mut value = json!({ "f": given });
+            let unknown = prune(&schema, &mut value);
+            assert_eq!(value, json!({ "f": kept }), "{schema}");
+            assert_eq!(unknown.is_empty(), given == kept, "{schema}: {unknown:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,6 @@ use super::managed::{Managed, Writer, difference, strip};
 use super::place::{Place, Root};
 use super::typed::{Difference, fields_of, merge, prune};
 use crate::cluster::{Fault, Part, Transaction};
-use crate::custom;
 use crate::object::Object;
 use crate::registry;
 use crate::resource::{Resource, ResourceId};
@@ -171,12 +170,7 @@ impl Transaction<'_> {
         };
         let row = served.row();
         let root = Root::new(&row.api_version(), row.kind, Some(version.schema()));
-        let mut trial = config.clone();
-        trial.as_object_mut().map(|trial| trial.remove("metadata"));
-        let unknown = custom::prune(version.schema(), &mut trial).into_iter();
-        let mut found: Vec<String> = unknown.map(|path| format!(".{path}: field not declared in schema")).collect();
-        found.extend(faults(config, root.place()));
-        check_types(&row.api_version(), row.kind, config, &found)
+        check_types(&row.api_version(), row.kind, config, &faults(config, root.place()))
     }
 }
 

@@ -183,6 +183,9 @@ mod tests {
                 "items": { "type": "object", "properties": { "id": { "type": "string" } } },
             },
             "free": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+            "rules": { "x-kubernetes-preserve-unknown-fields": true },
+            "rows": { "type": "array", "x-kubernetes-preserve-unknown-fields": true, "items": {
+                "type": "object", "properties": { "a": { "type": "string" } } } },
         } } } });
         let root = Root::new("shop.example.com/v1", "Widget", Some(&schema));
         let of = |spec: Value| faults(&json!({ "metadata": { "name": "w" }, "spec": spec }), root.place());
@@ -190,6 +193,11 @@ mod tests {
             of(json!({ "size": 1, "port": "http", "parts": [{ "id": "a" }], "free": { "a": [{ "b": 1 }] } }))
                 .is_empty()
         );
+        // What keeps unknown fields makes all below it keep them.
+        let kept = json!([{ "a": "x", "b": [{ "c": 1 }] }]);
+        assert!(of(json!({ "rules": kept, "rows": kept })).is_empty());
+        let unknown = json!({ "parts": [{ "id": "a", "b": 1 }] });
+        assert_eq!(of(unknown), [".spec.parts[id=\"a\"].b: field not declared in schema"]);
         let wrong = json!({ "size": "1", "port": {}, "parts": [{ "id": "a" }, { "id": "a" }, { "id": 5 }] });
         assert_eq!(
             of(wrong),

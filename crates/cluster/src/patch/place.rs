@@ -25,7 +25,7 @@ impl<'a> Root<'a> {
     pub(super) fn place(&self) -> Place<'_> {
         let known = match (&self.shape, self.schema) {
             (Some(shape), _) => Known::Shape(shape),
-            (None, Some(schema)) => Known::Schema(schema, true),
+            (None, Some(schema)) => Known::Schema(schema, true, keeps(schema)),
             (None, None) => Known::Nothing,
         };
         Place { known, owned: Owned::Unsaid }
@@ -37,8 +37,9 @@ impl<'a> Root<'a> {
 enum Known<'a> {
     Nothing,
     Shape(&'a Shape),
-    /// The schema of a custom resource; whether there is an object with metadata of its own.
-    Schema(&'a Value, bool),
+    /// The schema of a custom resource; whether there is an object with metadata of its own; whether a schema around it
+    /// keeps unknown fields.
+    Schema(&'a Value, bool, bool),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +108,7 @@ impl<'a> Place<'a> {
         Self { known: Known::Shape(shape), owned }
     }
 
-    fn custom(schema: &'a Value) -> Self {
+    fn custom(schema: &'a Value, open: bool) -> Self {
         let said = |extension: &str| schema[extension].as_str();
         let owned = match (said("x-kubernetes-list-type"), said("x-kubernetes-map-type")) {
             (Some("map"), _) => match schema["x-kubernetes-list-map-keys"].as_array() {
@@ -118,7 +119,8 @@ impl<'a> Place<'a> {
             (Some("atomic"), _) | (_, Some("atomic")) => Owned::Atomic,
             _ => Owned::Unsaid,
         };
-        Self { known: Known::Schema(schema, schema["x-kubernetes-embedded-resource"] == true), owned }
+        let embedded = schema["x-kubernetes-embedded-resource"] == true;
+        Self { known: Known::Schema(schema, embedded, open || keeps(schema)), owned }
     }
 
     pub(super) fn kind(&self, value: &Value) -> Kind<'a> {
@@ -141,10 +143,11 @@ impl<'a> Place<'a> {
                 schema().get(*id).field(name).map_or(UNKNOWN, |field| Place::of(&field.shape, &field.ownership))
             }
             Known::Shape(Shape::Map(inner)) => Place { known: Known::Shape(inner), owned: Owned::Unsaid },
-            Known::Schema(_, true) if name == "metadata" => metadata(),
-            Known::Schema(known, _) => {
+            Known::Schema(_, true, _) if name == "metadata" => metadata(),
+            Known::Schema(known, _, open) => {
                 let field = known["properties"].get(name).or_else(|| known.get("additionalProperties"));
-                field.filter(|field| field.is_object()).map_or(UNKNOWN, Place::custom)
+                let field = field.filter(|field| field.is_object());
+                field.map_or(UNKNOWN, |field| Place::custom(field, open))
             }
             _ => UNKNOWN,
         }
@@ -165,8 +168,8 @@ impl<'a> Place<'a> {
                 Scalar::Bool => Expected::Boolean,
                 Scalar::Int32 | Scalar::Int64 | Scalar::Uint32 | Scalar::Float64 => Expected::Numeric,
             },
-            Known::Schema(known, _) if known["x-kubernetes-int-or-string"] == true => Expected::Scalar,
-            Known::Schema(known, _) => match known["type"].as_str() {
+            Known::Schema(known, ..) if known["x-kubernetes-int-or-string"] == true => Expected::Scalar,
+            Known::Schema(known, ..) => match known["type"].as_str() {
                 Some("object") => Expected::Map,
                 Some("array") => Expected::List,
                 Some("integer" | "number") => Expected::Numeric,
@@ -177,17 +180,24 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether it has no fields but those that its type names. Of custom resources that is looked at elsewhere.
+    /// Whether it has no fields but those that its type names.
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.known, Known::Shape(Shape::Struct(_) | Shape::Schema(_)))
+        match self.known {
+            Known::Shape(shape) => matches!(shape, Shape::Struct(_) | Shape::Schema(_)),
+            Known::Schema(known, embedded, open) => {
+                let names_fields = embedded || known["properties"].as_object().is_some_and(|map| !map.is_empty());
+                names_fields && !open && known["additionalProperties"].is_null()
+            }
+            Known::Nothing => false,
+        }
     }
 
     /// Whether a field is one that the type names, and not an entry of a map.
     pub(super) fn declares(&self, name: &str) -> bool {
         match self.known {
             Known::Shape(Shape::Struct(id) | Shape::Schema(id)) => schema().get(*id).field(name).is_some(),
-            Known::Schema(_, true) if matches!(name, "apiVersion" | "kind" | "metadata") => true,
-            Known::Schema(known, _) => known["properties"].get(name).is_some(),
+            Known::Schema(_, true, _) if matches!(name, "apiVersion" | "kind" | "metadata") => true,
+            Known::Schema(known, ..) => known["properties"].get(name).is_some(),
             Known::Shape(_) | Known::Nothing => false,
         }
     }
@@ -195,7 +205,7 @@ impl<'a> Place<'a> {
     pub(super) fn entry(&self) -> Place<'a> {
         match self.known {
             Known::Shape(Shape::List(inner)) => Place { known: Known::Shape(inner), owned: Owned::Unsaid },
-            Known::Schema(known, _) if known["items"].is_object() => Place::custom(&known["items"]),
+            Known::Schema(known, _, open) if known["items"].is_object() => Place::custom(&known["items"], open),
             _ => UNKNOWN,
         }
     }
@@ -204,7 +214,7 @@ impl<'a> Place<'a> {
     pub(super) fn is_map(&self) -> bool {
         match self.known {
             Known::Shape(shape) => matches!(shape, Shape::Map(_)),
-            Known::Schema(known, _) => known["additionalProperties"].is_object(),
+            Known::Schema(known, ..) => known["additionalProperties"].is_object(),
             Known::Nothing => false,
         }
     }
@@ -224,10 +234,15 @@ impl<'a> Place<'a> {
     fn default_of(&self, key: &str) -> Option<Value> {
         match self.entry().known {
             Known::Shape(Shape::Struct(id)) => schema().get(*id).field(key)?.default.map(|text| json!(text)),
-            Known::Schema(known, _) => known["properties"][key].get("default").cloned(),
+            Known::Schema(known, ..) => known["properties"][key].get("default").cloned(),
             _ => None,
         }
     }
+}
+
+/// Whether fields stay that the schema does not know.
+fn keeps(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
 /// The metadata that objects of every kind have.
