@@ -67,6 +67,7 @@ mod error;
 mod evaluation;
 pub mod hash;
 mod ids;
+pub mod kubelet;
 pub mod message;
 mod node_info;
 pub mod node_selector;

@@ -8,6 +8,7 @@ use super::machine::{Host, Sizing};
 use klab_lab::names::DECLARED_ANNOTATION;
 use klab_lab::plan::Declared;
 use klab_lab::spec::{Lab, Pool};
+use klab_scheduler::kubelet::{HOSTNAME, platform_labels};
 
 /// What a node is to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,22 +25,16 @@ pub struct Desired {
     pub extended: BTreeMap<String, u64>,
 }
 
-/// Labels that say what the node really is, whatever the pool emulates.
-const OF_THE_KUBELET: [&str; 5] = [
-    "kubernetes.io/arch",
-    "beta.kubernetes.io/arch",
-    "kubernetes.io/os",
-    "beta.kubernetes.io/os",
-    "kubernetes.io/hostname",
-];
-
 /// The node with this place among the pool's nodes.
 ///
 /// # Errors
 /// In words, when the host cannot show the pool's size.
 pub fn desired(lab: &Lab, pool: &Pool, index: u32, host: &Host) -> Result<Desired, String> {
     let mut labels = pool.node_labels(&lab.aks.location.value, pool.zone_of(index as usize));
-    labels.retain(|key, _| !OF_THE_KUBELET.contains(&key.as_str()));
+    // They say what the node really is, whatever the pool emulates.
+    for key in platform_labels("", "").map(|(key, _)| key).into_iter().chain([HOSTNAME]) {
+        labels.remove(key);
+    }
     let mut annotations = pool.annotations.clone();
     let declared = serde_json::to_string(&Declared::of(pool)).unwrap_or_default();
     annotations.insert(DECLARED_ANNOTATION.to_owned(), declared);

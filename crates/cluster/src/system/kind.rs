@@ -1,10 +1,13 @@
 //! kube-system of a kind cluster, with the static pods of its control-plane node.
 
+use std::collections::BTreeMap;
+
+use klab_scheduler::hash::fnv64_closed;
+use klab_scheduler::kubelet::{HOSTNAME, platform_labels};
 use serde_json::{Value, json};
 
 use super::workload::{Container, Workload, dns_ports, service, storage_class};
 use crate::object::Object;
-use klab_scheduler::hash::fnv64_closed;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
@@ -18,18 +21,16 @@ pub fn control_plane_node(lab: &str) -> Value {
         "hugepages-1Gi": "0", "hugepages-2Mi": "0",
     });
     let machine = fnv64_closed(&[lab, "control-plane"], 0xff);
+    let mut labels: BTreeMap<&str, &str> = platform_labels("linux", "amd64").into();
+    labels.extend([
+        (HOSTNAME, name.as_str()),
+        (CONTROL_PLANE, ""),
+        ("node.kubernetes.io/exclude-from-external-load-balancers", ""),
+    ]);
     json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": { "name": name, "labels": {
-            "beta.kubernetes.io/arch": "amd64",
-            "beta.kubernetes.io/os": "linux",
-            "kubernetes.io/arch": "amd64",
-            "kubernetes.io/hostname": name,
-            "kubernetes.io/os": "linux",
-            "node-role.kubernetes.io/control-plane": "",
-            "node.kubernetes.io/exclude-from-external-load-balancers": "",
-        }},
+        "metadata": { "name": name, "labels": labels },
         "spec": {
             "providerID": format!("kind://docker/{lab}/{name}"),
             "taints": [{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }],

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use klab_scheduler::kubelet::platform_labels;
 use serde::Serialize;
 
 use super::machine::Machine;
@@ -180,11 +181,8 @@ impl Pool {
         }
         set(MODE_LABEL, self.mode.as_str());
         set("kubernetes.azure.com/role", "agent");
-        for key in ["kubernetes.io/arch", "beta.kubernetes.io/arch"] {
-            set(key, self.machine.arch());
-        }
-        for key in ["kubernetes.io/os", "beta.kubernetes.io/os"] {
-            set(key, self.os.as_str());
+        for (key, value) in platform_labels(self.os.as_str(), self.machine.arch()) {
+            set(key, value);
         }
         if let Some(size) = &self.size {
             for key in ["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"] {
