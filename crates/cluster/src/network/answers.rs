@@ -39,6 +39,22 @@ pub(crate) struct Asked<'a> {
     pub(crate) is_passed_on: bool,
 }
 
+/// What a pod hears that sends this there.
+pub(super) fn heard(
+    store: &Store,
+    pod: &Value,
+    chance: u64,
+    to: SocketAddr,
+    protocol: Protocol,
+    sent: Sent<'_>,
+) -> Heard {
+    let client = text(pod, &["status", "podIP"]).parse().ok();
+    match route(store, Origin { pod, chance }, to, protocol) {
+        Ok(landed) => answer(Asked { store, client, chance, is_passed_on: false }, &landed, protocol, sent),
+        Err(missed) => missed.into(),
+    }
+}
+
 /// What comes back.
 pub(crate) fn answer(asked: Asked<'_>, landed: &Landed, protocol: Protocol, sent: Sent<'_>) -> Heard {
     if !is_there(asked.store, &landed.pod) {
@@ -53,7 +69,7 @@ pub(crate) fn answer(asked: Asked<'_>, landed: &Landed, protocol: Protocol, sent
                 return Serving { asked, landed, server }.answer(protocol, sent);
             }
             Some(_) => {}
-            None if program(None, &landed.pod, container, None, None).listens == Listens::Nowhere => {}
+            None if program(None, &landed.pod, container, None, None, None).listens == Listens::Nowhere => {}
             None => unknown = Some(text(container, &["image"])),
         }
     }
@@ -179,7 +195,7 @@ impl Serving<'_> {
                 page(200, Some("<html><body><h1>It works!</h1></body></html>\n".to_owned()))
             }
             (Server::Nginx { known: true }, "/" | "/index.html") => page(200, Some(WELCOME.to_owned())),
-            (_, "/" | "/index.html") => page(200, None),
+            (_, "/" | "/index.html") | (Server::Nginx { .. }, "/50x.html") => page(200, None),
             _ => page(404, None),
         }
     }

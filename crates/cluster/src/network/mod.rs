@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! names ─▶ routes ─▶ answers ─ reviews, conversion
-//!   └────────┴──────────┴── view: what a pod finds; calls: what the API server finds
+//!   └────────┴──────────┴── view, awaited: what a pod finds; calls: what the API server finds
 //! ```
 
 mod answers;
+mod awaited;
 mod calls;
 mod conversion;
 mod names;
@@ -15,6 +16,7 @@ mod routes;
 #[cfg(feature = "server")]
 mod view;
 
+pub(crate) use self::awaited::Awaited;
 pub(crate) use self::calls::{call_pod, proxied};
 pub(crate) use self::routes::{Landed, slices};
 #[cfg(feature = "server")]

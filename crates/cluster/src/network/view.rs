@@ -7,9 +7,8 @@ use jiff::Timestamp;
 use klab_scheduler::hash::fnv64;
 use serde_json::Value;
 
-use super::answers::{Asked, answer};
+use super::answers::heard;
 use super::names;
-use super::routes::{Origin, route};
 use crate::clock::later;
 use crate::cluster::Cluster;
 use crate::control::value::text;
@@ -81,14 +80,7 @@ impl Reach for FromPod {
                 &moment.question.to_be_bytes(),
                 to.to_string().as_bytes(),
             ]);
-            Told::Sent(self.cluster.read(|store| {
-                let client = client.parse().ok();
-                let asked = Asked { store, client, chance, is_passed_on: false };
-                match route(store, Origin { pod: &self.pod, chance }, to, protocol) {
-                    Ok(landed) => answer(asked, &landed, protocol, sent),
-                    Err(missed) => missed.into(),
-                }
-            }))
+            Told::Sent(self.cluster.read(|store| heard(store, &self.pod, chance, to, protocol, sent)))
         };
         match self.told(moment, ask) {
             Some(Told::Sent(heard)) => heard,

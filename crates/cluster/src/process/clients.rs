@@ -63,7 +63,7 @@ pub(super) struct Fetched {
 }
 
 /// Whether a command, or the script that it runs, asks the network.
-pub(super) fn is_client(command: &[String]) -> bool {
+pub(crate) fn is_client(command: &[String]) -> bool {
     let words =
         command.iter().flat_map(|word| word.split(|letter: char| letter.is_whitespace() || ";&|()".contains(letter)));
     words.into_iter().any(|word| Run::is_client(word.rsplit('/').next().unwrap_or_default()))
@@ -80,11 +80,13 @@ impl Run {
         };
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let tools = self.world.tools;
+        // How it ends does not depend on whose program it is.
+        let ends = !self.looks_on();
         match name {
-            "curl" if tools.curl => self.curl(&words),
-            "wget" if tools.busybox => self.wget(&words),
-            "nc" | "netcat" if tools.others || tools.busybox => self.netcat(&words),
-            "nslookup" if tools.others => self.nslookup(&words),
+            "curl" if tools.curl || ends => self.curl(&words),
+            "wget" if tools.busybox || ends => self.wget(&words),
+            "nc" | "netcat" if tools.others || tools.busybox || ends => self.netcat(&words),
+            "nslookup" if tools.others || ends => self.nslookup(&words),
             _ => self.unknown(|| format!("what `{name}` prints is not known")),
         }
     }

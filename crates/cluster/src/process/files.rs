@@ -37,6 +37,8 @@ pub(crate) struct Ground {
     pub(super) top: Option<&'static [&'static str]>,
     /// Files that the image certainly has, whatever is in them.
     pub(super) image: &'static [&'static str],
+    /// The directory of it that has no other files.
+    pub(super) pages: Option<&'static str>,
     pub(super) read_only: bool,
     /// Whether programs that nobody knows may have written wherever they like.
     pub(super) untrusted: bool,
@@ -231,6 +233,13 @@ impl Files {
         }
         if self.ground.image.contains(&path) {
             return Found::File(File { text: None, mode: 0o644, owner: Some((0, 0)) });
+        }
+        if let Some(rest) = self.ground.pages.and_then(|pages| path.strip_prefix(pages))
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            let names = self.ground.image.iter().filter_map(|file| Some(file.rsplit_once('/')?.1.to_owned()));
+            let directory = Found::Directory { names: Some(names.collect()), mode: 0o755, owner: Some((0, 0)) };
+            return if rest.is_empty() { directory } else { Found::Absent };
         }
         let leads = |to: &str| path == "/" || to.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
         let leads_to_mount = self.ground.mounts.iter().any(|mount| leads(&mount.path));

@@ -36,6 +36,8 @@ pub(crate) struct Image {
     pub(crate) tools: Tools,
     /// Files that it certainly has, whatever is in them.
     pub(crate) files: &'static [&'static str],
+    /// The directory that its web server shows, in which there are no other files.
+    pub(crate) pages: Option<&'static str>,
 }
 
 /// Images that are a shell and a few tools: without a command they end at once, as nobody types anything.
@@ -45,6 +47,11 @@ pub(super) const SHELLS: [&str; 9] =
 /// Files of Kubernetes' image for tests.
 // upstream: test/images/agnhost/Dockerfile (v1.36)
 const AGNHOST: [&str; 3] = ["/agnhost", "/localhost.crt", "/localhost.key"];
+
+/// The pages of the images of web servers.
+const NGINX: (&str, &[&str]) =
+    ("/usr/share/nginx/html", &["/usr/share/nginx/html/50x.html", "/usr/share/nginx/html/index.html"]);
+const HTTPD: (&str, &[&str]) = ("/usr/local/apache2/htdocs", &["/usr/local/apache2/htdocs/index.html"]);
 
 /// The directories at the top of the image `busybox`.
 const BUSYBOX_TOP: [&str; 12] =
@@ -292,14 +299,26 @@ impl Image {
             let others = name == "agnhost";
             let busybox = shell.is_busybox();
             let files: &[&str] = if others { &AGNHOST } else { &[] };
-            return Self { shell: *shell, bare: true, tools: Tools { curl: others, busybox, others }, files };
+            return Self {
+                shell: *shell,
+                bare: true,
+                tools: Tools { curl: others, busybox, others },
+                files,
+                pages: None,
+            };
         }
         if !UPON.contains(&name) {
             return Self::default();
         }
         let alpine = image.split('@').next().unwrap_or_default().contains("alpine");
         let tools = Tools { curl: name == "nginx", busybox: alpine, others: false };
-        Self { shell: if alpine { Shell::Alpine } else { Shell::Debian }, tools, ..Self::default() }
+        let shell = if alpine { Shell::Alpine } else { Shell::Debian };
+        let (pages, files) = match name {
+            "nginx" => (Some(NGINX.0), NGINX.1),
+            "httpd" => (Some(HTTPD.0), HTTPD.1),
+            _ => (None, &[][..]),
+        };
+        Self { shell, tools, files, pages, ..Self::default() }
     }
 }
 

@@ -61,6 +61,7 @@ mod wget;
 mod world;
 
 pub(crate) use self::beside::outcomes;
+pub(crate) use self::clients::is_client;
 pub(crate) use self::files::{Changed, Made};
 pub(crate) use self::given::host_of;
 pub(crate) use self::image::{Image, is_of_every_shell};

@@ -143,6 +143,12 @@ pub(super) struct Mounting<'a> {
     pub(super) thorough: bool,
 }
 
+/// Whether a path is in the words of a container.
+fn speaks_of(container: &Value, path: &str) -> bool {
+    let words = ["command", "args"].iter().flat_map(|field| items(&container[*field])).filter_map(Value::as_str);
+    words.into_iter().any(|word| word.contains(path))
+}
+
 /// The volumes of a container.
 pub(super) fn mounts(mounting: &Mounting<'_>) -> Vec<Mount> {
     let (pod, container) = (mounting.pod, mounting.container);
@@ -168,7 +174,9 @@ pub(super) fn mounts(mounting: &Mounting<'_>) -> Vec<Mount> {
             Kind::Empty { mode, group, folders }
         } else if volume["hostPath"].is_object() && !mounting.thorough {
             Kind::Empty { mode: 0o755, group: None, folders: Vec::new() }
-        } else if let Some(cluster) = mounting.cluster.filter(|_| written && (mounting.thorough || path != CREDENTIALS))
+        } else if let Some(cluster) = mounting
+            .cluster
+            .filter(|_| written && (mounting.thorough || path != CREDENTIALS || speaks_of(container, &path)))
         {
             let pod = copy.get_or_insert_with(|| Arc::new(pod.clone()));
             let source = Source {

@@ -102,8 +102,10 @@ impl Run {
             return self.unknown(|| "what comes of such an `nslookup` is not known".to_owned());
         }
         let server = self.world.network.clone().and_then(|network| network.name_server());
-        let Some(server) = server else { return self.unknown(|| "whom `nslookup` asks is not known".to_owned()) };
-        let asked = format!("Server:\t\t{server}\nAddress:\t{server}#53\n\n");
+        if server.is_none() && self.looks_on() {
+            return self.unknown(|| "whom `nslookup` asks is not known".to_owned());
+        }
+        let asked = server.map(|server| format!("Server:\t\t{server}\nAddress:\t{server}#53\n\n")).unwrap_or_default();
         match self.resolved(host) {
             Ok((name, addresses)) => {
                 self.say(asked);

@@ -76,6 +76,7 @@ impl Place<'_> {
             },
             top: image.shell.top(),
             image: image.files,
+            pages: image.pages,
             read_only: self.container["securityContext"]["readOnlyRootFilesystem"] == true,
             untrusted,
         };
@@ -105,6 +106,7 @@ impl Place<'_> {
             shell: image.shell,
             tools: image.tools,
             network: None,
+            has_unknown_company: false,
             identity,
             privileges: self.privileges(),
             host_name: (!host.is_empty()).then_some(host),

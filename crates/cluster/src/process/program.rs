@@ -7,10 +7,10 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::health::Health;
-use super::image::{SHELLS, base_name, is_official};
+use super::image::{Image, SHELLS, base_name, is_official};
 use super::kept::{Instance, end_of, interventions};
 use super::place::{Place, Purpose};
-use super::reach::Protocol;
+use super::reach::{Protocol, Reach};
 use super::run::follow;
 use super::servers::Server;
 use super::session::is_prompt;
@@ -31,8 +31,8 @@ pub(crate) struct Program {
     /// over.
     pub(crate) on_term: Option<(SignedDuration, i64)>,
     pub(crate) listens: Listens,
-    /// Whether it answers with the files of its container, each at its own path.
-    pub(crate) serves_files: bool,
+    /// The directory with whose files it answers, where it does.
+    pub(crate) serves: Option<&'static str>,
     /// How it is, where it says so itself.
     pub(crate) health: Option<Health>,
 }
@@ -72,12 +72,12 @@ impl Program {
         // A program that is not known is taken to end as it should.
         let on_term = if course.known { course.on_term } else { course.on_term.or(Some(at_once(0))) };
         let listens = if course.known { Listens::Nowhere } else { Listens::Anywhere };
-        Self { course, world: World::default(), on_term, listens, serves_files: false, health: None }
+        Self { course, world: World::default(), on_term, listens, serves: None, health: None }
     }
 
     fn endless(code: i64, listens: Listens) -> Self {
         let (course, world) = (Course::endless(), World::default());
-        Self { course, world, on_term: Some(at_once(code)), listens, serves_files: false, health: None }
+        Self { course, world, on_term: Some(at_once(code)), listens, serves: None, health: None }
     }
 }
 
@@ -89,6 +89,7 @@ pub(crate) fn program(
     container: &Value,
     files: Option<&BTreeSet<String>>,
     instance: Option<Instance<'_>>,
+    network: Option<Arc<dyn Reach>>,
 ) -> Program {
     let words = |field: &str| items(&container[field]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
     let (command, args) = (words("command"), words("args"));
@@ -111,7 +112,7 @@ pub(crate) fn program(
     };
     let mut program = if command.is_empty() && (args.is_empty() || name == "agnhost") && !tester {
         let mut program = of_image(container, name, &args);
-        if is_asked(container, program.serves_files) {
+        if is_asked(container, program.serves.is_some()) {
             program.world = found(true).0;
             for intervention in &*program.world.interventions {
                 let changes = intervention.changes.iter();
@@ -121,10 +122,12 @@ pub(crate) fn program(
         }
         program
     } else {
-        let (world, environment) = found(false);
+        let (mut world, environment) = found(false);
+        world.network = network;
         // Where the image has a program of its own, arguments alone are for it; else they are the command.
         let words = place.words(&environment).unwrap_or_default();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        world.has_unknown_company = words.iter().any(|word| word.contains("tail")) && has_unknown_company(&place);
         // A shell waits for whoever attaches to it.
         let waits = container["stdin"] == true && is_prompt(&words);
         let course = if waits { Course::endless() } else { follow(&words, &world) };
@@ -147,6 +150,24 @@ pub(crate) fn program(
     program
 }
 
+/// Whether another container of the pod that shares a volume with this one runs what is not known.
+fn has_unknown_company(place: &Place<'_>) -> bool {
+    let volumes = |container: &'_ Value| -> Vec<Value> {
+        items(&container["volumeMounts"]).iter().map(|mount| mount["name"].clone()).collect()
+    };
+    let own = volumes(place.container);
+    let all = ["initContainers", "containers"].iter().flat_map(|list| items(&place.pod["spec"][*list]));
+    all.filter(|other| other["name"] != place.container["name"])
+        .filter(|other| volumes(other).iter().any(|volume| own.contains(volume)))
+        .any(|container| {
+            let other = Place { container, ..*place };
+            let (world, environment) = other.world();
+            let words = other.words(&environment).unwrap_or_default();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            words.is_empty() || !follow(&words, &world).known
+        })
+}
+
 /// Whether it is looked at files beside what the container does: by commands, or by those who ask for them.
 fn is_asked(container: &Value, serves_files: bool) -> bool {
     let probes = ["startupProbe", "readinessProbe", "livenessProbe"].map(|probe| &container[probe]);
@@ -164,14 +185,17 @@ fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
         // Kubernetes' image for tests: its servers run until they are stopped.
         ("agnhost", None | Some("pause")) => Program::endless(2, Listens::Nowhere),
         ("agnhost", _) => {
-            let serves_files = matches!(server, Some(Server::TestWebserver(_)));
-            Program { serves_files, ..Program::endless(0, listens) }
+            let serves = matches!(server, Some(Server::TestWebserver(_))).then_some("");
+            Program { serves, ..Program::endless(0, listens) }
         }
         _ if SHELLS.contains(&name) => {
             let waits = container["stdin"] == true || container["tty"] == true;
             Program::of_course(if waits { Course::endless() } else { follow(&["sh"], &World::default()) })
         }
-        _ if server.is_some() => Program { listens, ..Program::of_course(follow(&[""], &World::default())) },
+        _ if server.is_some() => {
+            let serves = Image::named(text(container, &["image"])).pages;
+            Program { listens, serves, ..Program::of_course(follow(&[""], &World::default())) }
+        }
         _ => Program::of_course(follow(&[""], &World::default())),
     }
 }
@@ -183,7 +207,7 @@ mod tests {
     use super::*;
 
     fn of(container: Value) -> Program {
-        program(None, &json!({}), &container, None, None)
+        program(None, &json!({}), &container, None, None, None)
     }
 
     #[test]
@@ -216,12 +240,15 @@ mod tests {
                 {"name": "BASE", "value": "40"},
             ],
         });
-        assert_eq!(program(None, &pod, &container, None, None).course.end, End::After(SignedDuration::ZERO, 43));
+        assert_eq!(program(None, &pod, &container, None, None, None).course.end, End::After(SignedDuration::ZERO, 43));
     }
 
     #[test]
     fn only_the_first_process_of_a_namespace_may_ignore_signals() {
         let pod = json!({"spec": {"shareProcessNamespace": true}});
-        assert_eq!(program(None, &pod, &json!({"command": ["sleep", "60"]}), None, None).on_term, Some(at_once(143)));
+        assert_eq!(
+            program(None, &pod, &json!({"command": ["sleep", "60"]}), None, None, None).on_term,
+            Some(at_once(143))
+        );
     }
 }

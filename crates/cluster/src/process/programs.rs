@@ -77,11 +77,7 @@ impl Run {
             "read" => self.read(arguments),
             "agnhost" | "agnhost-2" => self.agnhost(program, arguments),
             "tail" if arguments.iter().flatten().any(|word| matches!(word.as_str(), "-f" | "-F")) => {
-                let empty = arguments.iter().flatten().all(|word| word.starts_with('-') || word == "/dev/null");
-                if !empty {
-                    self.transcript.doubt(self.at, || "`tail -f` prints what others write into a file".to_owned());
-                }
-                Flow::Forever
+                self.tail_on(arguments)
             }
             "pause" => Flow::Forever,
             "yes" | "top" | "watch" => {

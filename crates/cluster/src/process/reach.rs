@@ -91,6 +91,11 @@ pub(crate) trait Reach: Send + Sync {
 
     /// Where names are asked for: `10.96.0.10`.
     fn name_server(&self) -> Option<IpAddr>;
+
+    /// When answers change, if they do.
+    fn news(&self) -> Option<SignedDuration> {
+        None
+    }
 }
 
 impl fmt::Debug for dyn Reach + '_ {

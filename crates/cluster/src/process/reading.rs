@@ -199,6 +199,33 @@ impl Run {
         self.done(code)
     }
 
+    /// `tail -f`, which goes on for ever, and ends where there is none of its files. `-F` waits for them.
+    pub(super) fn tail_on(&mut self, arguments: &[Option<String>]) -> Flow {
+        let words: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
+        let is_value = |at: usize| at > 0 && matches!(words[at - 1], "-n" | "-c" | "-s");
+        let files = (0..words.len()).filter(|at| !words[*at].starts_with('-') && !is_value(*at));
+        let files: Vec<&str> = files.map(|at| words[at]).collect();
+        let is_absent = |file: &&str| {
+            let path = self.full(file);
+            let comes = self.world.has_unknown_company && self.files.shared(&path).is_some();
+            *file != "/dev/null" && !comes && self.files.find(&path) == Found::Absent
+        };
+        let gone: Vec<&str> = files.iter().copied().filter(is_absent).collect();
+        if !gone.is_empty() && gone.len() == files.len() && words.len() == arguments.len() && !words.contains(&"-F") {
+            let dash = self.world.shell.is_dash();
+            for file in gone {
+                let what =
+                    if dash { format!("cannot open '{file}' for reading") } else { format!("can't open '{file}'") };
+                self.fail(1, &format!("tail: {what}: No such file or directory"));
+            }
+            return self.fail(1, if dash { "tail: no files remaining" } else { "tail: no files" });
+        }
+        if files.iter().any(|file| *file != "/dev/null") {
+            self.transcript.doubt(self.at, || "`tail -f` prints what others write into a file".to_owned());
+        }
+        Flow::Forever
+    }
+
     fn texts(&mut self, paths: &[&str]) -> Vec<Result<(String, Vec<u8>), Unread>> {
         if paths.is_empty() {
             let text = self.input.rest().ok_or_else(|| Unread::Unknown("what it is given".to_owned()));

@@ -29,8 +29,8 @@ pub(crate) fn follow(arguments: &[&str], world: &World) -> Course {
     let mut run = Run::new(world, None);
     let end = run.main(arguments);
     run.keep_up(None);
-    let known = !run.unknown;
-    Course { end, files: run.noted, writes: run.writes, on_term: run.on_term, known }
+    let (known, asks) = (!run.unknown, run.questions > 0);
+    Course { end, files: run.noted, writes: run.writes, on_term: run.on_term, known, asks }
 }
 
 /// Follows a command with all that it prints, for so long.
@@ -198,6 +198,11 @@ impl Run {
         }
         self.print(&out, None);
         self.done(code)
+    }
+
+    /// Whether it matters what it prints, and not only how it ends.
+    pub(super) fn looks_on(&self) -> bool {
+        self.horizon.is_some()
     }
 
     /// Counts what is done; says whether that is too much.
@@ -401,9 +406,10 @@ impl Run {
             let same = self.files.presence() == before.presence && self.variables == before.variables;
             let next = self.next_intervention();
             let Some(horizon) = self.horizon else {
-                match next {
+                let news = self.world.network.as_ref().and_then(|network| network.news());
+                match next.into_iter().chain(news.filter(|news| self.at < *news)).min() {
                     _ if !same => {}
-                    // It goes on as it does until somebody does something to its files.
+                    // It goes on as it does until its files change, or what the network answers.
                     Some(next) => self.go_round(self.at.saturating_sub(before.at), next),
                     None => return Flow::Forever,
                 }

@@ -63,8 +63,10 @@ pub(crate) struct World {
     pub(crate) shell: Shell,
     /// The programs for the network that its image has.
     pub(crate) tools: Tools,
-    /// The network, for commands that are executed now.
+    /// The network, for commands that are executed now and for those that hold up the start of a pod.
     pub(crate) network: Option<Arc<dyn Reach>>,
+    /// Whether a program that is not known may write into the volumes that it shares.
+    pub(crate) has_unknown_company: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) privileges: Privileges,
     pub(crate) host_name: Option<String>,
@@ -108,12 +110,14 @@ pub(crate) struct Course {
     pub(crate) on_term: Option<(SignedDuration, i64)>,
     /// Whether all it runs is known, so that none of it is a server.
     pub(crate) known: bool,
+    /// Whether it depends on what the network answers.
+    pub(crate) asks: bool,
 }
 
 impl Course {
     /// A command that runs until it is stopped.
     pub(crate) fn endless() -> Self {
-        Self { end: End::Never, files: Vec::new(), writes: Vec::new(), on_term: None, known: true }
+        Self { end: End::Never, files: Vec::new(), writes: Vec::new(), on_term: None, known: true, asks: false }
     }
 
     /// Whether a file is there at this time; `None` where the command has nothing to do with it.

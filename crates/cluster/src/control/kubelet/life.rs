@@ -19,7 +19,8 @@ use super::restart::{restarts, restarts_all};
 use super::volumes::Volumes;
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::process::{End, Instance, Program, World, follow, last_message, obstacle, program};
+use crate::network::Awaited;
+use crate::process::{End, Instance, Program, Reach, World, follow, is_client, last_message, obstacle, program};
 
 /// Exit code of a container that had to be killed.
 pub(super) const KILLED: i64 = 137;
@@ -76,6 +77,8 @@ pub(super) struct Look<'a, 'm> {
     pub(super) said_of_pod: Vec<(&'static str, String)>,
     /// Whether it waits for a ConfigMap or Secret that is not there.
     pub(super) lacks: bool,
+    /// Whether an init container waits for a name or a port.
+    pub(super) awaits: bool,
     /// Whether a container has ended so that all begin anew.
     pub(super) resets: bool,
 }
@@ -240,7 +243,24 @@ impl Look<'_, '_> {
         let since = self.since(index);
         let instance =
             since.map(|since| Instance { container: container.name(), restarts: container.restarts(), since });
-        program(Some(&self.cluster), self.value, container.spec, seen, instance)
+        program(Some(&self.cluster), self.value, container.spec, seen, instance, self.network(index))
+    }
+
+    /// The network as a running container finds it whose end the pod waits for.
+    fn network(&self, index: usize) -> Option<Arc<dyn Reach>> {
+        let container = &self.containers[index];
+        if container.role != Role::Init || self.hollow.as_recorded {
+            return None;
+        }
+        let since = self.since(index)?;
+        let words = ["command", "args"].iter().flat_map(|field| items(&container.spec[*field]));
+        let words: Vec<String> = words.filter_map(|word| word.as_str().map(str::to_owned)).collect();
+        if !is_client(&words) {
+            return None;
+        }
+        let kept = self.memory.known(container.name()).and_then(|kept| kept.answered);
+        let news = kept.unwrap_or(self.now).duration_since(since);
+        Some(Arc::new(Awaited::new(&self.cluster, self.value, news)))
     }
 
     /// A running container ends, and leaves files in its volumes.
@@ -306,6 +326,11 @@ impl Look<'_, '_> {
         let program = self.program(index);
         let natural = self.natural_end(index, &program);
         let since = self.since(index)?;
+        if program.course.asks && program.course.end == End::Never {
+            self.awaits = true;
+        } else if program.course.asks {
+            self.memory.of(self.containers[index].name()).answered.get_or_insert(self.now);
+        }
         let Some((killed, kind, grace)) = self.probes(index, &program, since).killed else { return natural };
         let killed = later(since, killed);
         if natural.is_some_and(|natural| natural.at <= killed) {
@@ -476,7 +501,7 @@ impl Look<'_, '_> {
         let timed = self.ends_or_is_probed(index);
         if timed || self.memory.known(name).is_some() {
             let kept = self.memory.of(name);
-            (kept.since, kept.pulls, kept.creations) = (Some(self.now), None, None);
+            (kept.since, kept.pulls, kept.creations, kept.answered) = (Some(self.now), None, None, None);
             (kept.told, kept.told_of_end) = (false, false);
         }
         self.say(index, false, "Created", "Container created".to_owned());

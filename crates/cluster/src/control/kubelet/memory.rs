@@ -55,6 +55,8 @@ pub(super) struct Kept {
     pub(super) creations: Option<(u32, Timestamp)>,
     /// Files that it found in its volumes when it started.
     pub(super) seen: Option<BTreeSet<String>>,
+    /// When the network answered what it waits for.
+    pub(super) answered: Option<Timestamp>,
     /// Whether its failing probes have been reported since it started.
     pub(super) told: bool,
     /// Whether it has been reported that a probe has it ended.

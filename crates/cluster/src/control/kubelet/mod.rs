@@ -45,7 +45,9 @@ use super::value::{integer, items, text, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::resource::{CONFIG_MAPS, CONTAINER_FILES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS};
+use crate::resource::{
+    CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES,
+};
 use crate::validation::names::is_extended_resource;
 
 /// Ways to run containers that every node has; more are in its status.
@@ -60,6 +62,8 @@ pub(super) struct Kubelet {
     deferred: BTreeSet<ObjectName>,
     /// Pods that wait for a ConfigMap or Secret that is not there.
     lacking: BTreeSet<ObjectName>,
+    /// Pods whose init containers wait for a name or a port.
+    awaiting: BTreeSet<ObjectName>,
     pressures: Pressures,
 }
 
@@ -90,9 +94,14 @@ impl Reconciler for Kubelet {
             }
             return;
         }
+        if matches!(change.resource(), SERVICES | ENDPOINT_SLICES) {
+            self.awaiting.iter().for_each(|name| plane.queue.add(key(name.clone())));
+            return;
+        }
         let (before, after) = (change.pod.before.as_deref(), change.pod.after.as_deref());
         if change.gone {
             self.lacking.remove(&change.name());
+            self.awaiting.remove(&change.name());
             self.memories.forget(&change.name());
             self.volumes.forget(&change.object.uid);
             self.deferred.remove(&change.name());
@@ -136,6 +145,7 @@ impl Reconciler for Kubelet {
     fn forget(&mut self) {
         self.deferred.clear();
         self.lacking.clear();
+        self.awaiting.clear();
     }
 }
 
@@ -288,7 +298,9 @@ impl Kubelet {
         }
         report.conditions.extend(resized.conditions);
         report.lifted = resized.lifted;
-        for (names, is_one) in [(&mut self.deferred, resized.deferred), (&mut self.lacking, look.lacks)] {
+        for (names, is_one) in
+            [(&mut self.deferred, resized.deferred), (&mut self.lacking, look.lacks), (&mut self.awaiting, look.awaits)]
+        {
             if is_one {
                 names.insert(pod.name());
             } else {

@@ -107,9 +107,12 @@ impl<'a> Probe<'a> {
             let said = match (&program.health, path) {
                 (Some(health), Some(path)) => health.http(path),
                 (Some(health), None) if answers && spec["grpc"].is_object() => Some(health.outcomes()),
-                (None, Some(path)) if program.serves_files && !path.contains(['?', '%', '#']) => {
-                    Some(outcomes(&["test", "-e", path], program, timeout))
-                }
+                (None, Some(path)) if !path.contains('%') => program.serves.map(|folder| {
+                    let path = path.split(['?', '#']).next().unwrap_or_default();
+                    // A server of pages answers for a directory with the page in it.
+                    let page = if !folder.is_empty() && path.ends_with('/') { "index.html" } else { "" };
+                    outcomes(&["test", "-e", &format!("{folder}{path}{page}")], program, timeout)
+                }),
                 _ => None,
             };
             said.unwrap_or_else(|| vec![(SignedDuration::ZERO, answers)])
@@ -227,7 +230,7 @@ mod tests {
     use crate::process::program;
 
     fn after_seconds(container: &Value, seconds: i64) -> Probed {
-        let program = program(None, &json!({}), container, None, None);
+        let program = program(None, &json!({}), container, None, None, None);
         probed(container, &program, SignedDuration::from_secs(seconds))
     }
 

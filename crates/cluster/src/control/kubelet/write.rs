@@ -87,6 +87,7 @@ impl Plane {
             said: Vec::new(),
             said_of_pod: Vec::new(),
             lacks: false,
+            awaits: false,
             resets: false,
         }
     }

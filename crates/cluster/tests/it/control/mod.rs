@@ -12,6 +12,7 @@ mod deployments;
 mod garbage;
 mod jobs;
 mod nodes;
+mod programs;
 mod quotas;
 mod scheduling;
 mod services;
