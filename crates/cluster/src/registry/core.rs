@@ -175,7 +175,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             prepare: Some(strategy::label_namespace),
             complete: Some(strategy::finalize_namespace),
             admission: None,
-            validation: Validation::None,
+            validation: Validation::New(validation::metadata::namespace),
             update_validation: None,
             metadata_reports: 2,
             restriction: None,

@@ -80,6 +80,7 @@ fn node_ports(spec: &Value) -> BTreeSet<i64> {
 }
 
 /// A new namespace is held until what it contains is gone.
+// upstream: pkg/registry/core/namespace/strategy.go PrepareForCreate (v1.36)
 pub(super) fn finalize_namespace(
     _: &mut Transaction<'_>,
     replaced: Option<(&Object, &Value)>,
@@ -87,7 +88,11 @@ pub(super) fn finalize_namespace(
     _: &mut Errors,
 ) -> Option<Addresses> {
     if replaced.is_none() {
-        new["spec"]["finalizers"] = json!(["kubernetes"]);
+        let mut finalizers = new["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+        if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
+            finalizers.push(json!("kubernetes"));
+        }
+        new["spec"]["finalizers"] = json!(finalizers);
     }
     None
 }

@@ -11,6 +11,7 @@ use crate::schema::Path;
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// Finalizers that need no domain in front.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+const SHORT: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
 /// What is wrong with metadata. `name_faults` says what is wrong with the name of a new object.
 pub(crate) fn check(
@@ -31,15 +32,31 @@ pub(crate) fn check(
         for fault in names::qualified(name) {
             errors.invalid(list, finalizer, fault);
         }
-        if strict_finalizers && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
-            errors.invalid(
-                list.index(at),
-                finalizer,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            );
+        if strict_finalizers && is_short(name) {
+            errors.invalid(list.index(at), finalizer, SHORT);
         }
     }
     owners(metadata, &path.field("ownerReferences"), errors);
+}
+
+/// The finalizers in the spec of a new namespace.
+///
+/// // upstream: pkg/apis/core/validation/validation.go ValidateNamespace (v1.36)
+pub(crate) fn namespace(value: &Value, errors: &mut Errors) {
+    for finalizer in value["spec"]["finalizers"].as_array().into_iter().flatten() {
+        let name = finalizer.as_str().unwrap_or_default();
+        for fault in names::qualified(name) {
+            errors.invalid("spec.finalizers", finalizer, fault);
+        }
+        if is_short(name) {
+            errors.invalid("spec.finalizers", finalizer, SHORT);
+        }
+    }
+}
+
+/// Whether a finalizer has no domain in front, and needs one.
+fn is_short(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
 }
 
 fn name(faults: fn(&str) -> Vec<String>, name: &str, path: &Path<'_>, errors: &mut Errors) {
