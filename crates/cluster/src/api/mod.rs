@@ -85,6 +85,8 @@ use self::path::{Path, ResourcePath};
 use self::query::Query;
 #[cfg(feature = "client")]
 pub(crate) use self::request_info::RequestInfo;
+#[cfg(feature = "server")]
+pub(crate) use self::request_info::changes;
 pub(crate) use super::admission::Consultation;
 use super::cluster::Cluster;
 pub use super::rbac::User;
@@ -287,6 +289,13 @@ impl Call<'_> {
         let row = resource.row();
         if path.namespace.is_some() && !row.namespaced {
             return Err(no_such_resource());
+        }
+        // Who asks by the old form of a watch may watch, and no more.
+        if path.watch && path.subresource.is_some() {
+            return Err(no_such_resource());
+        }
+        if path.watch && self.parts.method != Method::GET {
+            return Err(method_not_allowed());
         }
         let custom = row.custom && self.cluster().definition(resource).is_some();
         let target = Target { resource, custom, namespace: path.namespace, name: path.name };

@@ -44,16 +44,7 @@ impl Call<'_> {
                 (spec, status)
             }
             SUBJECT_ACCESS_REVIEWS | LOCAL_SUBJECT_ACCESS_REVIEWS => {
-                let texts = |value: &Value| -> Vec<String> {
-                    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-                };
-                let extra = spec["extra"].as_object().into_iter().flatten();
-                let user = User {
-                    name: spec["user"].as_str().unwrap_or_default().to_owned(),
-                    uid: spec["uid"].as_str().unwrap_or_default().to_owned(),
-                    groups: texts(&spec["groups"]),
-                    extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
-                };
+                let user = User::written(&spec, "user");
                 check_review(&spec, Some(&user))?;
                 let status = self.verdict(&user, &spec);
                 (spec, status)

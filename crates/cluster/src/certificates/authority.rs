@@ -3,26 +3,23 @@
 // upstream: pkg/controller/certificates/authority/{authority,policies}.go (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
-use ring::rand::SystemRandom;
-#[cfg(any(feature = "server", test))]
-use ring::signature::ECDSA_P256_SHA256_ASN1_SIGNING;
-use ring::signature::{
-    ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ED25519, EcdsaKeyPair, RSA_PKCS1_2048_8192_SHA256,
-    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
-};
+use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::der::{
-    BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, INTEGER, OBJECT, OCTET_STRING, SEQUENCE, UTC_TIME,
-    context, element, of, unwrapped, wrapped,
+    ALTERNATIVE_NAMES, BIT_STRING, BOOLEAN, COMMON_NAME, GENERALIZED_TIME, INTEGER, OBJECT, OCTET_STRING, SEQUENCE,
+    SET, UTC_TIME, UTF8_STRING, context, element, of, wrapped,
 };
-use super::name::Subject;
+use super::request::Asked;
 use crate::clock::{earlier, later};
 
-pub(super) const ECDSA_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
+/// What authorities sign with.
+pub(super) const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+/// The name of the authorities of all clusters. It is no name of the authority that clients of a server trust.
+const NAME: &str = "klab certificate requests";
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 pub(super) const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 pub(super) const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
-/// Says which of the clusters of a server signed a certificate: they have one authority. The numbers of a UUID, which nobody
+/// Says which of the clusters of a server signed a certificate: their authorities have one name. The numbers of a UUID, which nobody
 /// registers, below the arc that is there for such (1.2.840.113556.1.8000.2554): below 2.25, where it would be one number,
 /// Go reads no certificate that has it.
 pub(super) const MARK: &[u8] = &[
@@ -32,63 +29,20 @@ pub(super) const MARK: &[u8] = &[
 /// Certificates are good from a little before now, for machines whose clock is behind.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 
-/// Ways of signing requests, by their object identifiers.
-fn algorithm(id: &[u8]) -> Option<&'static dyn VerificationAlgorithm> {
-    Some(match id {
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b] => &RSA_PKCS1_2048_8192_SHA256,
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0c] => &RSA_PKCS1_2048_8192_SHA384,
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0d] => &RSA_PKCS1_2048_8192_SHA512,
-        [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02] => &ECDSA_P256_SHA256_ASN1,
-        [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03] => &ECDSA_P384_SHA384_ASN1,
-        [0x2b, 0x65, 0x70] => &ED25519,
-        _ => return None,
-    })
-}
+/// Certificates that are good for less than this end when they were asked to, and others by [`BACKDATE`] earlier.
+const SHORT: SignedDuration = SignedDuration::from_hours(8);
 
-/// The first elements in some bytes, if there are so many.
-pub(super) fn parts<const COUNT: usize>(content: &[u8]) -> Option<[Element<'_>; COUNT]> {
-    Elements(content).take(COUNT).collect::<Vec<_>>().try_into().ok()
-}
-
-/// What a request (PKCS #10) asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
-    subject: Vec<u8>,
-    key: Vec<u8>,
-}
-
-impl Asked {
-    /// Reads a request in PEM; none when it is no request, or not signed with the key that it names.
-    pub(crate) fn read(pem: &str) -> Option<Self> {
-        let der = unwrapped(pem, "CERTIFICATE REQUEST")?;
-        let [outer] = parts(&der)?;
-        let [info, signed_by, signature] = parts(outer.content)?;
-        let [_, subject, key] = parts(info.content)?;
-        let [_, bits] = parts(key.content)?;
-        let [id] = parts(signed_by.content)?;
-        if [subject.tag, bits.tag, signature.tag] != [SEQUENCE, BIT_STRING, BIT_STRING] {
-            return None;
-        }
-        // Of bit strings the first byte counts the bits that are not used.
-        let (public, signature) = (bits.content.get(1..)?, signature.content.get(1..)?);
-        UnparsedPublicKey::new(algorithm(id.content)?, public).verify(info.whole, signature).ok()?;
-        Some(Self { subject: subject.whole.to_vec(), key: key.whole.to_vec() })
-    }
-
-    /// Whom it asks to be, if that can be read.
-    pub(crate) fn subject(&self) -> Option<Subject> {
-        Subject::read(&self.subject)
-    }
-}
-
-/// An authority: its name and its key.
-#[derive(Debug)]
+/// The authority of one cluster, which signs what is asked for in it and nothing else: no client trusts it for a server's address.
 pub(crate) struct Authority {
-    pub(super) name: Vec<u8>,
-    pub(super) key: EcdsaKeyPair,
-    random: SystemRandom,
+    key: Ed25519KeyPair,
     /// Which cluster it signs for.
-    mark: [u8; 32],
+    pub(super) mark: [u8; 32],
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Authority").finish_non_exhaustive()
+    }
 }
 
 /// What a certificate is to be.
@@ -101,40 +55,43 @@ pub(crate) struct Order<'a> {
     pub(crate) serial: u64,
 }
 
+/// What certificates name as their issuer.
+pub(crate) fn name() -> Vec<u8> {
+    let pair = of(SEQUENCE, &[element(OBJECT, COMMON_NAME), element(UTF8_STRING, NAME.as_bytes())]);
+    of(SEQUENCE, &[of(SET, &[pair])])
+}
+
 impl Authority {
-    /// Of its certificate and its key (PKCS #8, P-256), both in PEM, for the cluster of this mark.
-    #[cfg(any(feature = "server", test))]
-    pub(crate) fn new(certificate: &str, key: &str, mark: [u8; 32]) -> Option<Self> {
-        let certificate = unwrapped(certificate, "CERTIFICATE")?;
-        let [outer] = parts(&certificate)?;
-        let [body] = parts(outer.content)?;
-        let [_, _, _, _, _, subject] = parts(body.content)?;
-        let random = SystemRandom::new();
-        let key = unwrapped(key, "PRIVATE KEY")?;
-        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &key, &random).ok()?;
-        Some(Self { name: subject.whole.to_vec(), key, random, mark })
+    /// The authority of the cluster of this mark, with the key of this seed; none where the seed makes no key.
+    pub(crate) fn new(seed: &[u8; 32], mark: [u8; 32]) -> Option<Self> {
+        Some(Self { key: Ed25519KeyPair::from_seed_unchecked(seed).ok()?, mark })
     }
 
-    /// A certificate in PEM; none when the system gives no random numbers.
-    pub(crate) fn sign(&self, order: &Order<'_>) -> Option<String> {
-        let signed_by = of(SEQUENCE, &[element(OBJECT, ECDSA_SHA256)]);
-        let validity = [earlier(order.now, BACKDATE), later(order.now, order.lifetime)].map(time);
+    /// A certificate, in PEM.
+    pub(crate) fn sign(&self, order: &Order<'_>) -> String {
+        let signed_by = of(SEQUENCE, &[element(OBJECT, ED25519)]);
+        let lifetime = if order.lifetime < SHORT { order.lifetime } else { order.lifetime.saturating_sub(BACKDATE) };
+        let validity = [earlier(order.now, BACKDATE), later(order.now, lifetime)].map(time);
         let body = of(
             SEQUENCE,
             &[
                 of(context(0), &[element(INTEGER, &[2])]),
                 element(INTEGER, &[&[1], &order.serial.to_be_bytes()[..]].concat()),
                 signed_by.clone(),
-                self.name.clone(),
+                name(),
                 of(SEQUENCE, &validity),
                 order.asked.subject.clone(),
                 order.asked.key.clone(),
-                of(context(3), &[of(SEQUENCE, &extensions(order.usages, &self.mark))]),
+                of(context(3), &[of(SEQUENCE, &extensions(order, &self.mark))]),
             ],
         );
-        let signature = self.key.sign(&self.random, &body).ok()?;
-        let signature = element(BIT_STRING, &[&[0], signature.as_ref()].concat());
-        Some(wrapped(&of(SEQUENCE, &[body, signed_by, signature]), "CERTIFICATE"))
+        let signature = element(BIT_STRING, &[&[0], self.key.sign(&body).as_ref()].concat());
+        wrapped(&of(SEQUENCE, &[body, signed_by, signature]), "CERTIFICATE")
+    }
+
+    /// What others check its signatures with.
+    pub(super) fn public_key(&self) -> &[u8] {
+        self.key.public_key().as_ref()
     }
 }
 
@@ -146,11 +103,11 @@ fn time(instant: Timestamp) -> Vec<u8> {
     }
 }
 
-fn extensions(usages: &[&str], mark: &[u8]) -> Vec<Vec<u8>> {
+fn extensions(order: &Order<'_>, mark: &[u8]) -> Vec<Vec<u8>> {
     let critical = || element(BOOLEAN, &[0xff]);
     let mut bits = 0_u8;
     let mut purposes = Vec::new();
-    for usage in usages {
+    for usage in order.usages {
         match *usage {
             "signing" | "digital signature" => bits |= 0x80,
             "content commitment" => bits |= 0x40,
@@ -176,6 +133,14 @@ fn extensions(usages: &[&str], mark: &[u8]) -> Vec<Vec<u8>> {
             .collect();
         let value = of(SEQUENCE, &ids);
         all.push(of(SEQUENCE, &[element(OBJECT, EXTENDED_KEY_USAGE), element(OCTET_STRING, &value)]));
+    }
+    if !order.asked.names.is_empty() {
+        let names: Vec<Vec<u8>> = order.asked.names.iter().map(|(kind, name)| element(*kind, name)).collect();
+        let mut extension = vec![element(OBJECT, ALTERNATIVE_NAMES)];
+        // upstream: crypto/x509 buildCertExtensions: critical where the subject says nothing.
+        extension.extend((order.asked.subject.len() <= 2).then(critical));
+        extension.push(element(OCTET_STRING, &of(SEQUENCE, &names)));
+        all.push(of(SEQUENCE, &extension));
     }
     all.push(of(SEQUENCE, &[element(OBJECT, MARK), element(OCTET_STRING, mark)]));
     let none = of(SEQUENCE, &[]);

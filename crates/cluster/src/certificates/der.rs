@@ -5,10 +5,15 @@ pub(super) const BIT_STRING: u8 = 0x03;
 pub(super) const OCTET_STRING: u8 = 0x04;
 pub(super) const OBJECT: u8 = 0x06;
 pub(super) const BOOLEAN: u8 = 0x01;
+pub(super) const UTF8_STRING: u8 = 0x0c;
 pub(super) const UTC_TIME: u8 = 0x17;
 pub(super) const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
+
+/// The object identifiers of a common name, and of the extension with other names.
+pub(super) const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+pub(super) const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// The n-th element with a tag of its own.
 pub(super) const fn context(number: u8) -> u8 {

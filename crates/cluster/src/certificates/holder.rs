@@ -5,11 +5,12 @@
 
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
-use ring::signature::{ECDSA_P256_SHA256_ASN1, KeyPair, UnparsedPublicKey};
+use ring::signature::UnparsedPublicKey;
 
-use super::authority::{Authority, BASIC_CONSTRAINTS, ECDSA_SHA256, EXTENDED_KEY_USAGE, MARK, parts};
+use super::authority::{Authority, BASIC_CONSTRAINTS, ED25519, EXTENDED_KEY_USAGE, MARK, name};
 use super::der::{BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, OCTET_STRING, SEQUENCE, UTC_TIME, context};
 use super::name::Subject;
+use super::request::parts;
 use crate::rbac::User;
 
 /// `id-kp-clientAuth` and `anyExtendedKeyUsage`.
@@ -19,7 +20,7 @@ const ANY_USAGE: &[u8] = &[0x55, 0x1d, 0x25, 0x00];
 /// Who holds a certificate, and for how long it says so.
 #[derive(Debug, Clone)]
 pub(crate) struct Holder {
-    /// Which of the authority's clusters signed it.
+    /// Which cluster signed it.
     pub(crate) mark: [u8; 32],
     user: User,
     from: Timestamp,
@@ -33,25 +34,31 @@ impl Holder {
     }
 }
 
+/// Of which cluster a certificate in DER says that it signed it. Anybody may say so.
+pub(crate) fn mark(der: &[u8]) -> Option<[u8; 32]> {
+    let [outer] = parts(der)?;
+    let [body] = parts(outer.content)?;
+    let [list] = parts(Elements(body.content).nth(7)?.content)?;
+    let mut extensions = Extensions::default();
+    Elements(list.content).try_for_each(|extension| extensions.note(extension))?;
+    extensions.mark
+}
+
 impl Authority {
-    /// The holder of a certificate in DER; none if the authority did not sign it for a client of one of its clusters.
+    /// The holder of a certificate in DER; none if the authority did not sign it for a client of its cluster.
     pub(crate) fn holder(&self, der: &[u8]) -> Option<Holder> {
         let outer = Elements(der).next().filter(|outer| outer.whole.len() == der.len() && outer.tag == SEQUENCE)?;
         let [body, signed_by, signature] = parts(outer.content)?;
         let [id] = parts(signed_by.content)?;
         // What is not signed has one form only. Of bit strings the first byte counts the bits that are not used.
         let is_whole = body.whole.len() + signed_by.whole.len() + signature.whole.len() == outer.content.len();
-        if !is_whole
-            || id.content != ECDSA_SHA256
-            || signature.tag != BIT_STRING
-            || signature.content.first() != Some(&0)
-        {
+        if !is_whole || id.content != ED25519 || signature.tag != BIT_STRING || signature.content.first() != Some(&0) {
             return None;
         }
-        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, self.key.public_key().as_ref());
+        let key = UnparsedPublicKey::new(&ring::signature::ED25519, self.public_key());
         key.verify(body.whole, signature.content.get(1..)?).ok()?;
         let [_, _, told, issuer, validity, subject, _, extensions] = parts(body.content)?;
-        if told.whole != signed_by.whole || issuer.whole != self.name || extensions.tag != context(3) {
+        if told.whole != signed_by.whole || issuer.whole != name() || extensions.tag != context(3) {
             return None;
         }
         let [from, until] = parts(validity.content)?;
@@ -61,7 +68,11 @@ impl Authority {
             extensions.note(extension)?;
         }
         let subject = Subject::read(subject.whole)?;
-        if !extensions.is_client || extensions.is_authority || subject.common_name.is_empty() || subject.uids.len() > 1
+        if extensions.mark != Some(self.mark)
+            || !extensions.is_client
+            || extensions.is_authority
+            || subject.common_name.is_empty()
+            || subject.uids.len() > 1
         {
             return None;
         }
@@ -73,7 +84,7 @@ impl Authority {
         let user = User { name: subject.common_name, uid, groups, ..User::default() };
         let print: String = digest(&SHA256, der).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         Some(Holder {
-            mark: extensions.mark?,
+            mark: self.mark,
             user: user.with_credential(format!("X509SHA256={print}")),
             from: instant(&from)?,
             until: instant(&until)?,
@@ -142,9 +153,7 @@ mod tests {
     use crate::clock::later;
 
     fn authority(mark: u8) -> Authority {
-        let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
-        Authority::new(&certificate.pem(), &key.serialize_pem(), [mark; 32]).unwrap()
+        Authority::new(&[mark; 32], [mark; 32]).unwrap()
     }
 
     fn signed(authority: &Authority, name: &str, usages: &[&str]) -> Vec<u8> {
@@ -155,7 +164,7 @@ mod tests {
         let asked = Asked::read(&request).unwrap();
         let lifetime = SignedDuration::from_hours(1);
         let order = Order { asked: &asked, usages, lifetime, now: Timestamp::UNIX_EPOCH, serial: 1 };
-        super::super::der::unwrapped(&authority.sign(&order).unwrap(), "CERTIFICATE").unwrap()
+        super::super::der::unwrapped(&authority.sign(&order), "CERTIFICATE").unwrap()
     }
 
     #[test]
@@ -163,7 +172,7 @@ mod tests {
         let authority = authority(7);
         let der = signed(&authority, "jane", &["client auth"]);
         let holder = authority.holder(&der).expect("a holder");
-        assert_eq!(holder.mark, [7; 32]);
+        assert_eq!(mark(&der), Some([7; 32]));
         let user = holder.user(Timestamp::UNIX_EPOCH).expect("a user");
         assert_eq!((&*user.name, &*user.uid), ("jane", ""));
         assert_eq!(user.groups, ["developers", "system:authenticated"]);
@@ -177,7 +186,7 @@ mod tests {
 
     #[test]
     fn only_the_authoritys_own_certificates_of_clients_have_holders() {
-        let (own, other) = (authority(1), authority(1));
+        let (own, other) = (authority(1), authority(2));
         let der = signed(&own, "jane", &["client auth"]);
         assert!(own.holder(&der).is_some() && other.holder(&der).is_none());
         assert!(own.holder(&signed(&own, "jane", &["server auth"])).is_none(), "a server's");

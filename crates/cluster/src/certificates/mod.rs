@@ -5,7 +5,11 @@ mod der;
 #[cfg(feature = "server")]
 mod holder;
 mod name;
+mod request;
 
-pub(crate) use authority::{Asked, Authority, Order};
 #[cfg(feature = "server")]
-pub(crate) use holder::Holder;
+pub(crate) use authority::name;
+pub(crate) use authority::{Authority, Order};
+#[cfg(feature = "server")]
+pub(crate) use holder::{Holder, mark};
+pub(crate) use request::{Asked, DNS, EMAIL, IP, RequestFault, URI};

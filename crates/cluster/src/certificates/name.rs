@@ -1,13 +1,11 @@
 //! Distinguished names, as far as they say who somebody is.
 
-use super::der::{Element, Elements, OBJECT, SEQUENCE, SET};
+use super::der::{COMMON_NAME, Element, Elements, OBJECT, SEQUENCE, SET, UTF8_STRING};
 
-const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 /// 1.3.6.1.4.1.57683.2, Kubernetes' own.
 const UID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xc2, 0x53, 0x02];
 
-const UTF8_STRING: u8 = 0x0c;
 const PRINTABLE_STRING: u8 = 0x13;
 const TELETEX_STRING: u8 = 0x14;
 const IA5_STRING: u8 = 0x16;

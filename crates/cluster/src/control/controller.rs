@@ -24,6 +24,8 @@ controllers! {
     GarbageCollector,
     /// Makes the rules of aggregated ClusterRoles.
     ClusterRoleAggregation,
+    /// Approves requests for the client certificates of kubelets.
+    CertificateApproving,
     /// Signs certificate requests that are approved.
     CertificateSigning,
     /// Gives each namespace its service account `default`.

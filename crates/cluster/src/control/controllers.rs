@@ -5,10 +5,11 @@ use std::str::FromStr;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
-    account_tokens, api_services, api_silence, autoscaler, certificates, cluster_autoscaler, cluster_roles, cron_job,
-    daemon_set, deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage, hollow_devices, job,
-    kubelet, kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim, root_certificate, scheduler,
-    service_account, service_cidrs, stateful_set, taint_eviction, ttl_after_finished, volumes,
+    account_tokens, api_services, api_silence, autoscaler, certificate_approval, certificates, cluster_autoscaler,
+    cluster_roles, cron_job, daemon_set, deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage,
+    hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim,
+    root_certificate, scheduler, service_account, service_cidrs, stateful_set, taint_eviction, ttl_after_finished,
+    volumes,
 };
 use crate::resource::{
     API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CONTAINER_FILES, CRON_JOBS, DAEMON_SETS,
@@ -58,6 +59,14 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[CLUSTER_ROLES]),
         owner: None,
         make: || Box::new(cluster_roles::ClusterRoles),
+    },
+    Row {
+        controller: Controller::CertificateApproving,
+        name: "certificatesigningrequest-approving",
+        optional: true,
+        watches: Watches::Kinds(&[CERTIFICATE_SIGNING_REQUESTS]),
+        owner: None,
+        make: || Box::new(certificate_approval::CertificateApproving),
     },
     Row {
         controller: Controller::CertificateSigning,

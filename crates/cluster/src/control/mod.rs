@@ -8,6 +8,7 @@ mod account_tokens;
 mod api_services;
 mod api_silence;
 mod autoscaler;
+mod certificate_approval;
 mod certificates;
 mod cluster_autoscaler;
 mod cluster_roles;

@@ -47,6 +47,20 @@ impl User {
         }
     }
 
+    /// The user whom an object names in these fields; `name` is what it calls the first of them.
+    pub(crate) fn written(fields: &serde_json::Value, name: &str) -> Self {
+        let texts = |value: &serde_json::Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(|text| text.as_str()).map(str::to_owned).collect()
+        };
+        let extra = fields["extra"].as_object().into_iter().flatten();
+        Self {
+            name: fields[name].as_str().unwrap_or_default().to_owned(),
+            uid: fields["uid"].as_str().unwrap_or_default().to_owned(),
+            groups: texts(&fields["groups"]),
+            extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
+        }
+    }
+
     /// The user, known by this credential, which `kubectl auth whoami` shows.
     #[must_use]
     pub fn with_credential(mut self, credential: String) -> Self {

@@ -16,7 +16,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, Sig
 #[derive(Debug)]
 pub(super) struct AnyClient {
     provider: Arc<CryptoProvider>,
-    /// The authority whose certificates are of use: clients that have several send one of those.
+    /// The authorities whose certificates are of use, the server's and those of its clusters: clients send one of theirs.
     hints: Vec<DistinguishedName>,
 }
 
@@ -25,7 +25,9 @@ impl AnyClient {
     pub(super) fn new(authority: &CertificateDer<'static>, provider: &Arc<CryptoProvider>) -> io::Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(authority.clone()).map_err(io::Error::other)?;
-        Ok(Self { provider: Arc::clone(provider), hints: roots.subjects() })
+        let mut hints = roots.subjects();
+        hints.push(DistinguishedName::from(crate::certificates::name()));
+        Ok(Self { provider: Arc::clone(provider), hints })
     }
 }
 

@@ -104,8 +104,8 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let _ = stream.set_nodelay(true);
     let config = match &shared.host.public {
         Some(Outside { config: None, .. }) => {
-            let peer = Peer { certificate: None, holder: None, seat: SetOnce::new(), from };
-            return serve_stream(Patient::new(stream, WRITE), false, peer, shared).await;
+            let peer = Arc::new(Peer { certificate: None, holder: None, seat: SetOnce::new(), from });
+            return serve_stream(peer.patient(stream), false, peer, shared).await;
         }
         Some(Outside { config: Some(config), .. }) => config,
         None => &shared.host.identity.config,
@@ -119,22 +119,21 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let Ok(Ok(stream)) = tokio::time::timeout(exchange::HANDSHAKE, shaken).await else { return };
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = shown.map(|der| Digest::of(der));
-    let holder = shown.and_then(|der| shared.host.verifier.as_ref()?.holder(der));
-    let peer = Peer { certificate, holder, seat: SetOnce::new(), from };
+    let holder = shown.and_then(|der| shared.holder(der));
+    let peer = Arc::new(Peer { certificate, holder, seat: SetOnce::new(), from });
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     if shared.host.public.is_some() {
-        serve_stream(Patient::new(stream, WRITE), http_2, peer, shared).await;
+        serve_stream(peer.patient(stream), http_2, peer, shared).await;
     } else {
         serve_stream(stream, http_2, peer, shared).await;
     }
 }
 
 /// Serves what was accepted and secured.
-async fn serve_stream<S>(stream: S, http_2: bool, peer: Peer, shared: Arc<Shared>)
+async fn serve_stream<S>(stream: S, http_2: bool, peer: Arc<Peer>, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let peer = Arc::new(peer);
     let head = if shared.host.public.is_some() { OUTSIDE_HEAD } else { exchange::HEAD };
     let mut stop = shared.stop.subscribe();
     let other_end = Arc::clone(&peer);
@@ -182,6 +181,8 @@ struct Peer {
 /// One of a cluster's connections. It does not keep the cluster awake.
 struct Seat {
     hosted: Arc<Hosted>,
+    /// Hears when the cluster's credentials are other ones.
+    renewed: watch::Receiver<()>,
     _held: Held,
 }
 
@@ -191,18 +192,27 @@ impl Peer {
         if self.seat.get().is_some() {
             return true;
         }
+        let renewed = hosted.renewed.subscribe();
         let Some(held) = hosted.lane().connection(hosted.host.connections_of_one()) else { return false };
         // Another request of this connection may have been faster.
-        let _ = self.seat.set(Some(Seat { hosted: Arc::clone(hosted), _held: held }));
+        let _ = self.seat.set(Some(Seat { hosted: Arc::clone(hosted), renewed, _held: held }));
         true
     }
 
-    /// Returns when the cluster whose connection it is answers nobody.
+    /// Returns when the cluster whose connection it is answers nobody, or has other credentials than those that were shown.
     async fn silenced(&self) {
-        match self.seat.wait().await {
-            Some(seat) => seat.hosted.silenced().await,
-            None => std::future::pending().await,
+        let Some(seat) = self.seat.wait().await else { return std::future::pending().await };
+        let mut renewed = seat.renewed.clone();
+        tokio::select! {
+            () = seat.hosted.silenced() => {}
+            _ = renewed.changed() => {}
         }
+    }
+
+    /// A stream of this other end, which does not outlive its credentials.
+    fn patient<S>(self: &Arc<Self>, stream: S) -> Patient<S> {
+        let peer = Arc::clone(self);
+        Patient::new(stream, WRITE, async move { peer.silenced().await })
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 
@@ -27,6 +27,11 @@ pub enum Asker {
     Owner,
     /// Somebody with a token that the front knows.
     Guest,
+}
+
+/// Whether a request to the API of a cluster may change anything there: what executes a command does, though it is a GET.
+pub fn changes(method: &Method, path: &str) -> bool {
+    crate::api::changes(method, path)
 }
 
 /// What stands before the clusters of a public server.

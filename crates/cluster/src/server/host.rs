@@ -20,7 +20,6 @@ use super::roll::Roll;
 use super::share::Shares;
 use super::templates::Templates;
 use super::tls::Identity;
-use crate::certificates::Authority;
 use crate::cluster;
 use crate::webhook::Transport;
 
@@ -30,8 +29,6 @@ pub(super) struct Host {
     pub(super) state: PathBuf,
     pub(super) address: SocketAddr,
     pub(super) identity: Identity,
-    /// The authority as one that knows whom its clusters have signed certificates for.
-    pub(super) verifier: Option<Authority>,
     /// The server's own token.
     pub(super) admin: Token,
     pub(super) control: ControlThreads,
@@ -100,7 +97,6 @@ impl Host {
         let host = Self {
             state,
             address,
-            verifier: identity.signer(&admin),
             identity,
             admin,
             control: ControlThreads::default(),

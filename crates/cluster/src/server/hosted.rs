@@ -3,15 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::super::api::{Api, Body, User, receive_at_most, status_response, token};
+use super::super::api::{Api, Body, User, changes, receive_at_most, status_response, token};
 use super::super::certificates::Holder;
-use super::super::cluster::ControlFault;
+use super::super::cluster::{Cluster, ControlFault};
 use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
 use super::awake::Awake;
@@ -20,7 +20,7 @@ use super::host::{Counts, Host};
 use super::kubeconfig::{self, Place};
 use super::lane::Lane;
 use super::refusal::frozen;
-use super::register::{CopyOf, Entry, Parked};
+use super::register::{CopyOf, Entry, Note, Parked};
 use super::tls;
 use crate::account_token::Signed;
 use crate::server::files::{create_private_folder, gone, write_private, write_private_later};
@@ -31,7 +31,9 @@ pub(super) struct Hosted {
     pub(super) host: Arc<Host>,
     /// What it is a copy of; none of one that is made of a seed in its own folder.
     pub(super) copy: Option<CopyOf>,
-    token: Token,
+    token: RwLock<Arc<Token>>,
+    /// Says that the credentials are other ones.
+    pub(super) renewed: watch::Sender<()>,
     certificate: Mutex<Option<Digest>>,
     lane: Lane,
     /// Whether it answers nobody.
@@ -75,7 +77,13 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 pub(super) fn io_status(what: &str, error: &io::Error) -> Status {
-    Status::new(500, "InternalError", format!("could not {what}: {error}"))
+    let words = error.to_string();
+    // Where this machine keeps things is said in its log alone: others may ask.
+    let (words, place) = words.split_once(" at path ").unwrap_or((&words, ""));
+    if !place.is_empty() {
+        tracing::error!("could not {what}: {error}");
+    }
+    Status::new(500, "InternalError", format!("could not {what}: {words}"))
 }
 
 /// What is said when a file of a cluster cannot be used.
@@ -121,7 +129,8 @@ impl Hosted {
             name: name.into(),
             host: Arc::clone(host),
             copy,
-            token,
+            token: RwLock::new(Arc::new(token)),
+            renewed: watch::Sender::new(()),
             certificate: Mutex::default(),
             lane: Lane::new(),
             silent: Arc::new(watch::Sender::new(false)),
@@ -290,12 +299,52 @@ impl Hosted {
             return None;
         }
         let certificate = self.certificate().as_ref().map(Digest::text);
-        Some(Entry { copy: self.copy.clone(), certificate, frozen: self.is_frozen(), parked })
+        let token = self.token();
+        let copy = self.copy.clone().map(|copy| CopyOf { token: token.text().to_owned(), ..copy });
+        Some(Entry { copy, certificate, frozen: self.is_frozen(), parked })
     }
 
     /// What its clients show.
-    pub(super) fn token(&self) -> &Token {
-        &self.token
+    pub(super) fn token(&self) -> Arc<Token> {
+        Arc::clone(&self.token.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives it another token: the one before, all that was signed with it, and the connections of those who showed it are good no
+    /// more.
+    pub(super) fn renew_token(&self) -> io::Result<()> {
+        let failed = |status: Status| io::Error::other(status.message);
+        let swap = |token: Arc<Token>| {
+            std::mem::replace(&mut *self.token.write().unwrap_or_else(PoisonError::into_inner), token)
+        };
+        let before = swap(Arc::new(Token::random()?));
+        let certificate = self.certificate().take();
+        let folder = self.folder();
+        let written = gone(std::fs::remove_file(folder.join(CERTIFICATE))).and_then(|()| match self.entry() {
+            // The register may be written again at any moment: it asks for the token that there is.
+            Some(entry) if self.copy.is_some() => {
+                self.host.register.note([Note::Is(self.name.to_string(), entry)])?;
+                self.host.register.sync()
+            }
+            _ => write_private(&folder.join(TOKEN), self.token().text().as_bytes()),
+        });
+        if let Err(error) = written {
+            swap(before);
+            *self.certificate() = certificate;
+            return Err(error);
+        }
+        if let Stage::Awake(awake) = &*self.stage() {
+            self.sign_as_now(awake.api.cluster()).map_err(failed)?;
+        }
+        self.renewed.send_replace(());
+        self.write_kubeconfig()
+    }
+
+    /// Has a cluster sign with what follows from its token.
+    pub(super) fn sign_as_now(&self, cluster: &Cluster) -> Result<(), Status> {
+        let none = || Status::new(500, "InternalError", "no key can be made of the token");
+        cluster.set_authority(Arc::new(tls::signer(&self.token()).ok_or_else(none)?));
+        cluster.set_token_key(self.token_key());
+        Ok(())
     }
 
     pub(super) fn kubeconfig(&self) -> String {
@@ -304,9 +353,10 @@ impl Hosted {
 
     /// Its kubeconfig with another name for cluster, user and context.
     pub(super) fn kubeconfig_called(&self, context: &str) -> String {
-        let at = self.host.place(&self.name, &self.token);
+        let token = self.token();
+        let at = self.host.place(&self.name, &token);
         let place = Place { url: &at.url, host_name: &at.host_name, authority: &at.authority };
-        kubeconfig::text(context, context, &place, &kubeconfig::Proof::Token(self.token.text()))
+        kubeconfig::text(context, context, &place, &kubeconfig::Proof::Token(token.text()))
     }
 
     /// Where its kubeconfig is kept.
@@ -335,7 +385,7 @@ impl Hosted {
         let made = self.make_certificate()?;
         let proof = kubeconfig::Proof::Certificate { certificate: &made.certificate, key: &made.key };
         let url = format!("https://{}", self.host.address);
-        let host_name = super::host_name::HostNames::new(&self.host.admin).name(&self.token);
+        let host_name = super::host_name::HostNames::new(&self.host.admin).name(&self.token());
         let place = Place { url: &url, host_name: &host_name, authority: &self.host.identity.authority };
         Ok(kubeconfig::text(context, user, &place, &proof))
     }
@@ -363,7 +413,7 @@ impl Hosted {
 
     /// Digests of what its clients may show: a token, and a certificate where there is one.
     pub(super) fn credentials(&self) -> impl Iterator<Item = Digest> {
-        [Some(self.token.digest()), *self.certificate()].into_iter().flatten()
+        [Some(self.token().digest()), *self.certificate()].into_iter().flatten()
     }
 
     pub(super) fn folder(&self) -> PathBuf {
@@ -372,12 +422,12 @@ impl Hosted {
 
     /// The user behind a bearer token, if it is this cluster's.
     pub(super) fn user_of_token(&self, presented: &Digest) -> Option<User> {
-        self.token.is(presented).then(User::admin)
+        self.token().is(presented).then(User::admin)
     }
 
     /// What tokens of its ServiceAccounts are signed with: the same whenever it is woken.
     pub(super) fn token_key(&self) -> [u8; 32] {
-        self.token.secret("tokens of service accounts")
+        self.token().secret("tokens of service accounts")
     }
 
     /// The user behind what looks like a token of one of its ServiceAccounts.
@@ -392,7 +442,7 @@ impl Hosted {
 
     /// The user who holds a certificate that was signed for this cluster, while it is good.
     pub(super) async fn holder(self: &Arc<Self>, holder: &Holder) -> Option<User> {
-        if holder.mark != tls::mark(&self.token) {
+        if holder.mark != tls::mark(&self.token()) {
             return None;
         }
         self.is_used();
@@ -405,13 +455,6 @@ impl Hosted {
         let own = self.certificate().is_some_and(|certificate| certificate.is(presented));
         own.then(|| User::admin().with_credential(format!("X509SHA256={}", presented.text())))
     }
-}
-
-/// Whether a request may change anything: reviews only ask.
-fn changes(method: &Method, path: &str) -> bool {
-    let asks =
-        ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"].iter().any(|group| path.starts_with(group));
-    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !asks
 }
 
 /// The digest of a client certificate that is kept in a folder.

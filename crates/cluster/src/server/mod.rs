@@ -59,7 +59,7 @@ pub use self::access::{ACCESS_FILE, Access};
 pub use self::admin::{ClusterAccess, Copied, Health, Removed};
 pub use self::copies::NewCopy;
 pub use self::credentials::{Digest, Token};
-pub use self::front::{Asker, BodyError, Front, FrontBody};
+pub use self::front::{Asker, BodyError, Front, FrontBody, changes};
 pub use self::hosted::is_served;
 pub use self::limits::Limits;
 pub use self::public::{Certificate, Public};
@@ -281,6 +281,15 @@ impl Server {
     /// The bearer token of a cluster.
     pub fn token(&self, name: &str) -> Option<String> {
         Some(self.shared.cluster(name)?.token().text().to_owned())
+    }
+
+    /// Gives a cluster another bearer token. The one before is good no more, nor is what was signed with it, and the connections of
+    /// those who showed it end.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or the token cannot be written.
+    pub fn renew_token(&self, name: &str) -> Result<(), Status> {
+        self.shared.renew_token(name)
     }
 
     /// Whether somebody presented the bearer token of a cluster.

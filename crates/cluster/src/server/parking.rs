@@ -50,13 +50,12 @@ impl Hosted {
             opened.and_then(|(cluster, seed)| self.begin(Arc::new(cluster), &seed, rest)).map_err(|mut status| {
                 if self.copy.is_some() {
                     let (name, folder) = (self.name(), self.folder());
-                    status.message = format!(
-                        "cluster `{name}` cannot be served: {}; it is kept in `{}`",
-                        status.message,
-                        folder.display()
-                    );
-                    tracing::error!(cluster = name, "{}", status.message);
-                    self.host.broken().insert(name.to_owned(), status.message.clone());
+                    let words = format!("cluster `{name}` cannot be served: {}", status.message);
+                    let whole = format!("{words}; it is kept in `{}`", folder.display());
+                    tracing::error!(cluster = name, "{whole}");
+                    self.host.broken().insert(name.to_owned(), whole.clone());
+                    // Where others than the machine's own users ask, where it is kept is not theirs to know.
+                    status.message = if self.host.public.is_some() { words } else { whole };
                 }
                 status
             })?;
@@ -75,10 +74,7 @@ impl Hosted {
     fn begin(&self, cluster: Arc<Cluster>, seed: &Seed, rest: Rest) -> Result<Awake, Status> {
         cluster.set_limits(Arc::clone(&self.host.room));
         cluster.set_webhooks(Arc::clone(&self.host.webhooks));
-        if let Some(authority) = self.host.identity.signer(self.token()) {
-            cluster.set_authority(Arc::new(authority));
-        }
-        cluster.set_token_key(self.token_key());
+        self.sign_as_now(&cluster)?;
         let api = Api::at(Arc::clone(&cluster), self.host.address.to_string());
         let figures = *self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         api.set_metrics(figures.unwrap_or(seed.metrics).metrics());

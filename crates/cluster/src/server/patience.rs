@@ -14,11 +14,13 @@ pub(super) struct Patient<S> {
     patience: Duration,
     /// Runs out while a write waits.
     until: Option<Pin<Box<Sleep>>>,
+    /// Ends when the other end has nothing more to say here, though it may have become something else than HTTP.
+    ended: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, until: None }
+    pub(super) fn new(stream: S, patience: Duration, ended: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { stream, patience, until: None, ended: Some(Box::pin(ended)) }
     }
 
     /// What a write came to, if its time is not over.
@@ -42,6 +44,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Some(ended) = &mut self.ended
+            && ended.as_mut().poll(context).is_ready()
+        {
+            self.ended = None;
+        }
+        if self.ended.is_none() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
@@ -72,13 +82,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_cut_off_and_who_is_slow_is_not() {
         let (patience, (near, _far)) = (Duration::from_secs(10), duplex(4));
-        let mut patient = Patient::new(near, patience);
+        let mut patient = Patient::new(near, patience, std::future::pending());
         let began = Instant::now();
         let error = patient.write_all(&[0; 5]).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, patience));
 
         let (near, mut far) = duplex(4);
-        let mut patient = Patient::new(near, patience);
+        let mut patient = Patient::new(near, patience, std::future::pending());
         let slow = async {
             for _ in 0..9 {
                 tokio::time::sleep(Duration::from_secs(9)).await;
@@ -87,5 +97,14 @@ mod tests {
         };
         let (written, ()) = tokio::join!(patient.write_all(&[0; 4 + 9]), slow);
         written.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_words_of_one_who_is_sent_away_waits_no_longer() {
+        let (near, _far) = duplex(4);
+        let mut patient = Patient::new(near, Duration::from_secs(10), sleep(Duration::from_secs(3)));
+        let error = patient.read(&mut [0; 1]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        assert!(patient.read(&mut [0; 1]).await.is_err());
     }
 }

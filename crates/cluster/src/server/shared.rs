@@ -18,6 +18,7 @@ use super::hosted::{self, Hosted, remove_folder};
 use super::register::{Contents, Entry, Note, Parked};
 use super::tls;
 use crate::api::User;
+use crate::certificates::{self, Holder};
 use crate::seed::Seed;
 use crate::status::Status;
 
@@ -126,7 +127,7 @@ impl Shared {
         let mut silent = clusters.by_name.values().filter(|hosted| hosted.is_silent()).peekable();
         silent.peek()?;
         let names = HostNames::new(&self.host.admin);
-        silent.find(|hosted| names.name(hosted.token()) == host_name).cloned()
+        silent.find(|hosted| names.name(&hosted.token()) == host_name).cloned()
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Hosted>> {
@@ -165,7 +166,13 @@ impl Shared {
 
     /// The cluster that a certificate was signed for.
     pub(super) fn by_mark(&self, mark: &[u8; 32]) -> Option<Arc<Hosted>> {
-        self.clusters().by_name.values().find(|hosted| tls::mark(hosted.token()) == *mark).cloned()
+        self.clusters().by_name.values().find(|hosted| tls::mark(&hosted.token()) == *mark).cloned()
+    }
+
+    /// Who holds a certificate in DER that one of the clusters signed.
+    pub(super) fn holder(&self, der: &[u8]) -> Option<Holder> {
+        let hosted = self.by_mark(&certificates::mark(der)?)?;
+        tls::signer(&hosted.token())?.holder(der)
     }
 
     /// Serves the clusters that are there from before. Copies are not opened: those that were awake are, soon.
@@ -347,6 +354,21 @@ impl Shared {
         if clusters.by_name.contains_key(hosted.name()) {
             clusters.insert(Arc::clone(hosted));
         }
+    }
+
+    /// Gives a cluster another token, as [`Hosted::renew_token`].
+    pub(super) fn renew_token(&self, name: &str) -> Result<(), Status> {
+        let _turn = self.turn(&[name]);
+        let missing = || Status::new(404, "NotFound", format!("cluster {name:?} not found"));
+        let hosted = self.cluster(name).ok_or_else(missing)?;
+        let before: Vec<Digest> = hosted.credentials().collect();
+        let renewed = hosted.renew_token();
+        let mut clusters = self.clusters_mut();
+        for credential in before {
+            clusters.by_credential.remove(&credential);
+        }
+        clusters.insert(hosted);
+        renewed.map_err(|error| hosted::io_status("give the cluster another token", &error))
     }
 
     /// Waits until nobody makes or removes any of the clusters of these names.

@@ -71,6 +71,10 @@ async fn a_frozen_cluster_is_looked_at_and_not_changed() {
         (Method::PATCH, format!("{MAPS}/before")),
         (Method::DELETE, format!("{MAPS}/before")),
         (Method::DELETE, MAPS.to_owned()),
+        // A WebSocket begins with GET.
+        (Method::GET, "/api/v1/namespaces/default/pods/p/exec?command=true".to_owned()),
+        (Method::GET, "/api/v1/namespaces/default/pods/p/portforward".to_owned()),
+        (Method::GET, "/api/v1/namespaces/default/services/s/proxy/".to_owned()),
     ] {
         let (status, answer) = told(ask(&hosted, method.clone(), &path, &map("x", "")).await).await;
         assert_eq!((status.as_u16(), &answer["reason"]), (403, &json!("Forbidden")), "{method} {path}");

@@ -43,6 +43,12 @@ pub(super) fn mark(cluster: &Token) -> [u8; 32] {
     cluster.secret("mark of certificates")
 }
 
+/// The authority that signs what is asked for in the cluster with this token. Its key is the cluster's own: what it signs says
+/// nothing to those who trust the authority of the server.
+pub(super) fn signer(cluster: &Token) -> Option<Authority> {
+    Authority::new(&cluster.secret("key of certificate requests"), mark(cluster))
+}
+
 /// A client certificate and its key, PEM.
 pub(super) struct ClientCertificate {
     pub(super) certificate: String,
@@ -140,11 +146,6 @@ impl Identity {
         Ok(Self { authority, authority_key, serving: (certificate, key), config })
     }
 
-    /// The authority as one that signs requests of the cluster with this token.
-    pub(super) fn signer(&self, cluster: &Token) -> Option<Authority> {
-        Authority::new(&self.authority, &self.authority_key, mark(cluster))
-    }
-
     /// A client certificate of the authority.
     pub(super) fn client(&self, name: &str) -> io::Result<ClientCertificate> {
         let issuer = issuer(&self.authority_key)?;
@@ -210,47 +211,51 @@ fn furnished(mut config: ServerConfig) -> Arc<ServerConfig> {
 #[cfg(test)]
 mod tests {
     use rustls::RootCertStore;
-    use rustls::server::WebPkiClientVerifier;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier;
 
     use super::*;
-    use crate::certificates::{Asked, Order};
+    use crate::certificates::{Asked, Order, mark as holder_mark};
+
+    /// Whether somebody who trusts the authority of a server takes a certificate for that of a host.
+    fn is_trusted(authority: &str, certificate: &str, host: &str) -> bool {
+        let mut roots = RootCertStore::empty();
+        roots.add(der(authority).unwrap()).unwrap();
+        let provider = Arc::new(quick_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        let host = rustls::pki_types::ServerName::try_from(host).unwrap();
+        let now = rustls::pki_types::UnixTime::now();
+        verifier.verify_server_cert(&der(certificate).unwrap(), &[], &host, &[], now).is_ok()
+    }
 
     #[test]
-    fn what_the_authority_signs_is_good_for_its_own_servers() {
+    fn what_a_cluster_signs_is_no_certificate_of_the_server() {
         let folder = tempfile::tempdir().unwrap();
-        let identity = Identity::open(folder.path()).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let request = CertificateParams::new(Vec::new()).unwrap().serialize_request(&key).unwrap().pem().unwrap();
-        let asked = Asked::read(&request).expect("a request");
-        let mut broken = request.clone().into_bytes();
-        let middle = broken.len() / 2;
-        broken[middle] = if broken[middle] == b'A' { b'B' } else { b'A' };
-        assert_eq!(Asked::read(std::str::from_utf8(&broken).unwrap()), None);
-        let now = jiff::Timestamp::now();
-        let order = Order {
-            asked: &asked,
-            usages: &["client auth", "digital signature"],
-            lifetime: jiff::SignedDuration::from_hours(1),
-            now,
-            serial: 7,
-        };
-        let token = Token::of("t");
-        let authority = identity.signer(&token).expect("an authority");
-        let certificate = authority.sign(&order).expect("a certificate");
-        let holder = authority.holder(&der(&certificate).unwrap()).expect("a holder");
-        assert_eq!(holder.mark, mark(&token));
-        assert_ne!(holder.mark, mark(&Token::of("u")), "of another cluster");
-        let mut roots = RootCertStore::empty();
-        roots.add(der(&identity.authority).unwrap()).unwrap();
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(quick_provider())).build().unwrap();
-        let at = |hours: u64| {
-            let since = std::time::Duration::from_secs(now.as_second() as u64 + hours * 3600);
-            rustls::pki_types::UnixTime::since_unix_epoch(since)
-        };
-        let leaf = der(&certificate).unwrap();
-        assert!(verifier.verify_client_cert(&leaf, &[], at(0)).is_ok());
-        assert!(verifier.verify_client_cert(&leaf, &[], at(2)).is_err(), "it ends");
+        let identity = Identity::named(folder.path(), &["labs.example".to_owned()]).unwrap();
+        let cluster = Token::of("t");
+        let signer = signer(&cluster).expect("an authority");
+        let hosts = ["labs.example", "localhost", "127.0.0.1"];
+        for name in hosts.into_iter().chain(["system:node:n", "klab embedded cluster", "kube-apiserver"]) {
+            let mut asked = CertificateParams::new(hosts.map(str::to_owned).to_vec()).unwrap();
+            asked.distinguished_name.push(DnType::CommonName, name);
+            asked.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+            let request = asked.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+            let asked = Asked::read(&request).expect("a request");
+            for usages in [&["client auth", "digital signature"][..], &["server auth", "digital signature"]] {
+                let lifetime = jiff::SignedDuration::from_hours(1);
+                let order = Order { asked: &asked, usages, lifetime, now: jiff::Timestamp::now(), serial: 7 };
+                let certificate = signer.sign(&order);
+                for host in hosts {
+                    assert!(is_trusted(&identity.authority, &identity.serving.0, host), "the server's own");
+                    assert!(!is_trusted(&identity.authority, &certificate, host), "{name} {usages:?} {host}");
+                }
+                let leaf = der(&certificate).unwrap();
+                assert_eq!(holder_mark(&leaf), Some(mark(&cluster)));
+                assert_eq!(signer.holder(&leaf).is_some(), usages[0] == "client auth");
+                let other = super::signer(&Token::of("u")).unwrap();
+                assert!(other.holder(&leaf).is_none(), "of another cluster");
+            }
+        }
     }
 
     #[test]

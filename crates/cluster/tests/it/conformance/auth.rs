@@ -158,16 +158,34 @@ fn a_node_reads_what_its_pods_use() {
     ground.send("GET", used, &elsewhere, "").refused(403);
 }
 
+const EMPTY: &str = "-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n";
+
+/// A request with another name than its key has signed.
+fn forged(pem: &str) -> String {
+    let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let mut der = STANDARD.decode(body).unwrap();
+    let at = der.windows(4).position(|letters| letters == b"jane").unwrap();
+    der[at] = b'k';
+    format!("-----BEGIN CERTIFICATE REQUEST-----\n{}\n-----END CERTIFICATE REQUEST-----\n", STANDARD.encode(der))
+}
+
+/// A certificate request, PEM.
+fn signed_by_itself(name: &str) -> String {
+    let mut asked = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    asked.distinguished_name.push(rcgen::DnType::CommonName, name);
+    asked.serialize_request(&rcgen::KeyPair::generate().unwrap()).unwrap().pem().unwrap()
+}
+
 // upstream test: [sig-auth] Certificates API [Privileged:ClusterAdmin] should support CSR API operations [Conformance]
 #[test]
 fn certificate_requests_are_stored_selected_and_approved() {
     let ground = Ground::with_nodes(0);
-    let pem = "-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n";
+    let pem = signed_by_itself("jane");
     let request = |name: &str, signer: &str| {
         json!({
             "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": { "name": name },
             "spec": {
-                "request": STANDARD.encode(pem), "signerName": signer, "usages": ["digital signature", "client auth"],
+                "request": STANDARD.encode(&pem), "signerName": signer, "usages": ["digital signature", "client auth"],
                 "expirationSeconds": 3600,
             },
         })
@@ -202,12 +220,47 @@ fn certificate_requests_are_stored_selected_and_approved() {
         ),
         ("expirationSeconds", json!(60), "may not specify a duration less than 600 seconds (10 minutes)"),
         ("request", json!("aGVsbG8="), "PEM block type must be CERTIFICATE REQUEST"),
+        ("request", json!(STANDARD.encode(EMPTY)), "the certificate request is malformed"),
+        ("request", json!(STANDARD.encode(forged(&pem))), "the certificate request is not signed with its own key"),
+        ("usages", json!(["client auth", "client auth"]), "spec.usages[1]: Duplicate value: \"client auth\""),
+        ("usages", json!(["flying"]), "\"timestamping\""),
+        (
+            "signerName",
+            json!("kubernetes.io/legacy-unknown"),
+            "the legacy signerName is not allowed via this API version",
+        ),
     ] {
         let mut broken = request("bad", "example.com/e2e");
         broken["spec"][field] = value;
         let message = ground.post(REQUESTS, &broken).refused(422);
         assert!(message.ends_with(wanted), "{message}");
     }
+}
+
+#[test]
+fn a_kubelets_client_certificate_is_approved_for_who_may_have_it() {
+    let ground = Ground::with_nodes(0);
+    let made = |name: &str, subject: &str, group: &str| {
+        let mut asked = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        asked.distinguished_name = rcgen::DistinguishedName::new();
+        asked.distinguished_name.push(rcgen::DnType::CommonName, subject);
+        asked.distinguished_name.push(rcgen::DnType::OrganizationName, group);
+        let pem = asked.serialize_request(&rcgen::KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+        json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": { "name": name },
+            "spec": {
+                "request": STANDARD.encode(pem), "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+                "usages": ["digital signature", "client auth"],
+            },
+        })
+    };
+    ground.post(REQUESTS, &made("node", "system:node:n", "system:nodes")).good();
+    ground.post(REQUESTS, &made("other", "jane", "system:nodes")).good();
+    ground.post(REQUESTS, &made("group", "system:node:n", "developers")).good();
+    ground.cluster.advance(std::time::Duration::from_secs(1));
+    let approved =
+        |name: &str| ground.get(&format!("{REQUESTS}/{name}")).good()["status"]["conditions"][0]["reason"].clone();
+    assert_eq!(["node", "other", "group"].map(approved), [json!("AutoApproved"), Value::Null, Value::Null]);
 }
 
 // upstream test: [sig-auth] ServiceAccounts should mount an API token into pods [Conformance]

@@ -1,0 +1,78 @@
+//! Approves requests for the client certificates of kubelets, where who asks may have them.
+
+// upstream: pkg/controller/certificates/approver/sarapprove.go handle (v1.36)
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::certificates::{KUBELET_CLIENT, fault};
+use super::controller::Controller;
+use super::plane::Plane;
+use super::pods::writes;
+use super::queue::Key;
+use super::reconcile::{Change, Reconciler};
+use crate::certificates::Asked;
+use crate::cluster::{Part, time_text};
+use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
+use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
+
+/// Approves certificate requests.
+pub(super) struct CertificateApproving;
+
+impl Reconciler for CertificateApproving {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if !change.gone {
+            plane.queue.add(Key::new(Controller::CertificateApproving, CERTIFICATE_SIGNING_REQUESTS, change.name()));
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        let name = &*key.name.name;
+        let Some(request) = plane.cluster.get(CERTIFICATE_SIGNING_REQUESTS, "", name) else { return };
+        let value = request.value();
+        let (spec, status) = (&value["spec"], &value["status"]);
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let is_decided = conditions.clone().any(|one| one["type"] == "Approved" || one["type"] == "Denied");
+        if is_decided || status["certificate"].is_string() || spec["signerName"] != KUBELET_CLIENT {
+            return;
+        }
+        let pem = STANDARD.decode(spec["request"].as_str().unwrap_or_default()).unwrap_or_default();
+        let Ok(asked) = Asked::read(&String::from_utf8_lossy(&pem)) else { return };
+        let usages: Vec<&str> = spec["usages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if fault(KUBELET_CLIENT, &asked, &usages).is_some() {
+            return;
+        }
+        let user = User::written(spec, "username");
+        let may = |part: &'static str| {
+            let subject = ResourceSubject {
+                group: "certificates.k8s.io",
+                resource: "certificatesigningrequests",
+                subresource: part,
+                ..ResourceSubject::default()
+            };
+            let asked = Attributes { verb: "create", to: Subject::Resource(subject) };
+            plane.cluster.read(|store| authorize(store, &user, &asked).allowed)
+        };
+        let words = if user.name == asked.subject().common_name && may("selfnodeclient") {
+            "Auto approving self kubelet client certificate after SubjectAccessReview."
+        } else if may("nodeclient") {
+            "Auto approving kubelet client certificate after SubjectAccessReview."
+        } else {
+            return;
+        };
+        let now = time_text(plane.now());
+        let approved = json!({
+            "type": "Approved", "status": "True", "reason": "AutoApproved", "message": words, "lastUpdateTime": now,
+            "lastTransitionTime": now,
+        });
+        // Gone meanwhile, or changed: the next change comes back here.
+        let _written = plane.cluster.modify(CERTIFICATE_SIGNING_REQUESTS, Part::Status, "", name, &writes(), |value| {
+            let conditions = &mut value["status"]["conditions"];
+            match conditions.as_array_mut() {
+                Some(conditions) => conditions.push(approved),
+                None => *conditions = json!([approved]),
+            }
+        });
+    }
+}
