@@ -14,7 +14,7 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::runtime::Runtime;
 use tokio_rustls::rustls::ClientConfig;
@@ -217,15 +217,27 @@ fn unusable(path: &Path) -> String {
 ///
 /// # Errors
 /// When the kubeconfig cannot be used.
-pub async fn configuration(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
+pub async fn configuration(kubeconfig: Kubeconfig) -> Result<Config, anyhow::Error> {
     let named = kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref());
     let has_proxy_of_its_own = named.into_iter().any(|cluster| cluster.proxy_url.is_some());
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    check_proof(&config.auth_info)?;
     let exceptions = environment::NO_PROXY.text_in_either_case().unwrap_or_default();
     if !has_proxy_of_its_own && is_direct(config.cluster_url.host().unwrap_or_default(), &exceptions) {
         config.proxy_url = None;
     }
     Ok(config)
+}
+
+/// Refuses what cannot stand in a header of HTTP: kube ends the process over it.
+fn check_proof(proof: &AuthInfo) -> Result<(), anyhow::Error> {
+    let own = serde_json::to_value(proof)?;
+    let provider = proof.auth_provider.iter().flat_map(|provider| &provider.config);
+    let of_provider = provider.filter(|(name, _)| name.ends_with("-token")).map(|(_, token)| token.as_str());
+    if own["token"].as_str().into_iter().chain(of_provider).any(|token| http::HeaderValue::from_str(token).is_err()) {
+        anyhow::bail!("its token has a line break or another character that no token has");
+    }
+    Ok(())
 }
 
 /// Whether a host is reached without a proxy: it is this machine, or among the exceptions.
@@ -244,7 +256,44 @@ fn is_direct(host: &str, exceptions: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::bearer::Trust;
     use super::*;
+
+    #[tokio::test]
+    async fn a_token_that_is_none_is_refused_by_every_way_to_a_cluster() {
+        let url = "https://127.0.0.1:1";
+        let text = |user: &str| {
+            format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: '{url}'}}}}]\n\
+                 contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: {user}}}]\n"
+            )
+        };
+        for (token, is_good) in [
+            ("abc.def-1", true),
+            ("a\\r\\nX: y", false),
+            ("a\\n", false),
+            ("\\0", false),
+            ("a\\u007f", false),
+            ("\\u00e9", true),
+        ] {
+            let users = [
+                format!("{{token: \"{token}\"}}"),
+                format!(
+                    "{{auth-provider: {{name: oidc, config: {{id-token: \"{token}\", idp-issuer-url: 'https://i'}}}}}}"
+                ),
+            ];
+            for user in users {
+                let kubeconfig = kubeconfig::file::parse(&text(&user)).unwrap();
+                let config = configuration(kubeconfig).await;
+                assert_eq!(config.is_ok(), is_good, "{user}");
+                // What is built of it does not panic: that it works is not asked.
+                drop(config.map(client_of));
+            }
+            let plain: String = serde_json::from_str(&format!("\"{}\"", token.replace("\\0", "\\u0000"))).unwrap();
+            let client = bearer::client(url, Trust::Machine, Some(&plain), Duration::from_secs(1)).await;
+            assert_eq!(client.is_ok(), is_good, "{plain:?}");
+        }
+    }
 
     #[test]
     fn this_machine_and_what_no_proxy_names_are_asked_directly() {
