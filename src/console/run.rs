@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::policy::{self, Files, Input, Invocation, Refusal};
+use super::policy::{self, Files, Input, Refusal};
 use super::program::{self, Program};
 use super::sandbox::{Lack, Limits, Wall};
 use super::scratch::{Place, Scratch};
@@ -209,7 +209,7 @@ impl Console {
                 .ok_or_else(|| Refusal(format!("the lab has no workload `{name}`: the guide names those it has")))?,
         };
         let turn = self.turn(&request.seat, invocation.follows).await?;
-        let port = port_of(&request.kubeconfig)
+        let (port, root) = server_of(&request.kubeconfig)
             .ok_or_else(|| Refusal("your cluster's address is not known yet: try again".into()))?;
         let of = |(name, placed): &(String, String)| Some((placed.clone(), request.files.get(name)?.clone()));
         let files: Files = invocation.files.iter().filter_map(of).collect();
@@ -217,7 +217,7 @@ impl Console {
         let place = place
             .map_err(|error| Refusal(format!("the console's folder cannot be used ({error}): tell the instructor")))?;
         let place = place.ok_or_else(busy)?;
-        let command = self.kubectl(&place, port, &invocation);
+        let command = self.kubectl(&place, port, &with_root(&invocation.arguments, &root));
         let bounds = Bounds { time: self.settings.time, output: self.settings.output };
         let (sender, pieces) = mpsc::channel(WAITING);
         tokio::task::spawn_blocking(move || {
@@ -230,14 +230,14 @@ impl Console {
         Ok(Run { pieces })
     }
 
-    fn kubectl(&self, place: &Place, port: u16, invocation: &Invocation) -> Command {
+    fn kubectl(&self, place: &Place, port: u16, arguments: &[String]) -> Command {
         let flag = |name: &str, path: std::path::PathBuf| format!("--{name}={}", path.display());
         self.sandbox(place, port)
             .arg("--")
             .arg(&self.program.path)
             .arg(flag("kubeconfig", place.kubeconfig()))
             .arg(flag("cache-dir", place.folder.join("cache")))
-            .args(&invocation.arguments)
+            .args(arguments)
     }
 
     /// Waits until a command of a seat may run.
@@ -302,13 +302,24 @@ impl Drop for OfSeat {
     }
 }
 
-/// The port of the server that a kubeconfig names by its address.
-fn port_of(kubeconfig: &str) -> Option<u16> {
+/// The port of the server that a kubeconfig names by its address, and the path at which the API of the seat begins there.
+fn server_of(kubeconfig: &str) -> Option<(u16, String)> {
     let config = kubeconfig::file::parse(kubeconfig).ok()?;
     let server: http::Uri = config.clusters.first()?.cluster.as_ref()?.server.as_ref()?.parse().ok()?;
     // A name would have to be looked up, and the sandbox asks nobody.
     let is_address = server.host()?.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-    is_address.then(|| server.port_u16()).flatten()
+    let port = is_address.then(|| server.port_u16()).flatten()?;
+    Some((port, server.path().trim_end_matches('/').to_owned()))
+}
+
+/// The arguments of kubectl, which asks for a raw path at the root of the server: of the seat, here.
+// upstream: staging/src/k8s.io/kubectl/pkg/rawhttp/raw.go raw (v1.36): RequestURI leaves out the path of the server.
+fn with_root(arguments: &[String], root: &str) -> Vec<String> {
+    let rooted = |argument: &String| match argument.strip_prefix("--raw=") {
+        Some(path) => format!("--raw={root}{path}"),
+        None => argument.clone(),
+    };
+    arguments.iter().map(rooted).collect()
 }
 
 /// Runs the command to its end, which it gives.
@@ -360,14 +371,17 @@ mod tests {
 
     #[test]
     fn a_server_is_known_by_its_address() {
-        let of = |server: &str| port_of(&format!("clusters: [{{name: a, cluster: {{server: '{server}'}}}}]"));
-        assert_eq!(of("https://127.0.0.1:8443/seats/0-1"), Some(8443));
+        let of = |server: &str| server_of(&format!("clusters: [{{name: a, cluster: {{server: '{server}'}}}}]"));
+        assert_eq!(of("https://127.0.0.1:8443/seats/0/1"), Some((8443, "/seats/0/1".to_owned())));
+        assert_eq!(of("http://[::1]:8443"), Some((8443, String::new())));
+        let arguments = ["get", "--raw=/version", "--output=json"].map(str::to_owned);
+        assert_eq!(with_root(&arguments, "/seats/0/1"), ["get", "--raw=/seats/0/1/version", "--output=json"]);
         for server in
             ["https://127.0.0.1", "https://evil.example:8443", "https://127.0.0.1.evil.example:8443", "x y", ""]
         {
             assert_eq!(of(server), None, "{server}");
         }
-        assert_eq!(port_of("[]"), None);
+        assert_eq!(server_of("[]"), None);
     }
 
     #[test]

@@ -46,6 +46,18 @@ async fn a_learner_types_in_the_page_and_works_on_their_own_cluster() {
     let line = "klab render scheduling --workload nanomon-api | kubectl apply -f -";
     let (said, _) = typed(&host, &ann, line, json!({})).await;
     assert!(said.contains("deployment.apps/nanomon-api"), "{said}");
+    // A raw path is one of the seat, and of nothing else on the host.
+    for (path, says) in [
+        ("/api/v1/namespaces/default/pods/own", "\"kind\":\"Pod\""),
+        ("/version", "\"gitVersion\""),
+        ("/healthz", "ok"),
+        ("/apis/apps/v1", "deployments"),
+        ("/metrics", "apiserver_"),
+    ] {
+        let (said, end) = typed(&host, &ann, &format!("kubectl get --raw {path}"), json!({})).await;
+        assert!(said.replace(": ", ":").contains(says) && end["code"] == 0, "{path}: {said} {end}");
+        assert!(!said.contains("klab_host_"), "{path}: {said}");
+    }
     // Another learner has another cluster.
     let (said, end) = typed(&host, &bob, "kubectl get pod own", json!({})).await;
     assert!(said.contains("not found") && end["code"] == 1, "{said} {end}");
