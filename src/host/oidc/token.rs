@@ -58,6 +58,10 @@ pub(super) fn checked(token: &str, keys: &[Jwk], expected: &Expected<'_>) -> Res
     }
     let claims = signed(token, keys, (header.alg, header.kid.as_deref()), expected)?;
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    // The library takes a list that has the issuer, too.
+    if text("iss") != Some(expected.issuer) {
+        return content(format!("the ID token is not of {} alone (iss)", expected.issuer));
+    }
     let several = claims.get("aud").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     match claims.get("azp") {
         Some(party) if *party != expected.client => return content("the ID token was made for another client (azp)"),
