@@ -1,6 +1,6 @@
 //! Pure: where a request comes from: the machine that sent it, or whom a proxy that is believed names.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::HeaderMap;
@@ -51,6 +51,13 @@ pub fn is_proxy(address: IpAddr, proxies: &[Network]) -> bool {
     proxies.iter().any(|network| network.has(address))
 }
 
+/// The address of a hop: alone, with a port, and of IPv6 in brackets, as proxies write it.
+fn hop_address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    bare.parse().ok().filter(|address: &IpAddr| bare == text || address.is_ipv6()).or_else(with_port)
+}
+
 /// Whom a request comes from. What a proxy says that is not believed, or what stands before what a believed one has added, may
 /// be anything.
 pub fn client(from: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
@@ -60,7 +67,7 @@ pub fn client(from: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr 
     }
     let all: Vec<&str> = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok()).collect();
     for hop in all.iter().rev().flat_map(|value| value.rsplit(',')) {
-        let Ok(address) = hop.trim().parse::<IpAddr>() else { break };
+        let Some(address) = hop_address(hop.trim()) else { break };
         client = address.to_canonical();
         if !is_proxy(client, proxies) {
             break;
@@ -110,6 +117,17 @@ mod tests {
             ("127.0.0.1", vec!["203.0.113.5", "198.51.100.1, 10.0.0.7"], "198.51.100.1"),
             ("127.0.0.1", vec!["203.0.113.5, rubbish"], "127.0.0.1"),
             ("127.0.0.1", vec!["10.0.0.7"], "10.0.0.7"),
+            ("127.0.0.1", vec!["198.51.100.1:443"], "198.51.100.1"),
+            ("127.0.0.1", vec!["203.0.113.5:1, 198.51.100.1:65535, 10.0.0.7:80"], "198.51.100.1"),
+            ("127.0.0.1", vec!["2001:db8::1"], "2001:db8::1"),
+            ("127.0.0.1", vec!["[2001:db8::1]"], "2001:db8::1"),
+            ("127.0.0.1", vec!["[2001:db8::1]:443"], "2001:db8::1"),
+            ("127.0.0.1", vec!["[::ffff:198.51.100.1]:443"], "198.51.100.1"),
+            ("127.0.0.1", vec!["198.51.100.1:"], "127.0.0.1"),
+            ("127.0.0.1", vec!["198.51.100.1:65536"], "127.0.0.1"),
+            ("127.0.0.1", vec!["[198.51.100.1]"], "127.0.0.1"),
+            ("127.0.0.1", vec!["[2001:db8::1"], "127.0.0.1"),
+            ("127.0.0.1", vec!["unknown"], "127.0.0.1"),
         ] {
             let mut headers = HeaderMap::new();
             for value in &said {
