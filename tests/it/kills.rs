@@ -34,11 +34,12 @@ running = 4
 "#;
 
 /// What is killed while it works: name, whether the lab is up before, arguments.
-const VICTIMS: [(&str, bool, &[&str]); 5] = [
+const VICTIMS: [(&str, bool, &[&str]); 6] = [
     ("up", false, &["up", "kills.toml"]),
     ("up of a class", false, &["up", "kills.toml", "--seats", "4", "-j", "3"]),
     ("up again", true, &["up", "kills.toml"]),
     ("step", true, &["step", "kills"]),
+    ("reset", true, &["reset", "kills", "--yes"]),
     ("down", true, &["down", "kills"]),
 ];
 
