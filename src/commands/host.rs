@@ -271,7 +271,7 @@ async fn serve(
     tokio::select! {
         () = server.stopped() => {}
         () = look_at_provider(context, &host) => {}
-        ended = timers::run(&host) => over = Some(ended),
+        ended = timers::run(&host, || set_aside(context, &host)) => over = Some(ended),
         () = agreeing::keep_agreeing(&host) => {}
         _ = end.recv() => {}
         () = interrupted.notified() => {}
@@ -290,6 +290,16 @@ async fn serve(
     }
     context.ui.say(&format!("class `{name}` is kept: `klab host --resume --name {name}` brings it back"));
     Ok(())
+}
+
+/// Says that a class is over, and what becomes of it.
+fn set_aside(context: &Context, host: &Host) {
+    let name = &host.settings.name;
+    let days = timers::ASIDE.as_secs() / (24 * 60 * 60);
+    context.ui.say(&format!(
+        "class `{name}` is over by this machine's clock, and nobody reaches its seats. They are removed when the host has run for \
+         {days} days more. The instructor's page opens the class again; this removes it at once, after Ctrl-C here:\n  klab down {name}"
+    ));
 }
 
 /// Says once whether people can sign in: a provider that is down, or is not the one that was meant, ends no class. Never returns.

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,7 +76,11 @@ async fn run(State(host): State<Arc<Host>>, Path(lab): Path<String>, headers: He
     files.extend(typed.files);
     let request = Request { seat: learner.seat.to_string(), kubeconfig, line: typed.line, files };
     match console.run(request, |workload| lesson::manifest_of(lab, workload)).await {
-        Ok(run) => answer(Body::from_stream(pieces(run))),
+        Ok(run) => {
+            // Whoever is sent away has nothing go on here.
+            let pieces = Box::pin(pieces(run)).take_until(Box::pin(host.is_barred(learner.person)));
+            answer(Body::from_stream(pieces))
+        }
         Err(refusal) => answer(Body::from(line(&json!({ "refused": refusal.to_string() })))),
     }
 }

@@ -11,10 +11,17 @@ pub const INSTRUCTOR: &str = "klab-instructor";
 /// Whose browser is that of an instructor who has signed in.
 pub const TEACHING: &str = "klab-teaching";
 /// What tells a browser from others while somebody signs in.
-pub const SIGN_IN: &str = "klab-sign-in";
+const SIGN_IN: &str = "klab-sign-in";
+/// The same where browsers reach the class by TLS: they take a cookie of such a name from this host alone, and from no sibling of it.
+const SIGN_IN_OF_HOST: &str = "__Host-klab-sign-in";
 
 /// How long a browser keeps it: as long as the longest classes.
 const AGE: u32 = 60 * 60 * 24 * 60;
+
+/// What the cookie of a sign-in is called.
+pub fn sign_in(is_secure: bool) -> &'static str {
+    if is_secure { SIGN_IN_OF_HOST } else { SIGN_IN }
+}
 
 /// The value of a cookie, if the browser sent exactly one of that name.
 pub fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -71,8 +78,12 @@ mod tests {
             "klab-instructor=x; Path=/labs/; Max-Age=5184000; HttpOnly; SameSite=Strict; Secure"
         );
         assert_eq!(
-            set_for(600, SIGN_IN, "x", "", false),
+            set_for(600, sign_in(false), "x", "", false),
             "klab-sign-in=x; Path=/; Max-Age=600; HttpOnly; SameSite=Lax"
+        );
+        assert_eq!(
+            set_for(600, sign_in(true), "x", "", true),
+            "__Host-klab-sign-in=x; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure"
         );
     }
 }

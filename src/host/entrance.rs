@@ -40,7 +40,7 @@ fn form(host: &Host, problem: Option<&Refusal>, typed: &Attempt) -> Response {
         Phase::Open => None,
         Phase::Ahead => Some("The class is not open yet: come back when it begins."),
         Phase::Closed => Some("The class is closed. Who has a seat can still look at it."),
-        Phase::Over => Some("The class is over, and its seats are removed."),
+        Phase::Over => Some("The class is over."),
     };
     let sign_in = host.sign_in().map(|sign_in| {
         // The provider leads back to the address that people are to call the class by: the cookie is to be of that one.
@@ -91,13 +91,13 @@ pub async fn by_form(
     body: Bytes,
 ) -> Response {
     let typed = match attempt(&headers, &body) {
-        Ok(typed) => Attempt { beyond: beyond.is_some(), ..typed },
+        Ok(typed) => Attempt { beyond: beyond.is_some(), browser: host.person(&headers), ..typed },
         Err(refusal) => return refused(refusal, &headers, &host.base()),
     };
     match host.join(&typed, from).await {
         Ok(ticket) => {
             told(&host, &ticket);
-            let value = learner_proof(&host, ticket.person);
+            let value = host.learner_proof(ticket.person);
             let cookie = cookie::set(cookie::LEARNER, &value, &host.base(), host.is_secure());
             let base = host.base();
             let answer = match &ticket.pin {
@@ -122,7 +122,7 @@ pub async fn by_program(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let typed_in = Attempt { beyond: beyond.is_some(), ..attempt(&headers, &body)? };
+    let typed_in = Attempt { beyond: beyond.is_some(), browser: host.person(&headers), ..attempt(&headers, &body)? };
     let ticket = host.join(&typed_in, from).await?;
     told(&host, &ticket);
     let gone = || Refusal::internal("the seat is gone");
@@ -141,11 +141,6 @@ pub async fn by_program(
         host.url()
     );
     Ok(typed("application/yaml", words + &kubeconfig))
-}
-
-/// What a learner's browser keeps.
-pub(super) fn learner_proof(host: &Host, person: u32) -> String {
-    format!("{person}.{}", host.secret.proof("learner", &person.to_string()))
 }
 
 /// The instructor sees who has come, without a look at the seat.

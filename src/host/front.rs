@@ -25,7 +25,7 @@ use super::{
     address, agreeing, api, console, entrance, forwarding, instructor, leading, learner, oidc, shards, templates, whole,
 };
 use klab_cluster::Status;
-use klab_cluster::server::{Asker, BodyError, Digest, Front, FrontBody};
+use klab_cluster::server::{Asker, BodyError, Digest, Front, FrontBody, changes};
 
 /// What scripts are called.
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -78,16 +78,24 @@ impl Front for Door {
     }
 
     fn refusal(&self, cluster: &str, asker: Asker, request: &http::request::Parts) -> Option<Status> {
-        let reads = matches!(request.method, Method::GET | Method::HEAD);
+        let reads = !changes(&request.method, request.uri.path());
         let forbidden = |words: &str| Some(Status::new(403, "Forbidden", words));
         match self.host.phase() {
-            Phase::Over => return forbidden("the class is over, and its seats are removed"),
+            Phase::Over => return forbidden("the class is over"),
             Phase::Closed if !reads => return forbidden(&Refusal::closed().message),
             _ => {}
         }
         if !reads && let Ok(seat) = cluster.parse() {
             // Nobody may be looking on.
             let _ = self.host.moves.send(seat);
+        }
+        let is_barred = || {
+            let register = self.host.register();
+            let seat = cluster.parse().ok().and_then(|seat| register.seat(seat));
+            seat.is_some_and(|seat| register.is_barred(seat.person))
+        };
+        if asker == Asker::Owner && is_barred() {
+            return forbidden(&Refusal::barred().message);
         }
         let agreed = || cluster.parse().is_ok_and(|seat| self.host.register().agreed(seat));
         if asker == Asker::Guest && !reads && !agreed() {
@@ -231,7 +239,13 @@ async fn ready(State(host): State<Arc<Host>>) -> Response {
     match (host.server(), host.phase()) {
         (None, _) => (StatusCode::SERVICE_UNAVAILABLE, "the class is being made\n").into_response(),
         (Some(_), Phase::Over) => (StatusCode::SERVICE_UNAVAILABLE, "the class is over\n").into_response(),
-        (Some(_), _) => "ok\n".into_response(),
+        (Some(_), _) => match host.trouble().await {
+            Some(trouble) => {
+                let words = format!("the class's journal cannot be written: {trouble}\n");
+                (StatusCode::SERVICE_UNAVAILABLE, words).into_response()
+            }
+            None => "ok\n".into_response(),
+        },
     }
 }
 

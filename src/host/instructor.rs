@@ -22,7 +22,7 @@ use super::code::For;
 use super::forwarding::{at_all_others, shards_are};
 use super::metrics::count;
 use super::refusal::Refusal;
-use super::register::{Entry, Phase, Times};
+use super::register::{Entry, Times};
 use super::seat::SeatId;
 use super::stage::Viewer;
 use super::standing;
@@ -186,7 +186,7 @@ pub async fn close(
 }
 
 async fn retime(host: &Host, times: Times, what: &str) -> Result<Response, Refusal> {
-    if host.phase() == Phase::Over {
+    if host.register().is_removed() {
         return Err(Refusal::conflict("the class is over, and its seats are removed"));
     }
     host.record(vec![Entry::Times(times)]).await.map_err(|error| failed(&error))?;
@@ -380,6 +380,9 @@ pub async fn act(
         "forget-pin" => {
             let entry = Entry::PinForgotten { person: learner.person };
             host.record(vec![entry]).await.map_err(|error| failed(&error))?;
+        }
+        "revoke" | "readmit" => {
+            host.bar(learner.person, what == "revoke").await.map_err(|error| failed(&error))?;
         }
         _ => return Err(Refusal::not_found("there is nothing at this address")),
     }

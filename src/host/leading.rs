@@ -32,9 +32,7 @@ pub(super) async fn lead(
     request: Request,
     next: Next,
 ) -> Response {
-    // Who has guessed too often is told so, and no other shard is asked for them.
-    let free = request.method() == http::Method::POST && host.wait(from).is_none();
-    let Some(shards) = host.shards().filter(|_| free) else {
+    let Some(shards) = host.shards().filter(|_| request.method() == http::Method::POST) else {
         return next.run(request).await;
     };
     let is_led = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == LED));
@@ -43,8 +41,13 @@ pub(super) async fn lead(
         return Refusal::new(413, "RequestEntityTooLarge", "that is too long").into_response();
     };
     let person = person(&parts.headers, &body);
-    if host.is_pass(&person.code) {
-        // It is good here and nowhere else.
+    // Who has guessed too often is told so, and no other shard is asked for them; who has a code for a seat does not guess.
+    let is_seat_code = || {
+        let hash = host.class.hash(&plain(&person.code));
+        host.register().code(&hash).is_some_and(|(code, _)| code.of == For::Seat)
+    };
+    // A pass is good here and nowhere else.
+    if host.is_pass(&person.code) || host.judged(from, || Ok(())).is_err() && !is_seat_code() {
         return next.run(Request::from_parts(parts, Body::from(body))).await;
     }
     let to = match place(&host, shards, &person, (is_led, from)).await {
@@ -107,8 +110,7 @@ async fn place(
         }
         // Nobody who answers knows the code; one who is away may.
         None if may_be_for_a_seat && rooms.iter().any(Option::is_none) => {
-            host.guessed(from);
-            Err(starting())
+            host.judged(from, || Err(Refusal { is_guess: true, ..starting() }))
         }
         None if is_led => Ok(Place::Here),
         None => {

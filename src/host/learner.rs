@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{failed, page, refused, typed};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, without_places};
 use super::register::{Entry, Phase};
 use super::stage::Viewer;
 use super::state::{Host, Learner};
@@ -141,7 +141,7 @@ pub async fn bring_back(host: &Arc<Host>, learner: &Learner, steps: Option<usize
         performing::reset(&host, seat, &lab, way.as_ref(), &Talk::nowhere())
     };
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
-    done.map_err(|error| Refusal::conflict(error.to_string()))
+    done.map_err(|error| Refusal::conflict(without_places(&error.to_string())))
 }
 
 /// Whether the instructor may change something in the seat.

@@ -4,14 +4,19 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
+/// How many guesses at once, and how long it takes until one of them is forgotten.
+type Limit = (u32, Duration);
+
 /// Guesses of one address at once, and how long it takes until one of them is forgotten: a room full of people behind one
 /// address mistype a few times; a machine that guesses comes to six a minute.
-const OF_ADDRESS: (u32, Duration) = (40, Duration::from_secs(10));
+const OF_ADDRESS: Limit = (40, Duration::from_secs(10));
 /// Guesses at the PIN of one name.
-const OF_NAME: (u32, Duration) = (8, Duration::from_mins(2));
+const OF_NAME: Limit = (8, Duration::from_mins(2));
 /// Guesses in all: at this rate a code of 40 bits is safe for longer than any class.
-const IN_ALL: (u32, Duration) = (400, Duration::from_millis(250));
-/// Most addresses and names that are remembered.
+const IN_ALL: Limit = (400, Duration::from_millis(250));
+/// Guesses of one address that are judged though all together are too many: who mistypes, while others guess, is let in.
+const FEW: u32 = 4;
+/// Most addresses, browsers and names that are remembered of each.
 const REMEMBERED: usize = 20_000;
 
 /// A bucket that fills with guesses and leaks.
@@ -46,10 +51,47 @@ impl Bucket {
     }
 }
 
+/// Who guesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guesser {
+    /// Somebody at an address.
+    Address(IpAddr),
+    /// The browser of a person who has joined in it. Nobody else's guesses are in its way.
+    Browser(u32),
+}
+
+/// Whose guesses somebody has to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Their own, and those of others at their address.
+    Own,
+    /// Those at the PIN of a name.
+    Name,
+    /// Those of everybody.
+    All,
+}
+
+/// How long somebody has to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// In seconds.
+    pub seconds: u64,
+    /// For what.
+    pub whose: Whose,
+}
+
+/// A guess that was counted before it is judged.
+#[derive(Debug)]
+pub struct Claim {
+    guesser: Guesser,
+    name: Option<String>,
+}
+
 /// Who has guessed how often.
 #[derive(Debug, Default)]
 pub struct Limits {
     addresses: HashMap<IpAddr, Bucket>,
+    browsers: HashMap<u32, Bucket>,
     names: HashMap<String, Bucket>,
     all: Option<Bucket>,
 }
@@ -66,55 +108,72 @@ fn place(address: IpAddr) -> IpAddr {
 }
 
 impl Limits {
-    /// How many seconds somebody has to wait before they may try; none: they may.
-    pub fn wait(&mut self, from: IpAddr, name: &str, now: Instant) -> Option<u64> {
-        let buckets = [
-            (self.addresses.get_mut(&place(from)), OF_ADDRESS),
-            (self.names.get_mut(name), OF_NAME),
-            (self.all.as_mut(), IN_ALL),
-        ];
-        let mut longest: Option<Duration> = None;
-        for (bucket, limit) in buckets {
-            if let Some(bucket) = bucket {
-                bucket.leak(limit.1, now);
-                longest = longest.max(bucket.wait(limit, now));
-            }
+    /// Counts a guess, at the PIN of a name or at a code alone; it is given back where it was right.
+    ///
+    /// # Errors
+    /// When whoever guesses has to wait: nothing is counted.
+    pub fn claim(&mut self, guesser: Guesser, name: Option<&str>, now: Instant) -> Result<Claim, Wait> {
+        self.forget(now);
+        let name = name.filter(|_| matches!(guesser, Guesser::Address(_)));
+        let mut buckets = self.buckets(guesser, name, now);
+        let own = buckets.first().map_or(0, |(bucket, ..)| bucket.guesses);
+        let waits = buckets.iter().filter(|(.., whose)| *whose != Whose::All || own >= FEW);
+        let waits = waits.filter_map(|(bucket, limit, whose)| Some((bucket.wait(*limit, now)?, *whose)));
+        if let Some((wait, whose)) = waits.max_by_key(|(wait, _)| *wait) {
+            return Err(Wait { seconds: wait.as_secs().saturating_add(1), whose });
         }
-        longest.map(|wait| wait.as_secs().saturating_add(1))
+        for (bucket, (most, _), _) in &mut buckets {
+            bucket.guesses = bucket.guesses.saturating_add(1).min(*most);
+        }
+        Ok(Claim { guesser, name: name.map(str::to_owned) })
     }
 
-    /// Counts a guess that was wrong.
-    pub fn guessed(&mut self, from: IpAddr, name: Option<&str>, now: Instant) {
-        self.forget(now);
-        let count = |bucket: &mut Bucket| bucket.guesses = bucket.guesses.saturating_add(1);
-        count(self.addresses.entry(place(from)).or_insert_with(|| Bucket::new(now)));
-        if let Some(name) = name {
-            count(self.names.entry(name.to_owned()).or_insert_with(|| Bucket::new(now)));
+    /// Takes a guess back that was none.
+    pub fn refund(&mut self, claim: &Claim, now: Instant) {
+        for (bucket, ..) in &mut self.buckets(claim.guesser, claim.name.as_deref(), now) {
+            bucket.guesses = bucket.guesses.saturating_sub(1);
         }
-        count(self.all.get_or_insert_with(|| Bucket::new(now)));
+    }
+
+    /// The buckets of a guess, the own one first.
+    fn buckets(&mut self, guesser: Guesser, name: Option<&str>, now: Instant) -> Vec<(&mut Bucket, Limit, Whose)> {
+        let new = || Bucket::new(now);
+        let mut buckets = match guesser {
+            Guesser::Browser(person) => {
+                vec![(self.browsers.entry(person).or_insert_with(new), OF_NAME, Whose::Own)]
+            }
+            Guesser::Address(address) => vec![
+                (self.addresses.entry(place(address)).or_insert_with(new), OF_ADDRESS, Whose::Own),
+                (self.all.get_or_insert_with(new), IN_ALL, Whose::All),
+            ],
+        };
+        if let Some(name) = name {
+            buckets.push((self.names.entry(name.to_owned()).or_insert_with(new), OF_NAME, Whose::Name));
+        }
+        for (bucket, limit, _) in &mut buckets {
+            bucket.leak(limit.1, now);
+        }
+        buckets
     }
 
     /// Forgets who has been quiet, where many are remembered.
     fn forget(&mut self, now: Instant) {
-        if self.addresses.len() >= REMEMBERED {
-            self.addresses.retain(|_, bucket| {
-                bucket.leak(OF_ADDRESS.1, now);
-                bucket.guesses > 0
-            });
-        }
-        if self.names.len() >= REMEMBERED {
-            self.names.retain(|_, bucket| {
-                bucket.leak(OF_NAME.1, now);
-                bucket.guesses > 0
-            });
-        }
-        // Whoever has more addresses than that is held up by the limit of all.
-        if self.addresses.len() >= REMEMBERED {
-            self.addresses.clear();
-        }
-        if self.names.len() >= REMEMBERED {
-            self.names.clear();
-        }
+        forget(&mut self.addresses, OF_ADDRESS.1, now);
+        forget(&mut self.browsers, OF_NAME.1, now);
+        forget(&mut self.names, OF_NAME.1, now);
+    }
+}
+
+fn forget<K: std::hash::Hash + Eq>(buckets: &mut HashMap<K, Bucket>, each: Duration, now: Instant) {
+    if buckets.len() >= REMEMBERED {
+        buckets.retain(|_, bucket| {
+            bucket.leak(each, now);
+            bucket.guesses > 0
+        });
+    }
+    // Who has more addresses than that is held up by the limit of all.
+    if buckets.len() >= REMEMBERED {
+        buckets.clear();
     }
 }
 
@@ -124,47 +183,83 @@ mod tests {
 
     use super::*;
 
-    fn four(last: u8) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
+    fn four(last: u8) -> Guesser {
+        Guesser::Address(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)))
+    }
+
+    fn number(number: u32) -> Guesser {
+        Guesser::Address(IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + number)))
+    }
+
+    fn whose(outcome: &Result<Claim, Wait>) -> Option<Whose> {
+        outcome.as_ref().err().map(|wait| wait.whose)
     }
 
     #[test]
     fn who_guesses_waits_and_others_do_not() {
         let (mut limits, mut now) = (Limits::default(), Instant::now());
         for _ in 0..OF_ADDRESS.0 {
-            assert_eq!(limits.wait(four(1), "", now), None);
-            limits.guessed(four(1), None, now);
+            assert!(limits.claim(four(1), None, now).is_ok());
         }
-        assert_eq!(limits.wait(four(1), "", now), Some(11));
-        assert_eq!(limits.wait(four(2), "", now), None);
+        assert_eq!(limits.claim(four(1), None, now).unwrap_err(), Wait { seconds: 11, whose: Whose::Own });
+        assert!(limits.claim(four(2), None, now).is_ok());
         now += OF_ADDRESS.1;
-        assert_eq!(limits.wait(four(1), "", now), None);
-        limits.guessed(four(1), None, now);
-        assert!(limits.wait(four(1), "", now).is_some());
+        assert!(limits.claim(four(1), None, now).is_ok());
+        assert!(limits.claim(four(1), None, now).is_err());
     }
 
     #[test]
-    fn a_pin_is_not_guessed_from_many_addresses() {
+    fn guesses_that_come_at_once_are_counted_before_one_of_them_is_judged_and_no_flood_is_remembered() {
+        let (mut limits, now) = (Limits::default(), Instant::now());
+        let claims: Vec<_> = (0..9500).map(|_| limits.claim(four(1), Some("ann"), now)).collect();
+        assert_eq!(claims.iter().filter(|claim| claim.is_ok()).count(), OF_NAME.0 as usize);
+        assert_eq!(whose(&claims[9499]), Some(Whose::Name));
+        // Its owner comes in at the next minutes, not after hours.
+        let wait = limits.claim(four(2), Some("ann"), now).unwrap_err();
+        assert!(wait.seconds <= OF_NAME.1.as_secs() + 1, "{wait:?}");
+        assert!(limits.claim(four(2), Some("ann"), now + OF_NAME.1).is_ok());
+        // Right ones are given back.
+        let (mut limits, mut right) = (Limits::default(), 0);
+        for _ in 0..1000 {
+            let claim = limits.claim(four(1), Some("ann"), now).unwrap();
+            limits.refund(&claim, now);
+            right += 1;
+        }
+        assert_eq!(right, 1000);
+    }
+
+    #[test]
+    fn a_pin_is_not_guessed_from_many_addresses_but_its_own_browser_is_let_in() {
         let (mut limits, now) = (Limits::default(), Instant::now());
         for last in 0..8 {
-            limits.guessed(four(last), Some("ann"), now);
+            limits.claim(four(last), Some("ann"), now).unwrap();
         }
-        assert!(limits.wait(four(99), "ann", now).is_some());
-        assert_eq!(limits.wait(four(99), "bob", now), None);
+        assert_eq!(whose(&limits.claim(four(99), Some("ann"), now)), Some(Whose::Name));
+        assert!(limits.claim(four(99), Some("bob"), now).is_ok());
+        let browser = Guesser::Browser(7);
+        for _ in 0..OF_NAME.0 {
+            limits.claim(browser, Some("ann"), now).unwrap();
+        }
+        assert_eq!(whose(&limits.claim(browser, Some("ann"), now)), Some(Whose::Own));
+        assert!(limits.claim(Guesser::Browser(8), Some("ann"), now).is_ok());
     }
 
     #[test]
-    fn all_addresses_together_have_a_limit_and_a_network_is_one() {
+    fn guesses_from_many_addresses_are_limited_together_and_newcomers_are_let_in() {
         let (mut limits, now) = (Limits::default(), Instant::now());
-        for number in 0..IN_ALL.0 {
-            limits.guessed(IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + number)), None, now);
+        let many = 60;
+        let judged = (0..many * 40).filter(|at| limits.claim(number(at % many), None, now).is_ok()).count();
+        assert!((IN_ALL.0 as usize..=IN_ALL.0 as usize + (many * FEW) as usize).contains(&judged), "{judged}");
+        assert_eq!(whose(&limits.claim(number(0), None, now)), Some(Whose::All));
+        for newcomer in 1000..1100 {
+            assert!(limits.claim(number(newcomer), None, now).is_ok(), "{newcomer}");
         }
-        assert!(limits.wait(four(255), "", now).is_some());
         let mut limits = Limits::default();
+        let six = |text: &str| Guesser::Address(text.parse().unwrap());
         for number in 0..OF_ADDRESS.0 {
-            limits.guessed(format!("2001:db8::{number:x}").parse().unwrap(), None, now);
+            limits.claim(six(&format!("2001:db8::{number:x}")), None, now).unwrap();
         }
-        assert!(limits.wait("2001:db8::ffff".parse().unwrap(), "", now).is_some());
-        assert_eq!(limits.wait("2001:db8:0:1::1".parse().unwrap(), "", now), None);
+        assert!(limits.claim(six("2001:db8::ffff"), None, now).is_err());
+        assert!(limits.claim(six("2001:db8:0:1::1"), None, now).is_ok());
     }
 }

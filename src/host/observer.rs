@@ -108,11 +108,11 @@ async fn judged(host: &Host, seat: SeatId) -> Result<()> {
 
 /// What is known of a seat without looking at its cluster: what was seen last, and how far its lesson has come now.
 pub fn standing(host: &Host, seat: SeatId) -> Option<Standing> {
-    let (lab, name, at, agreed) = {
+    let (lab, name, at, agreed, revoked) = {
         let register = host.register();
         let known = register.seat(seat)?;
         let name = register.person(known.person).map(|person| person.name.clone()).unwrap_or_default();
-        (known.lab.clone(), name, known.at, register.agreed(seat))
+        (known.lab.clone(), name, known.at, register.agreed(seat), register.is_barred(known.person))
     };
     let course = host.course(&lab)?;
     let progress = host.progress(seat, &lab).ok()?;
@@ -142,5 +142,6 @@ pub fn standing(host: &Host, seat: SeatId) -> Option<Standing> {
         since,
         active: seen.and_then(|seen| seen.active),
         agreed,
+        revoked,
     })
 }

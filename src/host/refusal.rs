@@ -5,6 +5,7 @@ use klab_lab::words::plural;
 use serde_json::{Value, json};
 
 use super::code::Spent;
+use super::limit::{Wait, Whose};
 
 /// Why something is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +22,30 @@ pub struct Refusal {
     pub is_guess: bool,
 }
 
+/// What went wrong without where on this machine: learners have no business there.
+pub(super) fn without_places(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some((before, quoted)) = rest.split_once(['`', '"', '\'']) {
+        let quote = rest.get(before.len()..).and_then(|rest| rest.chars().next()).unwrap_or_default();
+        shown.push_str(before);
+        if let Some((_, after)) = quoted.split_once(quote).filter(|(place, _)| place.starts_with('/')) {
+            shown.push_str("a file of the host");
+            rest = after;
+        } else {
+            shown.push(quote);
+            rest = quoted;
+        }
+    }
+    shown + rest
+}
+
 impl Refusal {
     /// One of a status.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), retry_after: None, is_guess: false }
     }
 
-    fn guess(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn guess(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { is_guess: true, ..Self::new(code, reason, message) }
     }
 
@@ -58,7 +76,7 @@ impl Refusal {
 
     /// Something of klab's own went wrong.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(500, "InternalError", message)
+        Self::new(500, "InternalError", without_places(&message.into()))
     }
 
     pub(super) fn wrong_code() -> Self {
@@ -95,6 +113,10 @@ impl Refusal {
         Self::forbidden(message)
     }
 
+    pub(super) fn barred() -> Self {
+        Self::forbidden("the instructor has ended your seat: ask the instructor")
+    }
+
     pub(super) fn full(most: u32) -> Self {
         let seats = plural(most as usize, "seat");
         Self {
@@ -114,9 +136,17 @@ impl Refusal {
     }
 
     /// Too many tries.
-    pub fn too_many(seconds: u64) -> Self {
-        let message = format!("too many tries from here: wait {} and try again", plural(seconds as usize, "second"));
-        Self { retry_after: Some(seconds), ..Self::new(429, "TooManyRequests", message) }
+    pub fn too_many(wait: Wait) -> Self {
+        let seconds = plural(wait.seconds as usize, "second");
+        let message = match wait.whose {
+            Whose::Own => format!("too many tries from here: wait {seconds} and try again"),
+            Whose::Name => format!(
+                "too many wrong PINs were tried for this name: wait {seconds} and try again. You come in at once in the browser in \
+                 which you joined, or with a code for a seat, which the instructor can give you"
+            ),
+            Whose::All => format!("many people try wrong codes at the moment: wait {seconds} and try again"),
+        };
+        Self { retry_after: Some(wait.seconds), ..Self::new(429, "TooManyRequests", message) }
     }
 
     /// As the API of a cluster says it.
@@ -125,5 +155,24 @@ impl Refusal {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
             "reason": self.reason, "code": self.code,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_told_without_its_place() {
+        for (text, told) in [
+            ("could not write `/home/x/.klab/hosts/a/journal`: full", "could not write a file of the host: full"),
+            ("no space at path \"/a/clusters/0-6/.new-b\"", "no space at path a file of the host"),
+            ("'/a' and `/b`", "a file of the host and a file of the host"),
+            ("workload `web` isn't there", "workload `web` isn't there"),
+            ("`web", "`web"),
+            ("", ""),
+        ] {
+            assert_eq!(Refusal::internal(text).message, told, "{text}");
+        }
     }
 }

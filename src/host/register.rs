@@ -49,6 +49,15 @@ pub enum Entry {
         /// Its slow hash.
         pin: String,
     },
+    /// A person does not come in any more with anything they had, or may again.
+    Barred {
+        /// Who.
+        person: u32,
+        /// Whether they do not come in.
+        barred: bool,
+        /// When.
+        at: Timestamp,
+    },
     /// The class has these times from now on.
     Times(Times),
     /// A word of the instructor to one, or to all.
@@ -209,6 +218,8 @@ pub struct Register {
     seats: BTreeMap<SeatId, Seat>,
     by_person: HashMap<(u32, String), SeatId>,
     agreed: HashMap<SeatId, bool>,
+    /// Whether somebody is barred, and how often they were.
+    barred: HashMap<u32, (bool, u32)>,
     hints: HashMap<Option<SeatId>, (String, Timestamp)>,
     over: bool,
 }
@@ -272,6 +283,11 @@ impl Register {
                     person.pin = Some(pin);
                 }
             }
+            Entry::Barred { person, barred, .. } => {
+                let (now, times) = self.barred.entry(person).or_default();
+                *times = times.saturating_add(u32::from(barred && !*now));
+                *now = barred;
+            }
             Entry::Times(times) => self.times = times,
             Entry::Hint { seat, text, at } => {
                 // One that was taken back is remembered: another shard may still say the one before it.
@@ -293,6 +309,11 @@ impl Register {
     /// Where the class is in its time.
     pub fn phase(&self, now: Timestamp) -> Phase {
         if self.over { Phase::Over } else { self.times.phase(now) }
+    }
+
+    /// Whether the seats are removed for good.
+    pub fn is_removed(&self) -> bool {
+        self.over
     }
 
     /// The codes, each with how many have come with it, and whether it was taken back.
@@ -363,6 +384,24 @@ impl Register {
     /// How many people have come.
     pub fn people(&self) -> usize {
         self.people.len()
+    }
+
+    /// Whether a person does not come in any more.
+    pub fn is_barred(&self, person: u32) -> bool {
+        self.barred.get(&person).is_some_and(|(barred, _)| *barred)
+    }
+
+    /// What a browser of a person keeps a proof of: another word after they were barred.
+    pub fn browser_word(&self, person: u32) -> String {
+        match self.barred.get(&person) {
+            Some((_, times)) if *times > 0 => format!("{person} {times}"),
+            _ => person.to_string(),
+        }
+    }
+
+    /// The seats of a person.
+    pub fn seats_of(&self, person: u32) -> impl Iterator<Item = SeatId> {
+        self.seats.values().filter(move |seat| seat.person == person).map(|seat| seat.seat)
     }
 
     /// Whether the instructor may change something in a seat.
@@ -458,6 +497,9 @@ impl Register {
         (now, beyond): (Timestamp, bool),
         entries: &mut Vec<Entry>,
     ) -> Result<SeatId, Refusal> {
+        if self.is_barred(person) {
+            return Err(Refusal::barred());
+        }
         if let Some(seat) = self.seat_of(person, lab) {
             return Ok(seat);
         }

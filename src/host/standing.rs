@@ -38,6 +38,9 @@ pub struct Standing {
     pub active: Option<Timestamp>,
     /// Whether the instructor may change something in it.
     pub agreed: bool,
+    /// Whether the instructor has ended it.
+    #[serde(default)]
+    pub revoked: bool,
 }
 
 impl Standing {
@@ -128,6 +131,7 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
             active: None,
             agreed: false,
+            revoked: false,
         }
     }
 

@@ -1,10 +1,9 @@
 //! A hosted class while it runs: who is in it, its server, what is kept of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
 
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -12,7 +11,6 @@ use jiff::Timestamp;
 use super::address::{self, Network};
 use super::audit::Audit;
 use super::boards::Boards;
-use super::code::plain;
 use super::cookie;
 use super::fingerprint;
 use super::journal::{self, Journal};
@@ -20,9 +18,9 @@ use super::limit::Limits;
 use super::metrics::Metrics;
 use super::oidc::sign_in::SignIn;
 use super::refusal::Refusal;
-use super::register::{Entry, Joining, Phase, Register, Times, key};
+use super::register::{Entry, Phase, Register, Times};
 use super::seat::SeatId;
-use super::secret::{Secret, new_pin, ring_equal};
+use super::secret::{Secret, ring_equal};
 use super::shards::Shards;
 use super::stage::Stages;
 use super::standings::Standings;
@@ -99,11 +97,15 @@ pub struct Host {
     journal: Journal,
     register: Mutex<Register>,
     limits: Mutex<Limits>,
+    /// Attempts to come in that are judged at a time.
+    pub(super) judging: tokio::sync::Semaphore,
     progress: Mutex<BTreeMap<SeatId, Progress>>,
     begun: OnceLock<Begun>,
     /// Tells this run of the host from others, for pages.
     pub run: String,
     times: tokio::sync::watch::Sender<()>,
+    /// Says that somebody is barred.
+    pub(super) barred: tokio::sync::watch::Sender<()>,
 }
 
 /// What there is once the server runs.
@@ -127,6 +129,8 @@ pub struct Attempt {
     pub lab: Option<String>,
     /// Whether another shard of the class has the room that this one may not have.
     pub beyond: bool,
+    /// The person who has joined in the browser before.
+    pub browser: Option<u32>,
 }
 
 /// What somebody has who has come in.
@@ -158,9 +162,6 @@ pub struct Learner {
 /// The part of the path before a seat.
 pub const SEATS: &str = "seats";
 
-/// Longest code, name and PIN that are looked at.
-const LONGEST: usize = 200;
-
 impl Host {
     /// A class of this folder: as it was left, or a new one with these times.
     ///
@@ -186,10 +187,12 @@ impl Host {
             journal,
             register: Mutex::new(register),
             limits: Mutex::default(),
+            judging: tokio::sync::Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
             progress: Mutex::default(),
             begun: OnceLock::new(),
             run: format!("{:x}", Timestamp::now().as_millisecond()),
             times: tokio::sync::watch::Sender::new(()),
+            barred: tokio::sync::watch::Sender::new(()),
         })
     }
 
@@ -200,15 +203,25 @@ impl Host {
     pub fn begin(&self, server: Arc<Server>, courses: BTreeMap<String, Course>) -> Result<()> {
         let first = self.register().labs.first().cloned().unwrap_or_default();
         let seats: Vec<(SeatId, String)> = self.register().seats().map(|seat| (seat.seat, seat.lab.clone())).collect();
+        let there: BTreeSet<String> = server.names().into_iter().collect();
+        // A seat is made after it is written down: where one is unknown, the end of the journal is missing.
+        let wanted: BTreeSet<String> = seats.iter().map(|(seat, _)| seat.to_string()).collect();
+        let unknown: Vec<&str> =
+            there.difference(&wanted).map(String::as_str).filter(|name| name.parse::<SeatId>().is_ok()).collect();
+        if !unknown.is_empty() && !self.register().is_removed() {
+            let journal = self.folder.join(journal::FILE);
+            let message = format!(
+                "the journal `{}` does not know seats that are there: {}",
+                journal.display(),
+                unknown.join(", ")
+            );
+            return Err(
+                Error::message(Kind::Outside, message).hint("its end is missing: put back a copy of it that has them")
+            );
+        }
         // Somebody was told of each of these, and a host was killed before it was made, perhaps.
-        let there: std::collections::HashSet<String> = server.names().into_iter().collect();
         for (seat, lab) in seats.iter().filter(|(seat, _)| !there.contains(&seat.to_string())) {
             make_seat(&server, *seat, lab).map_err(|refusal| Error::message(Kind::Failed, refusal.message))?;
-        }
-        // Of one that was being made nobody was told.
-        let wanted: std::collections::HashSet<String> = seats.iter().map(|(seat, _)| seat.to_string()).collect();
-        for stray in there.iter().filter(|name| name.parse::<SeatId>().is_ok() && !wanted.contains(*name)) {
-            server.remove(stray).map_err(|status| Error::message(Kind::Failed, status.message))?;
         }
         let _ = self.begun.set(Begun { server, courses, first });
         Ok(())
@@ -250,11 +263,37 @@ impl Host {
     /// When it could not be written.
     pub async fn record(&self, entries: Vec<Entry>) -> Result<()> {
         let written = self.take(&mut self.register(), entries);
-        written.on_disk().await
+        self.settled(written).await
+    }
+
+    /// Returns when entries that were taken in are on disk. What could not be written is forgotten.
+    pub(super) async fn settled(&self, written: journal::Written) -> Result<()> {
+        let outcome = written.on_disk().await;
+        if outcome.is_err() {
+            self.recover()?;
+        }
+        outcome
+    }
+
+    /// Goes back to what stands in the journal, where a write has failed: nobody was told of more.
+    fn recover(&self) -> Result<()> {
+        let mut register = self.register();
+        if let Some(entries) = self.journal.recover::<Vec<Entry>>()? {
+            let labs = std::mem::take(&mut register.labs);
+            *register = Register::new(register.shard, &labs, register.most);
+            entries.into_iter().flatten().for_each(|entry| register.take(entry));
+        }
+        Ok(())
+    }
+
+    /// Why nothing can be written down at the moment.
+    pub(super) async fn trouble(&self) -> Option<String> {
+        let probed = self.journal.probe().await;
+        probed.and_then(|()| self.recover().map_err(|error| error.to_string())).err()
     }
 
     /// What is taken in while the register is locked stands in the journal in the same order.
-    pub(super) fn take(&self, register: &mut Register, entries: Vec<Entry>) -> super::journal::Written {
+    pub(super) fn take(&self, register: &mut Register, entries: Vec<Entry>) -> journal::Written {
         let written = self.journal.write(&entries);
         for entry in entries {
             register.take(entry);
@@ -272,90 +311,8 @@ impl Host {
         self.settings.console.as_ref()
     }
 
-    /// Lets somebody in: finds their seat, or makes one.
-    ///
-    /// # Errors
-    /// Why they cannot come in.
-    pub async fn join(&self, attempt: &Attempt, from: IpAddr) -> Result<Ticket, Refusal> {
-        let began = Instant::now();
-        let joined = self.admit(attempt, from).await;
-        self.metrics.joined(&joined, began.elapsed());
-        match &joined {
-            Ok(ticket) => self.audit.joined(ticket.seat, &ticket.lab, from),
-            Err(refusal) => self.audit.refused("join", refusal, from),
-        }
-        joined
-    }
-
-    async fn admit(&self, attempt: &Attempt, from: IpAddr) -> Result<Ticket, Refusal> {
-        let pin = attempt.pin.as_deref().map(str::trim).filter(|pin| !pin.is_empty());
-        if [&attempt.code, &attempt.name].iter().any(|text| text.len() > LONGEST)
-            || pin.is_some_and(|pin| pin.len() > LONGEST)
-        {
-            return Err(Refusal::bad_request("that is too long"));
-        }
-        let Some(server) = self.server() else {
-            return Err(Refusal::new(503, "ServiceUnavailable", "the class is being made: try again in a moment"));
-        };
-        let person = key(&attempt.name);
-        if let Some(seconds) = self.limits().wait(from, &person, Instant::now()) {
-            return Err(Refusal::too_many(seconds));
-        }
-        if let Some(joined) = self.join_by_pass(attempt).await {
-            return joined;
-        }
-        let code = self.class.hash(&plain(&attempt.code));
-        let made = new_pin().map_err(|error| Refusal::internal(error.to_string()))?;
-        let said = pin.is_some();
-        // A slow hash is made for nobody who has no code.
-        let hash = if self.register().knows(&code) {
-            let (secret, pin) = (self.secret.clone(), pin.unwrap_or(&made).to_owned());
-            let hashed = tokio::task::spawn_blocking(move || secret.pin(&person, &pin)).await;
-            hashed.map_err(|error| Refusal::internal(error.to_string()))?
-        } else {
-            String::new()
-        };
-        let (joined, written) = {
-            let mut register = self.register();
-            let joining = Joining {
-                name: &attempt.name,
-                code: &code,
-                pin: said.then(|| hash.clone()),
-                lab: attempt.lab.as_deref().filter(|lab| !lab.is_empty()),
-                beyond: attempt.beyond,
-            };
-            let joined = register.join(&joining, Timestamp::now(), &hash).inspect_err(|refusal| {
-                if refusal.is_guess {
-                    let name = register.needs_pin(&attempt.name).is_some().then(|| key(&attempt.name));
-                    self.limits().guessed(from, name.as_deref(), Instant::now());
-                }
-            })?;
-            let written = (!joined.entries.is_empty()).then(|| self.take(&mut register, joined.entries.clone()));
-            (joined, written)
-        };
-        if let Some(written) = written {
-            written.on_disk().await.map_err(|error| Refusal::internal(error.to_string()))?;
-        }
-        let is_new = |entry: &Entry| matches!(entry, Entry::Person(person) if person.pin.is_some());
-        let pin = (!said && joined.entries.iter().any(is_new)).then_some(made);
-        let (server, seat, lab) = (Arc::clone(server), joined.seat, joined.lab.clone());
-        let seated = tokio::task::spawn_blocking(move || make_seat(&server, seat, &lab)).await;
-        seated.map_err(|error| Refusal::internal(error.to_string()))??;
-        Ok(Ticket { person: joined.person, seat: joined.seat, lab: joined.lab, pin })
-    }
-
-    fn limits(&self) -> MutexGuard<'_, Limits> {
+    pub(super) fn limits(&self) -> MutexGuard<'_, Limits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts a guess at something that lets people in.
-    pub fn guessed(&self, from: IpAddr) {
-        self.limits().guessed(from, None, Instant::now());
-    }
-
-    /// How many seconds somebody has to wait before they may try again.
-    pub fn wait(&self, from: IpAddr) -> Option<u64> {
-        self.limits().wait(from, "", Instant::now())
     }
 
     /// The learner whose browser it is, in a lab.
@@ -371,8 +328,15 @@ impl Host {
     pub fn person(&self, headers: &HeaderMap) -> Option<u32> {
         let value = cookie::value(headers, cookie::LEARNER)?;
         let (person, proof) = value.split_once('.')?;
-        let is_good = self.secret.is_proof("learner", person, proof);
-        person.parse().ok().filter(|_| is_good)
+        let person = person.parse().ok()?;
+        let register = self.register();
+        let is_good = self.secret.is_proof("learner", &register.browser_word(person), proof);
+        (is_good && !register.is_barred(person)).then_some(person)
+    }
+
+    /// What the browser of a person keeps.
+    pub fn learner_proof(&self, person: u32) -> String {
+        format!("{person}.{}", self.secret.proof("learner", &self.register().browser_word(person)))
     }
 
     /// Whether the browser is the instructor's.
@@ -560,7 +524,10 @@ pub(super) fn make_seat(server: &Server, seat: SeatId, lab: &str) -> Result<(), 
     let copy = NewCopy::named(seat.to_string());
     let made =
         server.copy(&template::name(lab), &[copy]).and_then(|made| made.into_iter().collect::<Result<Vec<_>, _>>());
-    made.map(drop).map_err(|status| Refusal::internal(format!("the seat could not be made: {}", status.message)))
+    made.map(drop).map_err(|status| {
+        tracing::error!(%seat, "the seat could not be made: {}", status.message);
+        Refusal::internal("the seat could not be made: the host's log says why")
+    })
 }
 
 impl Course {

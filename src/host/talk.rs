@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::answer::typed;
+use super::refusal::without_places;
 use crate::error::Error;
 use crate::event::{Event, Sink};
 use klab_lab::report::{self, Styles, Suite};
@@ -75,7 +76,7 @@ impl Talk {
         let line = match outcome {
             Ok(()) => json!({ "end": { "ok": true } }),
             Err(error) => {
-                let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
+                let chain: Vec<String> = error.source.chain().map(|cause| without_places(&cause.to_string())).collect();
                 json!({ "end": { "ok": false, "exit_code": error.kind.exit_code(), "causes": chain, "hints": error.hints } })
             }
         };

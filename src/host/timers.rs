@@ -1,10 +1,12 @@
-//! A class in its time: it opens, closes, is kept for a while, and is removed. Nothing is ever taken from a class that is open.
+//! A class in its time: it opens, closes, is kept for a while, is set aside, and is removed. Nothing is ever taken from a class that is
+//! open, and nothing is removed because a clock says so once: a machine may start with a wrong one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::register::{Entry, Phase};
 use super::state::Host;
@@ -12,24 +14,35 @@ use crate::error::{Context, Error, Kind, Result};
 
 /// Longest sleep: machines are suspended, and clocks are set.
 const NAP: Duration = Duration::from_secs(30);
+/// For how long a host runs with a class that is over until its seats are removed. That is measured by a clock which nobody sets.
+pub const ASIDE: Duration = Duration::from_hours(72);
 
-/// Follows the class until it is over, and removes its seats then.
+/// Follows the class until it is over, and has been for long; removes its seats then. `told` is called when it is set aside.
 ///
 /// # Errors
 /// When something could not be removed.
-pub async fn run(host: &Arc<Host>) -> Result<()> {
+pub async fn run(host: &Arc<Host>, told: impl Fn()) -> Result<()> {
     let mut retimed = host.times_changed();
-    let mut last = host.phase();
+    let mut last = None;
+    let mut aside: Option<Instant> = None;
     loop {
         let now = Timestamp::now();
         let phase = host.register().phase(now);
-        if phase != last {
-            host.audit.line("phase", json!({ "phase": format!("{phase:?}").to_lowercase() }));
-            last = phase;
-            host.standings.stir();
-            host.stages.poke_all();
+        let before = last.replace(phase);
+        if before != Some(phase) {
+            if before.is_some() {
+                host.audit.line("phase", json!({ "phase": format!("{phase:?}").to_lowercase() }));
+                host.standings.stir();
+                host.stages.poke_all();
+            }
+            aside = (phase == Phase::Over).then(Instant::now);
+            if aside.is_some() && !host.register().is_removed() {
+                told();
+            }
         }
-        if phase == Phase::Over {
+        if let Some(since) = aside
+            && (since.elapsed() >= ASIDE || host.register().is_removed())
+        {
             return over(host).await;
         }
         let next = host.times().next_change(now);
@@ -60,4 +73,55 @@ async fn over(host: &Arc<Host>) -> Result<()> {
     host.standings.clear();
     host.audit.line("over", json!({}));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::super::register::Times;
+    use super::super::state::Settings;
+    use super::*;
+
+    /// Times by which a class closed before or closes after so many hours, and is kept for one.
+    fn closing(hours: i64) -> Entry {
+        let closes = Some(klab_cluster::clock::later(Timestamp::now(), SignedDuration::from_hours(hours)));
+        Entry::Times(Times { opens: None, closes, keep: SignedDuration::from_hours(1), decided: None })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_class_that_is_over_is_set_aside_for_days_and_a_clock_that_is_put_right_brings_it_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::open(folder.path(), Settings::default(), &["scheduling".to_owned()]).unwrap();
+        let host = Arc::new(host);
+        let kept = folder.path().join("seats/0-1");
+        std::fs::create_dir_all(&kept).unwrap();
+        host.record(vec![closing(-9 * 24)]).await.unwrap();
+        let told = std::sync::atomic::AtomicUsize::new(0);
+        let tell = || {
+            told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        let hours = async |hours: u64| {
+            let passed = Duration::from_hours(hours);
+            tokio::time::timeout(passed, run(&host, tell)).await.is_ok()
+        };
+        // Each start begins to count anew.
+        for _ in 0..3 {
+            assert!(!hours(71).await && kept.exists());
+        }
+        assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 3);
+        // The clock is put right half way, and wrong again: as if the class had other times.
+        let running = tokio::time::timeout(Duration::from_hours(100), run(&host, tell));
+        let clock = async {
+            for times in [closing(4), closing(-9 * 24)] {
+                tokio::time::sleep(Duration::from_hours(40)).await;
+                host.record(vec![times]).await.unwrap();
+            }
+        };
+        let (ended, ()) = tokio::join!(running, clock);
+        assert!(ended.is_err() && kept.exists() && !host.register().is_removed());
+        assert!(hours(73).await);
+        assert!(!kept.exists() && host.register().is_removed());
+        assert!(hours(1).await, "what is removed is not kept waiting for");
+    }
 }

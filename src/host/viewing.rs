@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
-use futures::Stream;
+use futures::{FutureExt, Stream, StreamExt};
 use serde_json::json;
 
 use super::answer::{failed, json_answer, typed};
@@ -95,6 +95,10 @@ pub async fn answer(
             let last = last.map(|(run, number)| if run == host.run { number.parse().unwrap_or(0) } else { 0 });
             let visit = Visit::new(host, PAGES).ok_or_else(crowded)?;
             let stream = changes((visit, stage, host.run.clone()), last.unwrap_or_else(|| number("since")));
+            let person = host.register().seat(seat).map(|seat| seat.person).filter(|_| viewer == Viewer::Learner);
+            let barred = person
+                .map_or_else(|| std::future::pending().left_future(), |person| host.is_barred(person).right_future());
+            let stream = stream.take_until(barred);
             let answer = Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT));
             Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
         }

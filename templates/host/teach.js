@@ -3,7 +3,7 @@
 "use strict";
 
 /** @typedef {{ seat: string, lab: string, name: string, step: number, step_name: string, done: number, steps: number,
- *   held: [number, number] | null, failing: string, since: string, stuck: boolean, agreed: boolean }} Row */
+ *   held: [number, number] | null, failing: string, since: string, stuck: boolean, agreed: boolean, revoked: boolean }} Row */
 
 (() => {
   /** @type {(id: string) => HTMLElement} */
@@ -112,13 +112,13 @@
       sorted.splice(at, 0, row.seat);
     }
     const all = row.steps > 0 && row.done >= row.steps;
-    const step = all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps} ${row.step_name}`;
+    const step = row.revoked ? "ended" : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps} ${row.step_name}`;
     const texts = [row.seat, row.name, row.lab, step, ago(row.since), row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
     texts.forEach((text, cell) => {
       const place = /** @type {HTMLTableRowElement} */ (line).cells[cell];
       if (place.textContent !== text) place.textContent = text;
     });
-    const stuck = Date.now() - Date.parse(row.since) > 300000 && !all && row.held !== null && row.held[0] < row.held[1];
+    const stuck = !row.revoked && Date.now() - Date.parse(row.since) > 300000 && !all && row.held !== null && row.held[0] < row.held[1];
     line.classList.toggle("stuck", stuck);
     line.classList.toggle("away", away.has(order(row.seat)[0]));
     if (stuck) line.cells[4].textContent = `${ago(row.since)}, stuck`;
@@ -211,16 +211,24 @@
       const row = rows.get(seat);
       one("seat-title").textContent = `Seat ${seat}${row && !hidden ? `, ${row.name}` : ""}`;
       /** @type {HTMLAnchorElement} */ (one("look")).href = `${base}seats/${seat}/`;
+      one("revoke").hidden = row?.revoked ?? false;
+      one("readmit").hidden = !(row?.revoked ?? false);
       dialog.showModal();
     }
     if (does) {
       const hint = /** @type {HTMLInputElement} */ (one("seat-hint")).value;
       const step = /** @type {HTMLInputElement} */ (one("seat-step")).value;
       const path = does === "steps" ? `seats/${seat}/steps?done=${encodeURIComponent(step)}` : `seats/${seat}/${does}`;
-      if (does === "reset" && !confirm(`All that was done in seat ${seat} is taken back. Go on?`)) return;
+      /** @type {Record<string, string>} */
+      const asks = {
+        reset: `All that was done in seat ${seat} is taken back. Go on?`,
+        revoke: `The learner of seat ${seat} is sent away at once: token, code, page and console end. What was done there stays. Go on?`,
+      };
+      if (asks[does] && !confirm(asks[does])) return;
       button.disabled = true;
-      await post(path, does === "hint" ? hint : undefined);
+      const done = await post(path, does === "hint" ? hint : undefined);
       button.disabled = false;
+      if (done !== null && (does === "revoke" || does === "readmit")) dialog.close();
     }
     if (codes) {
       const text = await post(codes === "class" ? "codes" : `codes?seats=${codes}`);

@@ -95,8 +95,8 @@ pub(super) async fn callback(
     if let Some(to) = Said::of(&query).and_then(|said| elsewhere(&host, &said.state)) {
         return (StatusCode::SEE_OTHER, [(header::LOCATION, format!("{to}/oidc/callback?{query}"))]).into_response();
     }
-    if let Some(seconds) = sign_in.wait(from) {
-        return refused(Refusal::too_many(seconds), &headers, &host.base());
+    if let Err(refusal) = sign_in.may_try(from) {
+        return refused(refusal, &headers, &host.base());
     }
     match taken_in(&host, sign_in, &query, &headers, from).await {
         Ok(answer) => answer,
@@ -129,8 +129,9 @@ async fn taken_in(
 ) -> Result<Response, Not> {
     let said = Said::of(query).ok_or_else(|| Fault::stale("what came back is too long, or says something twice"))?;
     let now = Timestamp::now().as_second();
-    let browser = cookie::value(headers, cookie::SIGN_IN)
-        .ok_or_else(|| Fault::stale("the browser brought no cookie of a sign-in"))?;
+    let browser = host
+        .browser_of(headers)
+        .ok_or_else(|| Fault::stale("the browser brought no cookie of a sign-in that this class gave it"))?;
     let (round, wish) = Round::back(&host.secret, browser, &said.state)
         .ok_or_else(|| Fault::stale("the state is not one that was given to this browser"))?;
     if !wish.is_fresh(now) {
@@ -204,8 +205,8 @@ async fn seated(host: &Host, sign_in: &SignIn, claims: &Claims, wish: &Wish, fro
     let base = host.base();
     let page = if wish.aim == Aim::Terminal { "lines" } else { "" };
     let cookies = [
-        cookie::set(cookie::LEARNER, &entrance::learner_proof(host, ticket.person), &base, host.is_secure()),
-        cookie::set_for(0, cookie::SIGN_IN, "", &host.class_base(), host.is_secure()),
+        cookie::set(cookie::LEARNER, &host.learner_proof(ticket.person), &base, host.is_secure()),
+        host.sign_in_cookie(0, ""),
     ];
     let to = format!("{base}/learn/{}/{page}", ticket.lab);
     let [learner, used] = cookies;

@@ -17,7 +17,6 @@ use super::sign_in::SignIn;
 use crate::host::address::From;
 use crate::host::answer::{json_answer, page, refused};
 use crate::host::code::plain;
-use crate::host::cookie;
 use crate::host::metrics::count;
 use crate::host::refusal::Refusal;
 use crate::host::state::Host;
@@ -105,9 +104,7 @@ pub(super) async fn by_form(
 
 async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) -> Result<Begun, Refusal> {
     let sign_in = offered(host)?;
-    if let Some(seconds) = sign_in.wait(from) {
-        return Err(Refusal::too_many(seconds));
-    }
+    sign_in.may_try(from)?;
     let aim = match asked.then.as_str() {
         "" => Aim::Seat,
         then => Aim::of(then)
@@ -134,10 +131,7 @@ async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) ->
         is_led: asked.is_led,
     };
     // Windows of one browser share its word, so that one does not end what the other has begun.
-    let is_word =
-        |word: &&str| word.len() <= 100 && word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let known = cookie::value(headers, cookie::SIGN_IN).filter(is_word);
-    let browser = known.map_or_else(new_word, |word| Ok(word.to_owned()))?;
+    let browser = host.browser_of(headers).map_or_else(new_word, |word| Ok(word.to_owned()))?;
     let salt: String = new_word()?.chars().take(SALT).collect();
     let round = Round::begin(&host.secret, &browser, &wish, &salt);
     let way_in = sign_in.provider.way_in(&sign_in.settings, &round, &host.sign_in_redirect()).await;
@@ -147,7 +141,7 @@ async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) ->
         host.audit.not_signed_in(&refusal, &fault.why, from);
         refusal
     })?;
-    let cookie = cookie::set_for(LONG, cookie::SIGN_IN, &browser, &host.class_base(), host.is_secure());
+    let cookie = host.sign_in_cookie(LONG, &browser);
     Ok(Begun { to, cookie })
 }
 
@@ -156,17 +150,9 @@ fn code_of(host: &Host, asked: &Asked, from: IpAddr) -> Result<Option<u32>, Refu
     if asked.code.trim().is_empty() {
         return Ok(None);
     }
-    if let Some(seconds) = host.wait(from) {
-        return Err(Refusal::too_many(seconds));
-    }
     let hash = host.class.hash(&plain(&asked.code));
-    let good = host.register().good_code(&hash, Timestamp::now());
-    good.map(Some).inspect_err(|refusal| {
-        if refusal.is_guess {
-            host.guessed(from);
-        }
-        host.audit.refused("sign-in", refusal, from);
-    })
+    let good = host.judged(from, || host.register().good_code(&hash, Timestamp::now()));
+    good.map(Some).inspect_err(|refusal| host.audit.refused("sign-in", refusal, from))
 }
 
 /// What programs are told of signing in.

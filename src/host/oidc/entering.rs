@@ -11,11 +11,12 @@ use serde_json::json;
 
 use super::passes::LETTERS;
 use super::sign_in::SignIn;
+use crate::host::answer::failed;
 use crate::host::code::plain;
 use crate::host::cookie;
 use crate::host::refusal::Refusal;
 use crate::host::register::{Identified, Joined, Register};
-use crate::host::state::{Attempt, Host, Ticket, make_seat, path_of};
+use crate::host::state::{Attempt, Host, Ticket, make_seat};
 use klab_cluster::server::Token;
 
 /// For how many seconds an instructor who has signed in is one.
@@ -46,11 +47,6 @@ impl Host {
         let Some(shards) = self.shards() else { return url };
         let before = url.strip_suffix(&shards.own.to_string()).and_then(|before| before.strip_suffix('/'));
         before.map_or(url.as_str(), |before| before.strip_suffix("/shards").unwrap_or(before)).to_owned()
-    }
-
-    /// The path of that, without a slash at the end.
-    pub(super) fn class_base(&self) -> String {
-        path_of(&self.class_url()).to_owned()
     }
 
     /// Where the provider leads back to: what is to be registered there.
@@ -92,7 +88,7 @@ impl Host {
             (joined, written)
         };
         if let Some(written) = written {
-            written.on_disk().await.map_err(|error| Refusal::internal(error.to_string()))?;
+            self.settled(written).await.map_err(|error| failed(&error))?;
         }
         let (seat, lab) = (joined.seat, joined.lab.clone());
         let seated = tokio::task::spawn_blocking(move || make_seat(&server, seat, &lab)).await;
@@ -129,6 +125,22 @@ impl Host {
         Ok(Some(text))
     }
 
+    /// The word of a browser in which somebody signs in, where this class gave it: others may have planted one.
+    pub(super) fn browser_of<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        let (word, proof) = cookie::value(headers, cookie::sign_in(self.is_secure()))?.split_once('.')?;
+        self.class.is_proof("sign-in browser", word, proof).then_some(word)
+    }
+
+    /// The cookie with that word, for so many seconds. All shards and paths of a host share it: so browsers know whose it is.
+    pub(super) fn sign_in_cookie(&self, seconds: i64, word: &str) -> String {
+        let value = if word.is_empty() {
+            String::new()
+        } else {
+            format!("{word}.{}", self.class.proof("sign-in browser", word))
+        };
+        cookie::set_for(seconds, cookie::sign_in(self.is_secure()), &value, "", self.is_secure())
+    }
+
     /// What the browser of an instructor keeps who has signed in.
     pub(super) fn teaching(&self, now: i64) -> String {
         let until = now.saturating_add(TEACHING).to_string();
@@ -148,6 +160,7 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::state::Settings;
     use super::*;
 
     #[test]
@@ -155,5 +168,31 @@ mod tests {
         assert_eq!(subject("https://a", "1").len(), 64);
         assert_ne!(subject("https://a", "1"), subject("https://b", "1"));
         assert_ne!(subject("https://a", "1"), subject("https://a", "2"));
+    }
+
+    #[test]
+    fn a_browsers_word_is_one_that_the_class_gave_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::open(folder.path(), Settings::default(), &["scheduling".to_owned()]).unwrap();
+        let read = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("cookie", format!("klab-sign-in={value}").parse().unwrap());
+            host.browser_of(&headers).map(str::to_owned)
+        };
+        let word = new_word().unwrap();
+        let cookie = host.sign_in_cookie(600, &word);
+        let given = cookie.split(['=', ';']).nth(1).unwrap();
+        assert_eq!(read(given), Some(word.clone()));
+        let other = host.class.proof("learner", &word);
+        for planted in [
+            word.clone(),
+            "a".repeat(64),
+            format!("{word}."),
+            format!("{word}.{other}"),
+            format!("b{given}"),
+            String::new(),
+        ] {
+            assert_eq!(read(&planted), None, "{planted}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use super::passes::Passes;
 use super::provider::Provider;
 use super::round::LONG;
 use super::settings::Settings;
-use crate::host::limit::Limits;
+use crate::host::limit::{Guesser, Limits};
+use crate::host::refusal::Refusal;
 
 /// Most sign-ins that are remembered as used up.
 const REMEMBERED: usize = 100_000;
@@ -67,14 +68,18 @@ impl SignIn {
         used.len() < REMEMBERED && used.insert(state.to_owned(), now).is_none()
     }
 
-    /// How many seconds somebody has to wait before they may try again.
-    pub(super) fn wait(&self, from: IpAddr) -> Option<u64> {
-        self.limits().wait(from, "", Instant::now())
+    /// Whether somebody may try now. It counts nothing: a provider takes its time, and a whole class may sign in at once.
+    pub(super) fn may_try(&self, from: IpAddr) -> Result<(), Refusal> {
+        let (mut limits, now) = (self.limits(), Instant::now());
+        let claim = limits.claim(Guesser::Address(from), None, now).map_err(Refusal::too_many)?;
+        limits.refund(&claim, now);
+        Ok(())
     }
 
     /// Counts one who came back with what nobody gave them.
     pub(super) fn failed(&self, from: IpAddr) {
-        self.limits().guessed(from, None, Instant::now());
+        // Who has to wait has been counted often enough.
+        let _ = self.limits().claim(Guesser::Address(from), None, Instant::now());
     }
 
     fn limits(&self) -> MutexGuard<'_, Limits> {

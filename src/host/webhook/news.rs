@@ -148,6 +148,7 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
             active: None,
             agreed: false,
+            revoked: false,
         }
     }
 

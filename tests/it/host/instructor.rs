@@ -68,6 +68,47 @@ async fn a_look_changes_nothing_until_the_learner_agrees() {
     assert!(maps.create(&PostParams::default(), &map("again")).await.is_err());
 }
 
+/// The status of a request to a cluster.
+async fn status(client: &kube::Client, method: &str, path: &str) -> u16 {
+    let request = http::Request::builder().method(method).uri(path).body(kube::client::Body::empty()).unwrap();
+    client.send(request).await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn who_only_reads_executes_nothing_whatever_the_method() {
+    let pod = "/api/v1/namespaces/default/pods/none";
+    let host = Running::start(&["scheduling"]);
+    let ann = host.join(&host.code, "Ann", "2468").await.unwrap();
+    let kubeconfig = Value::String(host.instruct("GET", "/teach/seats/0-1/kubeconfig").await.unwrap());
+    let (look, own) = (client_of(&kubeconfig).await, client_of(&ann["kubeconfig"]).await);
+    let reads = [("GET", "/api/v1/nodes"), ("GET", "/version")];
+    let review = ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+    let executes = ["GET", "POST"].map(|method| {
+        let parts = ["exec?command=true", "attach", "portforward", "proxy/", "%65xec?command=true"];
+        parts.map(|part| (method, format!("{pod}/{part}")))
+    });
+    let executes: Vec<(&str, String)> = executes.into_iter().flatten().collect();
+    let others = [("DELETE", pod), ("POST", "/api/v1/namespaces/default/pods"), ("PATCH", pod)];
+    let refused_to = async |client: &kube::Client| {
+        for (method, path) in reads {
+            assert_eq!(status(client, method, path).await, 200, "{method} {path}");
+        }
+        assert_ne!(status(client, review.0, review.1).await, 403);
+        let executes = executes.iter().map(|(method, path)| (*method, path.as_str()));
+        for (method, path) in executes.chain(others) {
+            assert_eq!(status(client, method, path).await, 403, "{method} {path}");
+        }
+    };
+    refused_to(&look).await;
+    // To the learner there is no such pod.
+    for (method, path) in &executes {
+        assert_eq!(status(&own, method, path).await, 404, "{method} {path}");
+    }
+    host.instruct("POST", "/teach/close").await.unwrap();
+    refused_to(&own).await;
+    refused_to(&look).await;
+}
+
 #[tokio::test]
 async fn what_an_instructor_says_is_said_to_those_it_is_for() {
     let host = Running::start(&["scheduling"]);

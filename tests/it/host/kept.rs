@@ -54,3 +54,54 @@ async fn a_class_whose_files_are_damaged_is_said_to_be_and_can_be_removed() {
     let (status, _, said) = klab(host.home(), &["down", "scheduling", "--yes"]);
     assert_eq!((status, folder.exists()), (0, false), "{said}");
 }
+
+#[tokio::test]
+async fn a_journal_that_is_not_what_was_written_is_refused_with_its_place() {
+    let mut host = Running::start(&["scheduling"]);
+    for name in ["Ann", "Bob", "Cyd"] {
+        host.join(&host.code, name, "2468").await.unwrap();
+    }
+    host.kill();
+    let path = host.home().join("hosts/scheduling/journal");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let without = |gone: usize| {
+        let kept = lines.iter().enumerate().filter(|(at, _)| *at != gone).map(|(_, line)| *line);
+        kept.collect::<Vec<_>>().join("\n") + "\n"
+    };
+    for (text, place) in [
+        (whole.replace("\"Ann\"", "\"Amy\""), "line "),
+        (without(1), "line 2"),
+        (whole[..whole.len() / 2].to_owned(), "what follows is missing"),
+        (without(lines.len() - 1), "what follows is missing"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let (status, _, said) = klab(host.home(), &["host", "--resume"]);
+        assert!(status != 0 && said.contains(place), "{place}: {said}");
+        assert_eq!(listed(&host).0, "scheduling host damaged - -");
+    }
+    // Without the note of its end, the seats say that some are missing; nothing is removed.
+    let end = path.with_extension("end");
+    let mark = std::fs::read(&end).unwrap();
+    std::fs::remove_file(&end).unwrap();
+    let (status, _, said) = klab(host.home(), &["host", "--resume"]);
+    assert!(status != 0 && said.contains("does not know seats that are there: 0-3"), "{said}");
+    std::fs::write(&end, mark).unwrap();
+    std::fs::write(&path, &whole).unwrap();
+    host.resume();
+    host.join(&host.code, "Cyd", "2468").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_learner_is_not_told_where_the_host_keeps_things() {
+    let host = Running::start(&["scheduling"]);
+    host.join(&host.code, "Ann", "2468").await.unwrap();
+    let clusters = host.home().join("hosts/scheduling/server/clusters");
+    std::fs::rename(&clusters, clusters.with_extension("away")).unwrap();
+    std::fs::write(&clusters, "").unwrap();
+    let refusal = host.join(&host.code, "Bob", "2468").await.unwrap_err();
+    assert!(refusal.starts_with("500"), "{refusal}");
+    for word in [host.home().to_str().unwrap(), "hosts/", "clusters", ".new-"] {
+        assert!(!refusal.contains(word), "{refusal}");
+    }
+}

@@ -108,3 +108,79 @@ async fn what_was_acknowledged_before_a_kill_is_there_after_it() {
         }
     }
 }
+
+/// What an instructor and learners were told before the host was killed.
+#[derive(Default)]
+struct Told {
+    joined: BTreeMap<String, Value>,
+    revoked: BTreeMap<String, bool>,
+    /// Seats for which the outcome of the last change is not known.
+    unsure: Option<String>,
+}
+
+impl Told {
+    /// Joins, sends away and lets in again until nobody answers any more.
+    async fn work(&mut self, host: &Running, round: u64) {
+        let bearer = format!("Bearer {}", host.word());
+        for number in 0_u64.. {
+            let name = format!("L{round}-{number}");
+            let Some(seat) = host.try_join(&host.code, &name, "2468").await else { return };
+            let path = seat["seat"].as_str().unwrap().to_owned();
+            self.joined.insert(name.clone(), seat);
+            for (what, revoked) in [("revoke", true), ("readmit", false)].into_iter().take((number % 3) as usize) {
+                self.unsure = Some(name.clone());
+                let path = format!("/teach/seats/{path}/{what}");
+                if host.try_ask("POST", &path, &[("authorization", &bearer)]).await != Some(204) {
+                    return;
+                }
+                self.revoked.insert(name.clone(), revoked);
+                self.unsure = None;
+            }
+        }
+    }
+
+    async fn is_true(&self, host: &Running) {
+        for (name, seat) in self.joined.iter().filter(|(name, _)| self.unsure.as_ref() != Some(name)) {
+            let again = host.join(&host.code, name, "2468").await;
+            match self.revoked.get(name) {
+                Some(true) => assert!(again.unwrap_err().contains("ended your seat"), "{name}"),
+                Some(false) => {
+                    let again = again.unwrap();
+                    assert_eq!((&again["seat"], again["token"] == seat["token"]), (&seat["seat"], false), "{name}");
+                }
+                None => {
+                    let again = again.unwrap();
+                    let told = ["seat", "token", "kubeconfig"].map(|key| again[key] == seat[key]);
+                    assert_eq!(told, [true; 3], "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// Four kills by default; `KLAB_KILLS=1000 cargo test --test it host::killed` does this many. Moments follow from the number of each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_is_killed_at_any_moment_keeps_what_was_said() {
+    let kills: u64 = std::env::var("KLAB_KILLS").map_or(4, |text| text.parse().unwrap());
+    let first: u64 = std::env::var("KLAB_KILLS_FIRST").map_or(0, |text| text.parse().unwrap());
+    let mut lost = 0;
+    // A class of many seats takes longer to look at each time: they begin anew now and then.
+    for begun in (first..first + kills).step_by(20) {
+        let mut host = Running::start(&["scheduling", "--max-seats", "2000"]);
+        host.join(&host.code, "first", "2468").await.unwrap();
+        let mut told = Told::default();
+        for round in begun..(begun + 20).min(first + kills) {
+            let moment = Duration::from_micros(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 400_000);
+            let strike = async {
+                tokio::time::sleep(moment).await;
+                host.strike();
+            };
+            futures::join!(told.work(&host, round), strike);
+            host.kill();
+            host.resume();
+            told.is_true(&host).await;
+            lost += usize::from(told.unsure.take().is_some_and(|name| told.joined.remove(&name).is_some()));
+        }
+    }
+    println!("{kills} kills, {lost} of them during a change that was not answered");
+}

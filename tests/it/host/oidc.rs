@@ -64,7 +64,7 @@ async fn the_same_person_gets_the_same_seat_from_any_machine() {
     assert_eq!(seat(&first), "0-1");
     // Led to the provider, back, and to the seat; the browser has forgotten that it signed in.
     assert_eq!(first.way.len(), 4, "{:?}", first.way);
-    assert_eq!((laptop.cookie("klab-sign-in"), laptop.cookie("klab-learner").is_some()), (None, true));
+    assert_eq!((laptop.cookie("__Host-klab-sign-in"), laptop.cookie("klab-learner").is_some()), (None, true));
     assert_eq!(seat(&sign_in(&host, &mut tablet).await), "0-1");
     // Somebody of the same name is another person, by sign-in or by PIN.
     provider.well("other-ann", "Ann");
@@ -103,7 +103,7 @@ async fn a_sign_in_is_of_one_browser_and_good_once() {
     let (status, to, _) = ann.ask("GET", &begun, "").await;
     let to = to.unwrap();
     assert_eq!(status, 303);
-    let cookie = ann.cookie("klab-sign-in").unwrap();
+    let cookie = ann.cookie("__Host-klab-sign-in").unwrap();
     assert!(cookie.ends_with("; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure"), "{cookie}");
     let (_, back, _) = ann.ask("GET", &to, "").await;
     let back = back.unwrap();

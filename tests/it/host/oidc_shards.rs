@@ -153,8 +153,8 @@ async fn a_class_below_a_path_is_led_back_to_below_it() {
     assert_eq!(host.document["sign_in"]["redirect"], format!("{url}/oidc/callback"));
     let mut browser = Browser::behind(vec![(format!("{url}/"), format!("http://{listen}"))]);
     let (_, to, _) = browser.ask("GET", &format!("{url}/oidc/begin"), "").await;
-    let cookie = browser.cookie("klab-sign-in").unwrap();
-    assert!(cookie.contains("; Path=/kubernetes/;") && cookie.ends_with("; Secure"), "{cookie}");
+    let cookie = browser.cookie("__Host-klab-sign-in").unwrap();
+    assert!(cookie.contains("; Path=/;") && cookie.ends_with("; Secure"), "{cookie}");
     let shown = browser.go(&to.unwrap()).await;
     assert_eq!((shown.status, shown.url.as_str()), (200, &*format!("{url}/learn/scheduling/")), "{shown:?}");
 }

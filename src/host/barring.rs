@@ -1,0 +1,49 @@
+//! A learner whom the instructor sends away: whatever let them in ends at once, and what they did stays.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::observer;
+use super::register::Entry;
+use super::seat::SeatId;
+use super::state::Host;
+use crate::error::{Context, Error, Kind, Result};
+
+impl Host {
+    /// Ends all that lets a person in, or lets them in again. Their seats get other tokens either way: who has the old ones has
+    /// nothing.
+    ///
+    /// # Errors
+    /// When it could not be written down, or a token could not be changed.
+    pub async fn bar(self: &Arc<Self>, person: u32, barred: bool) -> Result<()> {
+        self.record(vec![Entry::Barred { person, barred, at: Timestamp::now() }]).await?;
+        self.barred.send_replace(());
+        let seats: Vec<SeatId> = self.register().seats_of(person).collect();
+        for seat in &seats {
+            if let Some(standing) = observer::standing(self, *seat) {
+                self.standings.put(standing);
+            }
+        }
+        let host = Arc::clone(self);
+        let renewed = tokio::task::spawn_blocking(move || {
+            let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
+            seats.iter().try_for_each(|seat| {
+                server.renew_token(&seat.to_string()).map_err(|status| Error::message(Kind::Failed, status.message))
+            })
+        });
+        renewed.await.kind(Kind::Failed, || "could not change the tokens".to_owned())?
+    }
+
+    /// Returns when a person is barred.
+    pub(super) fn is_barred(self: &Arc<Self>, person: u32) -> impl Future<Output = ()> + Send + use<> {
+        let (host, mut news) = (Arc::clone(self), self.barred.subscribe());
+        async move {
+            while !host.register().is_barred(person) {
+                if news.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+        }
+    }
+}

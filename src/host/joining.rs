@@ -1,0 +1,120 @@
+//! How somebody comes in with a code: what they bring is counted as a guess before it is judged, and not any more where it is right.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::answer::failed;
+use super::code::{For, plain};
+use super::limit::{Claim, Guesser};
+use super::refusal::Refusal;
+use super::register::{Entry, Joining, key};
+use super::secret::new_pin;
+use super::state::{Attempt, Host, Ticket, make_seat};
+
+/// Longest code, name and PIN that are looked at.
+const LONGEST: usize = 200;
+
+impl Host {
+    /// Lets somebody in: finds their seat, or makes one.
+    ///
+    /// # Errors
+    /// Why they cannot come in.
+    pub async fn join(&self, attempt: &Attempt, from: IpAddr) -> Result<Ticket, Refusal> {
+        let began = Instant::now();
+        let joined = self.admit(attempt, from).await;
+        self.metrics.joined(&joined, began.elapsed());
+        match &joined {
+            Ok(ticket) => self.audit.joined(ticket.seat, &ticket.lab, from),
+            Err(refusal) => self.audit.refused("join", refusal, from),
+        }
+        joined
+    }
+
+    async fn admit(&self, attempt: &Attempt, from: IpAddr) -> Result<Ticket, Refusal> {
+        let pin = attempt.pin.as_deref().map(str::trim).filter(|pin| !pin.is_empty());
+        if [&attempt.code, &attempt.name].iter().any(|text| text.len() > LONGEST)
+            || pin.is_some_and(|pin| pin.len() > LONGEST)
+        {
+            return Err(Refusal::bad_request("that is too long"));
+        }
+        let Some(server) = self.server() else {
+            return Err(Refusal::new(503, "ServiceUnavailable", "the class is being made: try again in a moment"));
+        };
+        // Nobody guesses a pass or a code for one seat, which have sixty bits: they are good whatever others try.
+        if let Some(joined) = self.join_by_pass(attempt).await {
+            return joined;
+        }
+        let code = self.class.hash(&plain(&attempt.code));
+        let of = self.register().code(&code).map(|(code, _)| code.of);
+        let made = new_pin().map_err(|error| Refusal::internal(error.to_string()))?;
+        let said = pin.is_some();
+        let claimed = if of == Some(For::Seat) {
+            None
+        } else {
+            // Few are judged at a time: so many at most are counted that may be right. An error means that the semaphore is closed,
+            // which it never is.
+            let turn = self.judging.acquire().await;
+            Some((self.claim(attempt, from, said)?, turn))
+        };
+        // A slow hash is made for nobody who has no code of the class.
+        let hash = if of == Some(For::Class) {
+            let (secret, person, pin) = (self.secret.clone(), key(&attempt.name), pin.unwrap_or(&made).to_owned());
+            let hashed = tokio::task::spawn_blocking(move || secret.pin(&person, &pin)).await;
+            hashed.map_err(|error| Refusal::internal(error.to_string()))?
+        } else {
+            String::new()
+        };
+        let (joined, written) = {
+            let mut register = self.register();
+            let joining = Joining {
+                name: &attempt.name,
+                code: &code,
+                pin: said.then(|| hash.clone()),
+                lab: attempt.lab.as_deref().filter(|lab| !lab.is_empty()),
+                beyond: attempt.beyond,
+            };
+            let joined = register.join(&joining, Timestamp::now(), &hash);
+            let is_guess = joined.as_ref().is_err_and(|refusal| refusal.is_guess);
+            if let Some((claim, _)) = claimed.filter(|_| !is_guess) {
+                self.limits().refund(&claim, Instant::now());
+            }
+            let joined = joined?;
+            let written = (!joined.entries.is_empty()).then(|| self.take(&mut register, joined.entries.clone()));
+            (joined, written)
+        };
+        if let Some(written) = written {
+            self.settled(written).await.map_err(|error| failed(&error))?;
+        }
+        let is_new = |entry: &Entry| matches!(entry, Entry::Person(person) if person.pin.is_some());
+        let pin = (!said && joined.entries.iter().any(is_new)).then_some(made);
+        let (server, seat, lab) = (Arc::clone(server), joined.seat, joined.lab.clone());
+        let seated = tokio::task::spawn_blocking(move || make_seat(&server, seat, &lab)).await;
+        seated.map_err(|error| Refusal::internal(error.to_string()))??;
+        Ok(Ticket { person: joined.person, seat: joined.seat, lab: joined.lab, pin })
+    }
+
+    /// Counts what somebody brings who wants to come in, before it is judged.
+    fn claim(&self, attempt: &Attempt, from: IpAddr, said_pin: bool) -> Result<Claim, Refusal> {
+        let known = self.register().needs_pin(&attempt.name).map(|person| person.number);
+        let own = attempt.browser.filter(|person| known == Some(*person));
+        let guesser = own.map_or(Guesser::Address(from), Guesser::Browser);
+        let name = (known.is_some() && said_pin).then(|| key(&attempt.name));
+        self.limits().claim(guesser, name.as_deref(), Instant::now()).map_err(Refusal::too_many)
+    }
+
+    /// Judges what may be a guess: it is counted before, and not any more where it was right.
+    ///
+    /// # Errors
+    /// When it is wrong, or too many were.
+    pub fn judged<T>(&self, from: IpAddr, judge: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let claim = self.limits().claim(Guesser::Address(from), None, Instant::now()).map_err(Refusal::too_many)?;
+        let outcome = judge();
+        if !outcome.as_ref().is_err_and(|refusal| refusal.is_guess) {
+            self.limits().refund(&claim, Instant::now());
+        }
+        outcome
+    }
+}
