@@ -412,6 +412,12 @@ pub fn end_process(pid: u32, force: bool) {
     }
 }
 
+/// Ends a process and all others of its group at once, where it leads one: what it had started goes with it.
+pub fn end_group(pid: u32) {
+    signal_group(pid, Signal::KILL);
+    end_process(pid, true);
+}
+
 /// Lets a process that was stopped go on.
 pub fn continue_process(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {

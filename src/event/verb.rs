@@ -68,6 +68,7 @@ verbs! {
     CheckNodes "check-nodes" "Checking" "Checked" "nodes";
     ResetNodes "reset-nodes" "Reset" "Reset" "nodes";
     StartNodes "start-nodes" "Starting" "Started" "nodes";
+    StartKubelet "start-kubelet" "Starting" "Started" "";
     StopNodes "stop-nodes" "Stopping" "Stopped" "nodes";
     TaintNodes "taint-nodes" "Tainted" "Tainted" "nodes";
     UntaintNodes "untaint-nodes" "Untainted" "Untainted" "nodes";

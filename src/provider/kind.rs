@@ -12,6 +12,7 @@ pub mod desired;
 pub mod docker;
 pub mod failure;
 pub mod images;
+mod joining;
 pub mod kind_tool;
 mod kubelet;
 mod live;
@@ -230,9 +231,10 @@ impl KindProvider {
         let of = |containers: Vec<&Container>| containers.into_iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         session.runtime.thaw(&of(frozen))?;
         session.runtime.start(&of(stopped))?;
+        let containers = session.containers()?;
         let of_nodes = containers.iter().filter(|container| container.is_worker() || container.is_control_plane());
         let nodes: Vec<String> = of_nodes.clone().map(|container| container.hostname.clone()).collect();
-        let starts = starts(&session.containers()?);
+        let starts = starts(&containers);
         let live = session.live()?;
         live.wait(
             workers::ready_deadline(),
@@ -382,6 +384,9 @@ impl Provider for KindProvider {
             (Self::record(&session, lab)?, starts)
         };
         let mut cluster = ClusterAtWork { session: &session, lab, kind, record, added: BTreeSet::new(), starts };
+        if !create {
+            cluster.strike_off_lost(work)?;
+        }
         let mut touched = BTreeSet::new();
         if actions.is_empty() {
             touched.extend(cluster.record.declared.keys().cloned());

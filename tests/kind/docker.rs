@@ -161,7 +161,7 @@ fn run(state: &State, name: &str, arguments: &[&str]) -> Ended {
         return failed(format!("Unable to find image '{image}' locally\n"));
     }
     if state.container(name).is_some() {
-        return failed(format!("Conflict. The container name \"/{name}\" is already in use\n"));
+        return failed(conflict(name));
     }
     let label = |key: &str| {
         let prefix = format!("{key}=");
@@ -180,6 +180,13 @@ fn run(state: &State, name: &str, arguments: &[&str]) -> Ended {
     }
     state.save(&container);
     Ok(format!("{name}\n"))
+}
+
+/// What docker says of a name that a container has.
+pub(super) fn conflict(name: &str) -> String {
+    format!(
+        "docker: Error response from daemon: Conflict. The container name \"/{name}\" is already in use by container \"1\".\n"
+    )
 }
 
 fn exec(state: &State, node: &str, program: &[&str]) -> Ended {
@@ -220,14 +227,29 @@ fn exec(state: &State, node: &str, program: &[&str]) -> Ended {
                 flags.push(format!("--{name}={text}"));
             }
             container.taints.clone_from(registration["taints"].as_array().unwrap());
+            assert!(
+                !state.has_fault("loads-first") || !container.loaded.is_empty(),
+                "a node that joins takes pods at once: its images come first"
+            );
             let joined = join(state, &mut container, &flags);
             state.save(&container);
             joined.map(|()| String::new())
         }
-        ["systemctl", "restart", "kubelet"] => {
+        ["systemctl", "restart" | "start", "kubelet"] => {
+            container.kubelet_is_dead = false;
+            state.set_ready(&container, true);
             state.start_kubelet(&mut container);
             state.save(&container);
             Ok(String::new())
+        }
+        ["systemctl", "stop", "kubelet"] => {
+            container.kubelet_is_dead = true;
+            state.save(&container);
+            state.set_ready(&container, false);
+            Ok(String::new())
+        }
+        ["systemctl", "show", "--property=ActiveState", "--value", "kubelet"] => {
+            Ok(if container.kubelet_is_dead { "inactive\n" } else { "active\n" }.to_owned())
         }
         other => panic!("docker exec {other:?} is not played"),
     }

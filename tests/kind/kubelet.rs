@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Node;
+use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cluster::later;
 use super::state::{Container, State, failed};
@@ -89,6 +90,27 @@ impl State {
                 let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": all },
                     "spec": { "taints": taints }, "status": status });
                 api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.map(drop).unwrap();
+            }
+        });
+    }
+}
+
+impl State {
+    /// Whether the control plane believes that a node's kubelet runs.
+    pub(super) fn set_ready(&self, container: &Container, ready: bool) {
+        let kubeconfig = self.start_api(&container.cluster);
+        let (status, reason) = if ready { ("True", "KubeletReady") } else { ("Unknown", "NodeStatusUnknown") };
+        let heartbeat = if ready { Value::Null } else { json!("stopped") };
+        let annotations = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: heartbeat } } });
+        let conditions = json!({ "status": { "conditions": [{ "type": "Ready", "status": status, "reason": reason,
+            "message": "Kubelet stopped posting node status.", "lastHeartbeatTime": now() }] } });
+        let name = container.hostname.clone();
+        block_on(async {
+            let api: Api<Node> = Api::all(client(&kubeconfig).await);
+            if api.get_opt(&name).await.unwrap().is_some() {
+                let parameters = PatchParams::default();
+                api.patch(&name, &parameters, &Patch::Merge(&annotations)).await.map(drop).unwrap();
+                api.patch_status(&name, &parameters, &Patch::Strategic(&conditions)).await.map(drop).unwrap();
             }
         });
     }

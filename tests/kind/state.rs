@@ -25,6 +25,8 @@ pub(crate) struct Container {
     pub(crate) running: bool,
     #[serde(default)]
     pub(crate) paused: bool,
+    #[serde(default)]
+    pub(crate) kubelet_is_dead: bool,
     /// When it was started again.
     #[serde(default)]
     pub(crate) started: Option<String>,
@@ -114,6 +116,7 @@ impl State {
             image: image.to_owned(),
             running: true,
             paused: false,
+            kubelet_is_dead: false,
             started: None,
             address: format!("172.18.0.{}", used + 1),
             mounts: BTreeMap::new(),

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::config::worker_mounts;
 use super::docker::{Container, NewWorker};
+use super::joining::worker_image;
 use super::kubelet::{FLAGS_FILE, KUBEADM_FILE};
 use super::record::ClusterRecord;
 use super::session::Session;
 use super::version::KindVersion;
-use super::workers::worker_image;
 use crate::error::Result;
 use klab_lab::plan::{Action, Declared};
 use klab_lab::spec::{Lab, Pool};

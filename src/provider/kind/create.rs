@@ -45,8 +45,9 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     let host = session.runtime.host(&session.info);
     let record = ClusterRecord::new(names, lab, session.runtime.program(), host);
     work.intend("create-cluster", &names.cluster)?;
+    let was_begun = session.record()?.is_some_and(|record| !record.complete);
     end_leftover_kinds(session);
-    sweep(session, !there.is_empty())?;
+    sweep(session, was_begun || !there.is_empty())?;
     session.make_folder()?;
     session.save(&record)?;
     let lab = &*with_image_at_hand(session, lab, kind, work)?;
@@ -270,26 +271,32 @@ pub(super) fn sweep(session: &Session, late: bool) -> Result<()> {
     }
 }
 
-/// Ends kinds that still work on this cluster for a klab that was killed: what they make would appear in the middle of
-/// this one's work.
+/// Ends kinds that still work on this cluster for a klab that was killed, with the calls of the runtime that they have begun: what
+/// they make would appear in the middle of this one's work.
 pub(super) fn end_leftover_kinds(session: &Session) {
-    for pid in leftover_kinds(session) {
-        exec::end_process(pid, true);
-    }
+    leftover_kinds(session).into_iter().for_each(exec::end_group);
 }
 
 fn leftover_kinds(session: &Session) -> Vec<u32> {
     // Without `ps` they cannot be found; the sweep still removes what they make.
     let list = exec::Command::new("ps").args(["-A", "-o", "pid=", "-o", "args="]).output(Duration::from_secs(10));
-    kinds_in(&list.unwrap_or_default(), &session.names.cluster)
+    let config = session.names.config().display().to_string();
+    kinds_in(&list.unwrap_or_default(), &session.names.cluster, &config)
 }
 
-/// The processes in the output of `ps` that are a kind making this cluster.
-fn kinds_in(list: &str, cluster: &str) -> Vec<u32> {
+/// The processes in the output of `ps` that are a kind making this cluster, of this configuration: another home may have a lab of
+/// the same name.
+fn kinds_in(list: &str, cluster: &str, config: &str) -> Vec<u32> {
+    let config: Vec<&str> = ["--config"].into_iter().chain(config.split_whitespace()).collect();
     let making = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let program = words.get(1).is_some_and(|program| program.rsplit('/').next() == Some("kind"));
-        program && words.get(2..6) == Some(&["create", "cluster", "--name", cluster])
+        let is_kind = |at: usize| words.get(at).is_some_and(|program| program.rsplit('/').next() == Some("kind"));
+        // A script is the second word of its interpreter.
+        let is_making = |at: usize| {
+            words.get(at + 1..at + 5) == Some(&["create", "cluster", "--name", cluster])
+                && words.get(at + 5..).is_some_and(|rest| rest.starts_with(&config))
+        };
+        [1, 2].into_iter().any(|at| is_kind(at) && is_making(at))
     };
     list.lines().filter(making).filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
 }
@@ -300,10 +307,12 @@ mod tests {
 
     #[test]
     fn only_kinds_that_make_this_cluster_are_ended() {
-        let list = "    1 /sbin/init\n  812 kind create cluster --name klab-x --config /s/cluster.yaml --retain\n  \
-                    813 kind create cluster --name klab-x2 --config /s/cluster.yaml\n  \
-                    814 /usr/bin/kind create cluster --name klab-x\n  \
-                    815 grep kind create cluster --name klab-x\n  816 kind delete cluster --name klab-x\n";
-        assert_eq!(kinds_in(list, "klab-x"), [812, 814]);
+        let list = "    1 /sbin/init\n  812 kind create cluster --name klab-x --config /s a/cluster.yaml --retain\n  \
+                    813 kind create cluster --name klab-x2 --config /s a/cluster.yaml\n  \
+                    814 /usr/bin/kind create cluster --name klab-x --config /s a/cluster.yaml\n  \
+                    817 /bin/sh /opt/kind create cluster --name klab-x --config /s a/cluster.yaml\n  \
+                    818 kind create cluster --name klab-x --config /another/cluster.yaml\n  \
+                    815 echo a kind create cluster --name klab-x --config /s a/cluster.yaml\n  816 kind delete cluster --name klab-x\n";
+        assert_eq!(kinds_in(list, "klab-x", "/s a/cluster.yaml"), [812, 814, 817]);
     }
 }

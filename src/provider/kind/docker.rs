@@ -17,6 +17,7 @@ use super::tool::Tool;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::exec;
+use klab_cluster::deadline;
 
 /// A question to the runtime.
 const QUESTION: Duration = Duration::from_mins(1);
@@ -24,6 +25,9 @@ const QUESTION: Duration = Duration::from_mins(1);
 const WORK: Duration = Duration::from_mins(3);
 /// A transfer of an image.
 const TRANSFER: Duration = Duration::from_mins(30);
+
+/// Pause between two looks at what the runtime is removing.
+const GOING: Duration = Duration::from_millis(200);
 
 /// How long what was seen of a cluster counts, where several parts of one command ask in turn: each call of the runtime takes
 /// as long as all of klab's own work.
@@ -209,7 +213,24 @@ impl Runtime {
         Ok(containers)
     }
 
+    /// Looks until none is on its way out: a call that a killed klab had made goes on, and what it removes cannot be started and
+    /// keeps its name.
     fn look_for(&self, cluster: &str) -> Result<Vec<Container>> {
+        let until = deadline::within(WORK);
+        loop {
+            let mut containers = self.look_once(cluster)?;
+            if !containers.iter().any(|container| container.going) {
+                return Ok(containers);
+            }
+            if Instant::now() > until {
+                containers.retain(|container| !container.going);
+                return Ok(containers);
+            }
+            std::thread::sleep(GOING);
+        }
+    }
+
+    fn look_once(&self, cluster: &str) -> Result<Vec<Container>> {
         let filter = format!("label={CLUSTER_LABEL}={cluster}");
         let ids = self.ask(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])?;
         let ids: Vec<&str> = ids.split_whitespace().collect();
@@ -223,7 +244,7 @@ impl Runtime {
                 Error::message(Kind::Outside, format!("could not understand what `{} inspect` says", self.program()))
             }),
             // One that vanished in between is no error: look again.
-            Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => self.look_for(cluster),
+            Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => self.look_once(cluster),
             Err(error) => Err(failure::of_runtime(self.program(), error)),
         }
     }
@@ -293,12 +314,15 @@ impl Runtime {
         }
     }
 
-    /// Starts containers.
+    /// Starts containers; what is gone meanwhile is no error.
     ///
     /// # Errors
     /// When one does not start.
     pub fn start(&self, names: &[String]) -> Result<()> {
-        self.on_all(&["start"], names)
+        match self.on_all(&["start"], names) {
+            Err(error) if failure::is_gone(&format!("{:#}", error.source)) => Ok(()),
+            started => started,
+        }
     }
 
     /// Stops containers; what is in them may end in its own time.

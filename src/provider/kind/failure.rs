@@ -207,9 +207,17 @@ fn of_tool(error: exec::Error) -> Error {
 /// Whether the runtime says that what it was asked about is not there.
 pub fn is_gone(stderr: &str) -> bool {
     let lower = stderr.to_lowercase();
-    ["no such container", "no such object", "no such image", "no container with name", "no such", "image not known"]
-        .iter()
-        .any(|words| lower.contains(words))
+    [
+        "no such container",
+        "removal of container",
+        "no such object",
+        "no such image",
+        "no container with name",
+        "no such",
+        "image not known",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
 }
 
 /// Whether the runtime says that what it was to freeze is frozen, or what it was to thaw is not.
@@ -222,6 +230,10 @@ pub fn is_paused_or_not(stderr: &str) -> bool {
 pub fn causes_in_journal(journal: &str) -> Vec<String> {
     let telling = |line: &&str| {
         let lower = line.to_lowercase();
+        // Of pods, not of the node.
+        if lower.contains("error syncing pod") || lower.contains("pullimage") || lower.contains("imagepullbackoff") {
+            return false;
+        }
         ["command failed", "failed to run kubelet", "invalid", "unknown flag", "err=", "unable to", "failed to"]
             .iter()
             .any(|words| lower.contains(words))

@@ -102,6 +102,15 @@ impl Session {
         machine::write(&folder, &desired.sizing, &record.host).map_err(|error| state_error(error, "write", &folder))
     }
 
+    /// Writes a text into a node. It passes through a file that only this user can read.
+    pub(super) fn copy_text(&self, text: &str, node: &str, path: &str) -> Result<()> {
+        let file = self.names.folder().join(format!("{node}.copy"));
+        write_private(&file, text.as_bytes()).map_err(|error| state_error(error, "write", &file))?;
+        let copied = self.runtime.copy_in(&file, node, path);
+        remove_file(&file)?;
+        copied
+    }
+
     /// Names, machine and tools a configuration depends on.
     pub(super) fn around<'a>(&'a self, host: &'a machine::Host, kind: KindVersion) -> Surroundings<'a> {
         Surroundings { names: &self.names, host, kind, cgroup_v1: !self.info.cgroup_v2 }
@@ -113,8 +122,22 @@ impl Session {
         self.runtime.exec(container, &program).unwrap_or_default()
     }
 
+    /// In systemd's word for it, that the kubelet of a container does not run and nothing starts it; none where it does, or where
+    /// that cannot be asked.
+    pub(super) fn dead_kubelet(&self, container: &str) -> Option<String> {
+        let state = ["systemctl", "show", "--property=ActiveState", "--value", "kubelet"];
+        let state = self.runtime.exec(container, &state).ok()?.trim().to_owned();
+        matches!(state.as_str(), "inactive" | "failed").then_some(state)
+    }
+
     /// Why a node does not work, from its kubelet's journal: in a few words for the error, the whole of it in a file.
     pub(super) fn cause(&self, container: &str, node: &str) -> Option<String> {
+        let dead = self.dead_kubelet(container);
+        let says = dead.as_ref().map(|state| format!("{node}: its kubelet does not run (systemd says `{state}`)"));
+        // What was said by one that was stopped is not why it does not run.
+        if dead.as_deref() == Some("inactive") {
+            return says;
+        }
         let journal = self.kubelet_journal(container);
         if !journal.is_empty() {
             let path = self.names.folder().join(format!("{node}.journal"));
@@ -122,7 +145,8 @@ impl Session {
             let _ = std::fs::write(path, &journal);
         }
         let causes = failure::causes_in_journal(&journal);
-        (!causes.is_empty()).then(|| format!("{node}: its kubelet says {}", causes.join("; ")))
+        let words = (!causes.is_empty()).then(|| format!("{node}: its kubelet says {}", causes.join("; ")));
+        says.into_iter().chain(words).reduce(|one, other| format!("{one}\n{other}"))
     }
 }
 

@@ -1,29 +1,27 @@
 //! The workers of a live cluster: added, removed, brought to what the lab says, and checked.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
 use super::check::{self, Difference};
-use super::config::{self, pool_image, worker_mounts};
-use super::create::end_leftover_kinds;
-use super::desired::{self, Desired, desired};
-use super::docker::{Container, Manner, NewWorker};
+use super::desired::{Desired, desired};
+use super::docker::Container;
 use super::images::{self, NodeImage};
-use super::kubelet::{self, FLAGS_FILE, Join, KUBEADM_FILE};
+use super::joining::{JoinManner, Joining};
+use super::kubelet::{self, FLAGS_FILE};
 use super::live::{Live, Starts, missing, unregistered};
+use super::load;
 use super::record::ClusterRecord;
-use super::session::{Session, remove_file};
+use super::session::Session;
 use super::version::KindVersion;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::provider::Work;
 use crate::state::home::state_error;
-use klab_cluster::deadline;
-use klab_cluster::server::files::write_private;
 use klab_lab::plan::Declared;
 use klab_lab::spec::{Lab, Pool};
 use klab_lab::words::plural;
@@ -35,8 +33,6 @@ const READY: Duration = Duration::from_mins(3);
 const REGISTERED: Duration = Duration::from_secs(45);
 /// How long a change of a kubelet's flags may take to be seen.
 const SEEN: Duration = Duration::from_secs(45);
-/// How long a container may take to boot.
-const BOOT: Duration = Duration::from_mins(1);
 
 /// A cluster at work.
 pub(super) struct ClusterAtWork<'a> {
@@ -175,7 +171,22 @@ impl ClusterAtWork<'_> {
         Ok(())
     }
 
-    /// Starts workers as kind does and lets them join, all at once.
+    /// Strikes off workers whose container or node is gone: of a change that was interrupted, or taken away by hand. Whoever looks
+    /// does not count them, so that the plan makes those again that are wanted.
+    pub(super) fn strike_off_lost(&mut self, work: &mut Work<'_>) -> Result<()> {
+        let containers = self.session.containers_seen()?;
+        let live = self.session.live()?;
+        let nodes = live.nodes()?;
+        let is_whole = |worker: &str| {
+            containers.iter().any(|container| container.name == worker)
+                && nodes.iter().any(|node| node.name_any() == self.record.roster.node(worker))
+        };
+        let lost: Vec<String> =
+            self.record.roster.iter().map(|(name, _)| name.clone()).filter(|name| !is_whole(name)).collect();
+        self.remove(&lost, &containers, &live, work)
+    }
+
+    /// Starts workers as kind does, brings the lab's images into them, and lets them join, all at once.
     fn add(
         &mut self,
         pool: &str,
@@ -192,22 +203,25 @@ impl ClusterAtWork<'_> {
         let names: Vec<String> =
             (0..count).map(|_| self.record.roster.add(&self.session.names, pool, definition, taken)).collect();
         let nodes: Vec<String> = names.iter().map(|name| self.record.roster.node(name).to_owned()).collect();
-        let definition = self.pool(pool)?;
+        let definition =
+            self.lab.pool(pool).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{pool}`")))?;
         self.session.write_machine(self.lab, definition, &self.record)?;
         self.save()?;
         self.added.extend(names.iter().cloned());
         work.intend("add-nodes", &nodes.join(" "))?;
         let what = format!("{} to pool {pool} ({})", plural(count, "node"), nodes.join(", "));
         let activity = work.events.about(About::Pool, pool).counting(count).start(Verb::AddNodes, what.clone());
-        let joining = Joining::prepare(self, pool, names.len(), containers)?;
-        activity.progress("nodes boot and join");
-        let failures: Vec<Error> = std::thread::scope(|scope| {
-            let threads: Vec<_> = names.iter().map(|name| scope.spawn(|| joining.join(name))).collect();
-            threads.into_iter().filter_map(|thread| thread.join().ok()?.err()).collect()
-        });
-        if let Some(error) = failures.into_iter().next() {
-            return Err(error);
-        }
+        let at_once = (names.len(), self.record.host.cpus);
+        let manner = JoinManner::prepare(self.session, (self.lab, definition), self.kind, at_once, containers)?;
+        activity.progress("nodes boot");
+        let (session, lab) = (self.session, self.lab);
+        let joining = Joining { session, lab, record: &self.record, pool: definition, manner: &manner };
+        let addresses = joining.with_all(&names, Joining::boot)?;
+        // A node that has joined takes pods at once: their images must be there by then.
+        load::load(self.session, self.lab, &mut self.record, work)?;
+        activity.progress("nodes join");
+        let joining = Joining { session, lab, record: &self.record, pool: definition, manner: &manner };
+        joining.with_all(&names, |joining, name| joining.join(name, &addresses))?;
         live.wait(ready_deadline(), |words| activity.progress(words), |there| missing(there, &nodes, &Starts::new()))
             .map_err(|error| self.with_causes(error, &nodes))?;
         activity.finish(what);
@@ -264,7 +278,23 @@ impl ClusterAtWork<'_> {
         Ok(mended)
     }
 
-    fn wait_ready(&self, names: &[String], live: &Live, work: &Work<'_>) -> Result<Vec<Node>> {
+    /// Starts the kubelets that do not run, of nodes that are not Ready although their containers run.
+    fn start_kubelets(&self, names: &[String], live: &Live, work: &mut Work<'_>) -> Result<()> {
+        let nodes = live.nodes().unwrap_or_default();
+        let not_ready =
+            |name: &&String| nodes.iter().any(|node| node.name_any() == **name && !klab_lab::verify::is_ready(node));
+        for name in names.iter().filter(not_ready) {
+            let container = self.record.roster.container(name).unwrap_or(name);
+            if self.session.dead_kubelet(container).is_some() {
+                work.intend("start-kubelet", name)?;
+                self.session.runtime.exec(container, &["systemctl", "start", "kubelet"])?;
+                work.events.about(About::Node, name).note(Verb::StartKubelet, format!("the kubelet of node {name}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_ready(&self, names: &[String], live: &Live, work: &mut Work<'_>) -> Result<Vec<Node>> {
         // Nothing is shown where nothing has to be waited for.
         if let Ok(nodes) = live.nodes()
             && missing(&nodes, names, &self.starts).is_none()
@@ -275,6 +305,7 @@ impl ClusterAtWork<'_> {
             .events
             .counting(names.len())
             .start(Verb::WaitReady, format!("for {} to be Ready", plural(names.len(), "node")));
+        self.start_kubelets(names, live, work)?;
         // A kubelet that cannot start never registers: there is no use in waiting as long as for a network.
         live.wait(
             REGISTERED.min(ready_deadline()),
@@ -372,177 +403,6 @@ fn differing(nodes: &[Node], wanted: &[(String, Desired)]) -> Option<String> {
     None
 }
 
-impl Session {
-    /// Writes a text into a node. It passes through a file that only this user can read.
-    fn copy_text(&self, text: &str, node: &str, path: &str) -> Result<()> {
-        let file = self.names.folder().join(format!("{node}.copy"));
-        write_private(&file, text.as_bytes()).map_err(|error| state_error(error, "write", &file))?;
-        let copied = self.runtime.copy_in(&file, node, path);
-        remove_file(&file)?;
-        copied
-    }
-}
-
-/// What new workers of a pool have in common.
-struct Joining<'a> {
-    session: &'a Session,
-    lab: &'a Lab,
-    record: &'a ClusterRecord,
-    pool: &'a Pool,
-    image: String,
-    patience: Option<usize>,
-    network: String,
-    manner: Manner,
-    configuration: String,
-    token: String,
-}
-
-impl<'a> Joining<'a> {
-    fn prepare(cluster: &'a ClusterAtWork<'_>, pool: &str, joining: usize, containers: &[Container]) -> Result<Self> {
-        let session = cluster.session;
-        end_leftover_kinds(session);
-        let pool = cluster.pool(pool)?;
-        let control_plane =
-            containers.iter().find(|container| container.is_control_plane() && container.running).ok_or_else(|| {
-                Error::message(
-                    Kind::Outside,
-                    format!("cluster {} has no control plane that runs", session.names.cluster),
-                )
-            })?;
-        let image = worker_image(cluster.lab, pool, control_plane, cluster.kind);
-        if session.runtime.image_id(&image.reference)?.is_none() {
-            session.runtime.pull(&image.reference)?;
-        }
-        let configuration = session.runtime.exec(&control_plane.name, &["cat", KUBEADM_FILE])?;
-        // kind's own token lasts a day, and a lab may be older.
-        let token = session.runtime.exec(&control_plane.name, &["kubeadm", "token", "create", "--ttl", "30m"])?;
-        let token = token.lines().rev().map(str::trim).find(|line| is_token(line)).ok_or_else(|| {
-            Error::message(Kind::Failed, "could not understand the token that `kubeadm token create` gave")
-        })?;
-        Ok(Self {
-            session,
-            lab: cluster.lab,
-            record: &cluster.record,
-            pool,
-            patience: cluster
-                .kind
-                .has_join_timeouts(image.kubernetes.map_or(0, |version| version.minor))
-                .then(|| config::join_patience(joining, cluster.record.host.cpus)),
-            image: image.reference,
-            network: control_plane.network.clone(),
-            manner: control_plane.manner.clone(),
-            configuration,
-            token: token.to_owned(),
-        })
-    }
-
-    fn join(&self, name: &str) -> Result<()> {
-        let node = self.record.roster.node(name);
-        self.try_join(name).map_err(|mut error| {
-            if let Some(cause) = self.session.cause(name, node) {
-                error.source = error.source.context(cause);
-            }
-            error.source =
-                error.source.context(format!("could not add node `{node}` to pool `{}`", self.pool.name.value));
-            match self.session.runtime.remove(&[name.to_owned()]) {
-                Ok(()) => error,
-                Err(_) => error.left_behind(format!("container {name}")),
-            }
-        })
-    }
-
-    fn try_join(&self, name: &str) -> Result<()> {
-        let session = self.session;
-        let place = self.record.roster.place(name).map_or(0, |place| place.index);
-        let desired = desired(self.lab, self.pool, place, &self.record.host)
-            .map_err(|words| Error::message(Kind::Outside, words))?;
-        let mounts = worker_mounts(self.lab, &self.pool.name.value, &session.names, &self.record.host);
-        session.runtime.run_worker(&NewWorker {
-            cluster: &session.names.cluster,
-            name,
-            node: self.record.roster.node(name),
-            image: &self.image,
-            network: &self.network,
-            mounts: &mounts,
-            manner: &self.manner,
-        })?;
-        let address = self.booted(name)?;
-        let labels = desired.labels.into_iter().filter(|(key, _)| desired::kubelet_may_set(key)).collect();
-        let taints = desired.taints.iter().map(|taint| {
-            serde_json::json!({ "key": taint.key, "value": taint.value.as_deref().unwrap_or(""), "effect": taint.effect })
-        });
-        let configuration = kubelet::join_configuration(
-            &self.configuration,
-            &Join {
-                token: &self.token,
-                container: name,
-                cluster: &session.names.cluster,
-                address: &address,
-                runtime: session.runtime.program(),
-                labels,
-                taints: taints.collect(),
-                flags: vec![
-                    ("max-pods", desired.sizing.max_pods.to_string()),
-                    ("system-reserved", desired.sizing.system_reserved()),
-                ],
-                patience: self.patience,
-            },
-        );
-        let configuration = configuration.ok_or_else(|| {
-            Error::message(Kind::Failed, format!("could not understand `{KUBEADM_FILE}` of the control plane"))
-        })?;
-        self.wait_for_socket(name)?;
-        session.copy_text(&configuration, name, KUBEADM_FILE)?;
-        session.runtime.exec(name, &["kubeadm", "join", "--config", KUBEADM_FILE]).map(|_| ())
-    }
-
-    /// Waits for the node's own container runtime: where a node's log says that it boots (cgroup v1), systemd may not be
-    /// up yet, and kubeadm starts the kubelet through it.
-    fn wait_for_socket(&self, name: &str) -> Result<()> {
-        let socket = kubelet::runtime_socket(&self.configuration);
-        let until = deadline::within(BOOT);
-        loop {
-            match self.session.runtime.exec(name, &["test", "-S", &socket]) {
-                Ok(_) => return Ok(()),
-                Err(error) if Instant::now() > until => {
-                    let message = format!("the container runtime of node `{name}` did not start (`{socket}`)");
-                    return Err(Error::new(Kind::Outside, error.source.context(message)));
-                }
-                Err(_) => std::thread::sleep(Duration::from_millis(100)),
-            }
-        }
-    }
-
-    /// Waits until a container has booted so far that programs can be run in it; gives its address.
-    fn booted(&self, name: &str) -> Result<String> {
-        let until = deadline::within(BOOT);
-        loop {
-            let log = self.session.runtime.logs(name)?;
-            if log.lines().any(has_booted) {
-                let containers = self.session.containers()?;
-                let address = containers.into_iter().find(|container| container.name == name);
-                if let Some(address) = address.map(|container| container.address).filter(|address| !address.is_empty())
-                {
-                    return Ok(address);
-                }
-            }
-            if Instant::now() > until {
-                let message =
-                    format!("the container of node `{name}` did not boot in {}", klab_lab::words::duration(BOOT));
-                return Err(Error::message(Kind::Outside, message)
-                    .hint("often too little inotify: `sudo sysctl fs.inotify.max_user_instances=1024`"));
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-}
-
-/// The image for a new worker: that of the control plane, unless its pool has a version of its own. What a newer kind would
-/// take for a new cluster must not come into one that is there.
-pub(super) fn worker_image(lab: &Lab, pool: &Pool, control_plane: &Container, kind: KindVersion) -> NodeImage {
-    if pool.kubernetes.is_some() { pool_image(lab, pool, kind) } else { NodeImage::named(&control_plane.image) }
-}
-
 /// Whether a worker was made from an image that its pool is to have.
 fn has_image(pool: &Pool, worker: &Container, containers: &[Container]) -> bool {
     match &pool.kubernetes {
@@ -550,31 +410,5 @@ fn has_image(pool: &Pool, worker: &Container, containers: &[Container]) -> bool 
             NodeImage::named(&worker.image).kubernetes.is_none_or(|version| images::is_of(version, wanted.value))
         }
         None => containers.iter().find(|node| node.is_control_plane()).is_none_or(|node| node.image == worker.image),
-    }
-}
-
-/// The lines kind waits for: systemd is up, or the image's start script has seen cgroup v1.
-fn has_booted(line: &str) -> bool {
-    line.contains("detected cgroup v1")
-        || line.split_once("Reached target ").is_some_and(|(_, target)| target.contains("Multi-User System"))
-}
-
-/// Whether a line is a bootstrap token: six characters, a dot, sixteen.
-fn is_token(line: &str) -> bool {
-    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    line.split_once('.').is_some_and(|(id, secret)| id.len() == 6 && secret.len() == 16 && plain(id) && plain(secret))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn boot_and_tokens_are_recognized() {
-        assert!(has_booted("[  OK  ] Reached target multi-user.target - Multi-User System."));
-        assert!(has_booted("INFO: detected cgroup v1"));
-        assert!(!has_booted("[  OK  ] Reached target basic.target - Basic System."));
-        assert!(is_token("abcdef.0123456789abcdef"));
-        assert!(!is_token("W0821 10:00:00.000000 warning.of something"));
     }
 }

@@ -173,3 +173,92 @@ fn who_lacks_kind_and_docker_is_told_of_both() {
         assert!(doctor.contains(words), "{words}: {doctor}");
     }
 }
+
+#[test]
+fn klab_killed_while_kind_begins_is_no_conflict_for_the_next() {
+    use std::os::unix::process::ExitStatusExt;
+    for again in [true, false] {
+        let stage = Stage::new(LAB);
+        stage.pair.fault("klab-killed", "");
+        let up = stage.run(&["up", "pools.toml"]);
+        assert_eq!(up.status.signal(), Some(9), "{}", stage.environment.shown(&up));
+        if again {
+            stage.pair.fault("slow-create", "");
+            stage.up();
+        }
+        stage.down();
+    }
+}
+
+/// Changes of a lab that is up, each by a command, and how many nodes there are afterwards.
+const CHANGES: [(&[&str], usize); 4] = [
+    (&["pool", "scale", "extra", "--lab", "pools", "--nodes", "3"], 6),
+    (&["pool", "scale", "nodepool1", "--lab", "pools", "--nodes", "1"], 3),
+    (&["pool", "add", "more", "--lab", "pools", "--nodes", "1"], 5),
+    (&["pool", "delete", "extra", "--lab", "pools"], 3),
+];
+
+/// Every change of a pool, killed before and after every outside action, then asked for again; then `up`.
+#[test]
+fn change_killed_at_any_entry_is_finished_by_another_and_leaves_no_phantom() {
+    use std::os::unix::process::ExitStatusExt;
+    for (change, nodes) in CHANGES {
+        let stage = Stage::new(LAB);
+        stage.up();
+        let mut entry = 0;
+        loop {
+            entry += 1;
+            let mut killed = false;
+            for moment in ["before", "after"] {
+                let fault = format!("{moment}:{entry}");
+                let output = stage.command(change).env("KLAB_FAULT", &fault).output().unwrap();
+                let shown = stage.environment.shown(&output);
+                if output.status.signal() != Some(9) {
+                    assert!(output.status.success(), "{change:?} {fault}: {shown}");
+                    stage.up();
+                    continue;
+                }
+                killed = true;
+                // What is half made is there, and what is half gone is not: `pool add` and `pool delete` say so.
+                let again = stage.run(change);
+                let shown = stage.environment.shown(&again);
+                assert!(matches!(again.status.code(), Some(0 | 2)), "{change:?} {fault}: {shown}");
+                assert!(!again.status.success() || stage.nodes().len() == nodes, "{change:?} {fault}: {shown}");
+                stage.up();
+                assert_eq!(stage.nodes().len(), 4, "{change:?} {fault}");
+                assert_eq!(stage.pair.containers().len(), 4, "{change:?} {fault}");
+            }
+            if !killed {
+                break;
+            }
+        }
+        assert!(entry > 1, "{change:?}");
+        stage.down();
+    }
+}
+
+/// What the interruption of a removal leaves at each moment: the node gone, its container gone, stopped, or on its way.
+#[test]
+fn worker_that_is_half_removed_is_no_phantom() {
+    for (what, is_there) in [("node", true), ("container", false), ("both", false), ("stopped", true)] {
+        let stage = Stage::new(LAB);
+        stage.up();
+        stage.succeeds(&["pool", "scale", "extra", "--lab", "pools", "--nodes", "2"]);
+        let worker = "klab-pools-worker4";
+        let docker = stage.environment.folder().join("pair/bin/docker");
+        if what != "container" {
+            stage.delete_node(worker);
+        }
+        match what {
+            "container" | "both" => drop(Command::new(docker).args(["rm", "--force", worker]).output().unwrap()),
+            "stopped" => drop(Command::new(docker).args(["stop", worker]).output().unwrap()),
+            _ => {}
+        }
+        assert_eq!(stage.pair.containers().contains(&worker.to_owned()), is_there, "{what}");
+        stage.succeeds(&["pool", "scale", "extra", "--lab", "pools", "--nodes", "1"]);
+        stage.up();
+        assert_eq!(stage.nodes().len(), 4, "{what}");
+        assert_eq!(stage.pair.containers().len(), 4, "{what}");
+        stage.down();
+    }
+}

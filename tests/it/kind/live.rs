@@ -213,6 +213,7 @@ fn images_are_loaded_into_every_node_once() {
     let stage = Stage::new(&lab);
     stage.up();
     stage.up();
+    stage.pair.fault("loads-first", "");
     let loaded = |name: &str| stage.pair.container(name).loaded.get("web:1").copied();
     for name in stage.pair.containers() {
         assert_eq!(loaded(&name), Some(1), "{name}");

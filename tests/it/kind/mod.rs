@@ -122,6 +122,19 @@ impl Stage {
         })
     }
 
+    /// Deletes a node object, as kubectl does.
+    fn delete_node(&self, name: &str) {
+        let kubeconfig = std::fs::read_to_string(self.environment.home().join("labs/pools/kubeconfig")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let kubeconfig = kube::config::Kubeconfig::from_yaml(&kubeconfig).unwrap();
+            let options = kube::config::KubeConfigOptions::default();
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+            let api: kube::Api<Node> = kube::Api::all(kube::Client::try_from(config).unwrap());
+            api.delete(name, &kube::api::DeleteParams::default()).await.unwrap();
+        });
+    }
+
     /// Pool of each worker.
     fn pools(&self) -> Vec<String> {
         let nodes = self.nodes();

@@ -288,3 +288,17 @@ fn api_server_that_a_killed_klab_left_frozen_is_let_go_on() {
     stage.succeeds(&["pause", "pools"]);
     stage.down();
 }
+
+#[test]
+fn dead_kubelet_of_a_container_that_runs_is_started() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    let docker = stage.environment.folder().join("pair/bin/docker");
+    let stop = ["exec", "--privileged", "klab-pools-worker3", "systemctl", "stop", "kubelet"];
+    assert!(Command::new(docker).args(stop).status().unwrap().success());
+    let talk = stage.up();
+    assert!(talk.contains("Started the kubelet of node klab-pools-worker3"), "{talk}");
+    let nodes = stage.nodes();
+    assert!(klab_lab::verify::is_ready(&nodes["klab-pools-worker3"]));
+    stage.down();
+}

@@ -40,6 +40,8 @@ pub struct Container {
     pub running: bool,
     /// Whether what runs in it is frozen (`docker pause`).
     pub frozen: bool,
+    /// Whether the runtime is removing it.
+    pub going: bool,
     /// When it was started last.
     pub started: Option<Timestamp>,
     /// The image it was made from, as named then.

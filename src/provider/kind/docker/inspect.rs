@@ -75,6 +75,8 @@ struct InspectedState {
     #[serde(default)]
     paused: bool,
     #[serde(default)]
+    status: String,
+    #[serde(default)]
     started_at: String,
 }
 
@@ -165,6 +167,7 @@ fn container(inspected: Inspected) -> Container {
         role: labels.get(ROLE_LABEL).cloned().unwrap_or_default(),
         running: inspected.state.running && !inspected.state.paused,
         frozen: inspected.state.paused,
+        going: inspected.state.status == "removing",
         // A container that never ran has the year 1.
         started: inspected.state.started_at.parse().ok().filter(|time: &Timestamp| *time > Timestamp::UNIX_EPOCH),
         image: inspected.config.image,

@@ -48,6 +48,7 @@ fn containers_are_read_from_what_inspect_says() {
             role: "worker".to_owned(),
             running: false,
             frozen: false,
+            going: false,
             started: Some("2026-08-21T10:00:00.5Z".parse().unwrap()),
             image: "kindest/node:v1.36.1".to_owned(),
             mounted: vec!["/state/labs/x/kind/owner".into()],
@@ -63,6 +64,8 @@ fn containers_are_read_from_what_inspect_says() {
         }
     );
     assert!(containers[0].frozen && !containers[0].running);
+    let removing = parse_containers(&text.replace("exited", "removing")).unwrap();
+    assert!(removing[1].going && !removing[0].going);
     assert_eq!(containers[0].hostname, "klab-x-worker2", "where the runtime does not say it");
     assert_eq!((containers[0].started, &containers[0].manner), (None, &Manner::default()));
     assert_eq!(parse_containers("no json"), None);
