@@ -94,6 +94,23 @@ fn codes(result: Result<Lab, Diagnostics>) -> Vec<&'static str> {
 }
 
 #[test]
+fn size_that_the_table_lacks_is_taken_with_what_it_has() {
+    for provider in ["sim", "kind", "aks"] {
+        let lab = |size: &str| {
+            format!(
+                "lab = 'x'\nprovider = '{provider}'\n[pool.a]\nmode = 'system'\nsize = '{size}'\ncpu = 6\nmemory = '24Gi'\n"
+            )
+        };
+        let taken = read(&lab("Standard_D6new_v9")).unwrap();
+        let pool = &taken.pools[0];
+        assert_eq!((pool.machine.cpu_millis, pool.machine.memory), (6000, 24 << 30));
+        assert_eq!(klab_lab::plan::size_name(pool), "Standard_D6new_v9");
+        // Of a size that the table has, the table says it.
+        assert_eq!(codes(read(&lab("Standard_D2pls_v5"))), ["machine"]);
+    }
+}
+
+#[test]
 fn files_that_cannot_be_read_are_explained() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("missing.toml");

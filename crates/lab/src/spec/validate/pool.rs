@@ -106,9 +106,9 @@ impl Reader<'_> {
             name: checked.unwrap_or_else(|| self.located(name, name.get().clone())),
             mode,
             nodes,
-            size: machine.size.map(|size| {
+            size: machine.size.map(|size| &size.name).or(raw.size.as_ref().map(At::get)).map(|size| {
                 let at = raw.size.as_ref().map_or_else(|| self.at(name.span()), |text| self.at(text.span()));
-                Located::new(size.name.clone(), at)
+                Located::new(size.clone(), at)
             }),
             machine,
             labels: self.labels(&raw.labels),
@@ -153,8 +153,9 @@ impl Reader<'_> {
                 },
                 Machine::of_size,
             ),
-            (None, Some(cpu), Some(memory)) => {
-                if self.provider.profile().has_managed_pools {
+            // Azure has more sizes than klab's table.
+            (size, Some(cpu), Some(memory)) if size.as_ref().is_none_or(|size| VmSize::find(size).is_none()) => {
+                if size.is_none() && self.provider.profile().has_managed_pools {
                     let message = format!("pool `{}` needs a VM size on AKS", name.get());
                     let (at, memory) = (self.at(cpu.span()), self.at(memory.span()));
                     self.report(
