@@ -16,7 +16,7 @@ use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, staged, step_kinds};
 use crate::pool::Kept;
-use crate::provider::{self, Work};
+use crate::provider::{self, AzureNames, Work};
 use crate::state::{Doing, Record};
 use klab_lab::spec::Step;
 
@@ -157,7 +157,8 @@ impl AtWork<'_> {
             self.grade(&before, Grading { what: &what, step: None, quietly: true, document: false })?;
         }
         self.refuse_runs(step)?;
-        self.refuse_nodes(&lab, number, "type it yourself, then `klab verify`")?;
+        let typed = |azure: &AzureNames| lines(&lab, number, azure);
+        self.refuse_nodes(&lab, number, "type it yourself, then `klab verify`", typed)?;
         self.keep_kinds(&lab, number)?;
         // Of a step that was interrupted, what was before it is known already.
         if !again {
@@ -197,7 +198,8 @@ impl AtWork<'_> {
         let Some((number, step)) = undone.and_then(|number| Some((number, lab.steps.get(number)?))) else {
             return Err(Error::message(Kind::Usage, "no step is done: the lab is at its set-up"));
         };
-        self.refuse_nodes(&lab, number, "take back yourself what you typed for it")?;
+        let typed = |azure: &AzureNames| command::of_undoing(&lab, number, azure);
+        self.refuse_nodes(&lab, number, "take back yourself what you typed for it", typed)?;
         let label = label(&lab, number);
         self.announce(Verb::UndoStep, &label, step);
         self.keep_kinds(&lab, number)?;
@@ -283,9 +285,15 @@ impl AtWork<'_> {
     }
 
     /// Nodes of somebody else's cluster are the learner's to change, or nobody's.
-    fn refuse_nodes(&self, lab: &klab_lab::spec::Lab, number: usize, instead: &str) -> Result<()> {
+    fn refuse_nodes(
+        &self,
+        lab: &klab_lab::spec::Lab,
+        number: usize,
+        instead: &str,
+        typed: impl Fn(&AzureNames) -> Vec<Line>,
+    ) -> Result<()> {
         let (Some(step), Some(action)) = (lab.steps.get(number), only_typed(lab, number)) else { return Ok(()) };
-        let typed = shown(&lines(lab, number, &azure(self.context, lab)));
+        let typed = shown(&typed(&azure(self.context, lab)));
         let message = format!(
             "step `{}` changes nodes ({}), and klab changes none on {}; nothing was done",
             step.name,

@@ -8,6 +8,7 @@ use super::line::{command, namespace, object};
 use super::nodes::{pattern_text, selector, workload_of};
 use super::rewrite::set;
 use super::stage::stage_within;
+use super::undo::{Undo, undo};
 use crate::exec;
 use crate::pool::flags;
 use crate::provider::{AzureNames, aks};
@@ -22,6 +23,21 @@ use klab_lab::spec::{Action, Lab, Located, ManifestContent, NodeForm, NodeSet, O
 pub fn of_step(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
     let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
     (0..actions).flat_map(|action| lines(lab, step, action, azure)).collect()
+}
+
+/// The lines that take back a step (from 0), the last action first.
+pub fn of_undoing(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
+    let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
+    let undone = (0..actions).rev().flat_map(|action| {
+        let (done, before) = (stage_within(lab, step, action + 1), stage_within(lab, step, action));
+        match undo(lab, step, action) {
+            Undo::Actions(all) => all.iter().flat_map(|one| for_action(&done, &before, one, azure)).collect(),
+            Undo::Impossible(words) => vec![Line::Note(words)],
+            // klab takes its own objects back on any cluster.
+            Undo::Objects(_) | Undo::Nothing => Vec::new(),
+        }
+    });
+    undone.collect()
 }
 
 /// The lines for one action (from 0) of a step (from 0) on the lab's provider.

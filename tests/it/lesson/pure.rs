@@ -1,7 +1,7 @@
 //! Stages, inverses and command lines, without a cluster.
 
 use insta::assert_snapshot;
-use klab::lesson::command::{Line, lines};
+use klab::lesson::command::{Line, lines, of_step, of_undoing};
 use klab::lesson::undo::{Undo, undo};
 use klab::lesson::{stage, stage_within};
 use klab::provider::AzureNames;
@@ -392,4 +392,23 @@ fn the_autoscaler_of_a_pool_is_turned_on_changed_and_turned_off() {
             "-c 1",
         ]
     );
+}
+
+/// What is typed to take a step back is never what was typed for it.
+#[test]
+fn what_takes_a_step_back_is_not_the_step_itself() {
+    let azure = AzureNames::default();
+    let mut some = 0;
+    for lesson in LESSONS {
+        for provider in [Provider::Sim, Provider::Kind, Provider::Aks] {
+            let lab = load(lesson, Some(provider));
+            for step in 0..lab.steps.len() {
+                let (forward, back) = (of_step(&lab, step, &azure), of_undoing(&lab, step, &azure));
+                let typed = |lines: &[Line]| lines.iter().flat_map(Line::commands).cloned().collect::<Vec<_>>();
+                some += back.len();
+                assert!(typed(&back).is_empty() || typed(&forward) != typed(&back), "{lesson} {step}: {forward:?}");
+            }
+        }
+    }
+    assert!(some > 20, "{some}");
 }
