@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::exec::quoted;
@@ -11,7 +12,7 @@ use klab_scheduler::taint::Taint;
 
 /// How much of a cluster is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(super) enum Scope {
     /// Everything: the cluster is klab's own, down to kube-system.
     All,
     /// What labs and learners make: on other providers the system's objects are not klab's to know.
@@ -20,13 +21,13 @@ pub enum Scope {
 
 impl Scope {
     /// The scope of a provider.
-    pub fn of(provider: Provider) -> Self {
+    pub(super) fn of(provider: Provider) -> Self {
         if provider.profile().is_embedded { Self::All } else { Self::OwnOnly }
     }
 }
 
 /// An object, as people name it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Named {
     /// `Deployment`.
     pub kind: String,

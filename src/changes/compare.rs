@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::change::{Change, Named, Objects, Scope};
 use klab_cluster::VERSION_ANNOTATION;
 use klab_cluster::node_pools::{NAMESPACE, NODE_POOLS, STATUS};
-use klab_lab::names::POOL_LABEL;
+use klab_lab::names::{POOL_LABEL, is_system_namespace as system};
 use klab_scheduler::autoscaler::TAINTS;
 use klab_scheduler::taint::Taint;
 use klab_scheduler::typed::Typed;
@@ -43,17 +43,20 @@ const TOLERATIONS: [&str; 3] =
 /// ConfigMaps in which its autoscaler keeps what it did.
 const OF_THE_AUTOSCALER: [&str; 2] = [NODE_POOLS, STATUS];
 /// ConfigMaps in which a cluster keeps its own certificates and dates.
-const OF_THE_CLUSTER: [&str; 4] = [
+const OF_THE_CLUSTER: [&str; 6] = [
     "kube-root-ca.crt",
     "cluster-info",
     "extension-apiserver-authentication",
     "kube-apiserver-legacy-service-account-token-tracking",
+    // Those that add-ons put into every namespace, and put back where somebody deletes them.
+    "istio-ca-root-cert",
+    "openshift-service-ca.crt",
 ];
 /// Parts of `metadata` that are compared.
 const METADATA: [&str; 2] = ["labels", "annotations"];
 
 /// What differs in `found` from `wanted`, sorted by object.
-pub fn compare(wanted: &Objects, found: &Objects, scope: Scope) -> Vec<Change> {
+pub(super) fn compare(wanted: &Objects, found: &Objects, scope: Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let wanted_nodes = nodes(wanted);
     let found_nodes = nodes(found);
@@ -207,7 +210,6 @@ fn is_compared(name: &Named, object: &Value, scope: Scope) -> bool {
     if name.kind == "PersistentVolume" && object["spec"]["claimRef"].is_object() {
         return false;
     }
-    let system = |namespace: &str| namespace.starts_with("kube-") || namespace == "local-path-storage";
     match scope {
         Scope::All => true,
         Scope::OwnOnly if name.namespace.is_empty() => match name.kind.as_str() {

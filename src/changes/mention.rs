@@ -1,5 +1,6 @@
 //! What a learner changed that no step asks for, written into the report of the step that is graded.
 
+use super::baseline::Baseline;
 use super::change::{Change, Objects};
 use super::slips::slips;
 use super::told::Told;
@@ -19,10 +20,11 @@ pub fn mention(
     step: Option<usize>,
     done: usize,
     found: &Objects,
+    baseline: &Baseline,
     first: Option<Aside>,
 ) -> Result<Option<String>> {
     let steps = step.map_or(0, |step| step.saturating_add(1));
-    let slips = slips(lab, step, steps == done, found)?;
+    let slips = slips(lab, step, steps == done, found, baseline)?;
     let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
     // What is typed to mend anything would look there, so it comes first.
     report.unasked = first.into_iter().chain::<Vec<Aside>>(asides(&slips.unasked)).collect();

@@ -1,6 +1,7 @@
 //! What differs between a cluster and its lab at a step: found by comparing it with a twin inside this process, on which the
 //! set-up was made and the steps were performed.
 
+mod baseline;
 mod change;
 mod compare;
 mod live;
@@ -10,8 +11,8 @@ mod slips;
 mod told;
 mod twin;
 
-pub use change::{Change, Named, Objects, Scope};
-pub use compare::compare;
+pub use baseline::Baseline;
+pub use change::{Change, Named, Objects};
 pub use live::objects as live_objects;
 pub use mention::mention;
 pub use namespace::elsewhere;

@@ -1,7 +1,7 @@
 //! What a learner changed that no step asks for, and what the step at hand asks for that is not done.
 
-use super::change::{Change, Objects, Scope};
-use super::compare::compare;
+use super::baseline::Baseline;
+use super::change::{Change, Objects};
 use super::twin::Twin;
 use crate::error::{Error, Result};
 use klab_lab::spec::Lab;
@@ -20,10 +20,9 @@ pub struct Slips {
 ///
 /// # Errors
 /// When the twin cannot be made.
-pub fn slips(lab: &Lab, step: Option<usize>, next: bool, found: &Objects) -> Result<Slips> {
-    let scope = Scope::of(lab.provider);
+pub fn slips(lab: &Lab, step: Option<usize>, next: bool, found: &Objects, baseline: &Baseline) -> Result<Slips> {
     let mut twin = Twin::of(lab)?;
-    let mut differences = |steps: usize| Ok::<_, Error>(compare(&twin.after(steps)?, found, scope));
+    let mut differences = |steps: usize| Ok::<_, Error>(baseline.differences(&twin.after(steps)?, found, lab));
     let before = step.map(&mut differences).transpose()?;
     let after = step.map_or(0, |step| step + 1);
     let reached = differences(after)?;

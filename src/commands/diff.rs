@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Context;
 use super::lesson::{Lesson, WhichLesson, find, label};
-use crate::changes::{Scope, Told, Twin, compare, live_objects};
+use crate::changes::{Baseline, Told, Twin, live_objects};
 use crate::error::Result;
 use crate::provider::refuse_foreign;
 use crate::ui::Format;
@@ -38,7 +38,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let kubeconfig = context.kubeconfig(&lab.name.value)?;
     let client = context.client(&lab.name.value, &kubeconfig)?;
     let found = context.block_on(live_objects(&client))?;
-    let changes = compare(&Twin::of(lab)?.after(steps)?, &found, Scope::of(lab.provider));
+    let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
+    let changes = baseline.differences(&Twin::of(lab)?.after(steps)?, &found, lab);
     let stage = match steps.checked_sub(1) {
         Some(last) => format!("after {}", label(lab, last)),
         None => "at its set-up".to_owned(),

@@ -7,7 +7,7 @@ use super::lesson::{Lesson, WhichLesson, find};
 use super::one::{self, make, wait};
 use super::{Context, invalid, joined, step};
 use crate::at_work::LabAtWork;
-use crate::changes::{Change, Named, Scope, Twin, compare, live_objects};
+use crate::changes::{Baseline, Change, Named, Twin, live_objects};
 use crate::context::not_up;
 use crate::drain;
 use crate::error::{Context as _, Error, Kind, Result};
@@ -58,8 +58,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let kubeconfig = context.kubeconfig(name)?;
     let client = context.client(name, &kubeconfig)?;
     let wanted = Twin::of(lab)?.after(0)?;
-    let differences =
-        || Ok::<_, Error>(compare(&wanted, &context.block_on(live_objects(&client))?, Scope::of(lab.provider)));
+    let baseline = Baseline::read(&context.home.lab(name))?;
+    let differences = || Ok::<_, Error>(baseline.differences(&wanted, &context.block_on(live_objects(&client))?, lab));
     let added: Vec<Named> = objects(&differences()?, Change::is_new);
     consent(context, arguments, name, &added)?;
     let record = context.record(name)?.ok_or_else(|| not_up(name))?;

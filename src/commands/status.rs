@@ -17,7 +17,7 @@ use crate::state::Joined;
 use crate::state::class::Class;
 use crate::ui::Format;
 use klab_lab::membership::labelled_pool;
-use klab_lab::names::{SYSTEM_NAMESPACES, WORKLOAD_LABEL};
+use klab_lab::names::{WORKLOAD_LABEL, is_system_namespace};
 use klab_lab::plan::{is_system_taint, taint_text};
 use klab_lab::spec::Lab;
 use klab_lab::words::table;
@@ -123,7 +123,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// Namespace and name of what a pod without a workload belongs to, as kubectl names it: its controller, else itself.
 fn other(pod: &Pod) -> Option<(String, String)> {
     let namespace = pod.namespace().unwrap_or_default();
-    if SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
+    if is_system_namespace(&namespace) {
         return None;
     }
     let owner = controller(&pod.metadata);

@@ -9,7 +9,7 @@ use super::lesson::{Lesson, WhichLesson, find, label, note_before};
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
-use crate::changes::{elsewhere, live_objects, mention};
+use crate::changes::{Baseline, elsewhere, live_objects, mention};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Verb, Warning};
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
@@ -167,7 +167,8 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
     let looks_elsewhere = elsewhere(kubeconfig, lab).filter(|_| !report.ok());
     let mentioned = context.client(&lab.name.value, kubeconfig).and_then(|client| {
         let found = context.block_on(live_objects(&client))?;
-        mention(report, lab, graded.step, done, &found, looks_elsewhere)
+        let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
+        mention(report, lab, graded.step, done, &found, &baseline, looks_elsewhere)
     });
     mentioned.unwrap_or_else(|error| {
         let words = format!("what differs from the lab could not be found: {error}");

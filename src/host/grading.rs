@@ -9,7 +9,7 @@ use super::metrics::count;
 use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
-use crate::changes::{live_objects, mention};
+use crate::changes::{Baseline, live_objects, mention};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
@@ -190,7 +190,7 @@ async fn add_slips(lab: &Lab, graded: &mut pass::Graded, done: usize, client: &C
     let (lab, step, mut report) = (lab.clone(), graded.step, graded.report.clone());
     // The twin of the lab is made by a runtime of its own.
     let compared = tokio::task::spawn_blocking(move || {
-        let way_back = mention(&mut report, &lab, step, done, &found, None)?;
+        let way_back = mention(&mut report, &lab, step, done, &found, &Baseline::default(), None)?;
         Ok::<_, Error>((report, way_back))
     });
     let (report, way_back) = compared.await.kind(Kind::Failed, || "could not compare the cluster".to_owned())??;

@@ -128,6 +128,7 @@ fn nodes(pool: &PoolView) -> Vec<(String, Value)> {
         let zone =
             if zones.is_empty() { "0".to_owned() } else { format!("westeurope-{}", zones[number % zones.len()]) };
         let mut labels = json!({
+            "storageprofile": "managed", "storagetier": "Premium_LRS",
             "agentpool": pool.name, "kubernetes.azure.com/agentpool": pool.name, "kubernetes.azure.com/role": "agent",
             "kubernetes.azure.com/mode": text("mode").to_lowercase(), "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
             "kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": text("vmSize"),

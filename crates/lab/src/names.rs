@@ -27,9 +27,25 @@ pub const SPOT_LABEL: &str = "kubernetes.azure.com/scalesetpriority";
 pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Label of a node's own name.
 pub const HOST_LABEL: &str = "kubernetes.io/hostname";
-/// Namespaces of the cluster itself, on any provider.
-pub const SYSTEM_NAMESPACES: [&str; 5] =
-    ["kube-system", "kube-public", "kube-node-lease", "local-path-storage", "gatekeeper-system"];
+/// Namespaces of the cluster itself and of the add-ons that Azure installs, by their names.
+const SYSTEM_NAMESPACES: [&str; 9] = [
+    "local-path-storage",
+    "gatekeeper-system",
+    "app-routing-system",
+    "tigera-operator",
+    "dataprotection-microsoft",
+    "flux-system",
+    "dapr-system",
+    "fleet-system",
+    "acstor",
+];
+/// The same, by what their names begin with: `kube-system`, `aks-istio-system`, `azure-arc`, `calico-system`.
+const SYSTEM_PREFIXES: [&str; 4] = ["kube-", "aks-", "azure-", "calico-"];
+
+/// Whether a namespace is the cluster's own, or that of an add-on which its cloud installs.
+pub fn is_system_namespace(namespace: &str) -> bool {
+    SYSTEM_NAMESPACES.contains(&namespace) || SYSTEM_PREFIXES.iter().any(|prefix| namespace.starts_with(prefix))
+}
 
 /// The label selector of everything that a lab made.
 pub fn selector_of(lab: &str) -> String {

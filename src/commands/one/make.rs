@@ -13,6 +13,7 @@ use super::super::{Context, LabOptions, absolute, duration, invalid};
 use super::taken::taken;
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::at_work::LabAtWork;
+use crate::changes::{Baseline, live_objects};
 use crate::context::lab_name_in;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb, Warning};
@@ -114,6 +115,8 @@ pub(in super::super) struct Made {
     cluster_changed: bool,
     /// Whether the cluster was there before.
     existed: bool,
+    /// Whether it was made to its end for the first time: nobody but the provider has put anything into it yet.
+    is_new: bool,
     pub(in super::super) kubeconfig: PathBuf,
     client: Client,
 }
@@ -214,9 +217,22 @@ pub(in super::super) fn make(
             None => forecast(lab, manifests, before.as_ref()),
         });
     }
+    let is_new = !observed.exists || record.applied.is_none();
+    let made = Made { outcome, cluster_changed, existed: observed.exists, is_new, kubeconfig, client };
+    note_baseline(context, lab, &made)?;
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
-    Ok(Made { outcome, cluster_changed, existed: observed.exists, kubeconfig, client })
+    Ok(made)
+}
+
+/// Notes what is in a cluster that nobody has worked in yet: what its provider has put there is no learner's.
+fn note_baseline(context: &Context, lab: &Lab, made: &Made) -> Result<()> {
+    let profile = lab.provider.profile();
+    if !made.is_new || profile.is_embedded || !profile.makes_nodes {
+        return Ok(());
+    }
+    let found = context.block_on(live_objects(&made.client))?;
+    Baseline::of(&found).write(&context.home.lab(&lab.name.value))
 }
 
 /// The lesson begins again with its set-up.
@@ -255,6 +271,8 @@ pub(in super::super) fn wait(
         let cluster = ReachedCluster { changed: true, ..made.cluster() };
         report = wait_for_made(context, lab, cluster, timeout)?;
     }
+    // Add-ons come while the checks are waited for, too.
+    note_baseline(context, lab, made)?;
     let folder = context.home.lab(&lab.name.value);
     let mut progress = Progress::read(&folder)?;
     if report.ok() && progress.done == 0 && note_before(context, lab, &mut progress, &made.client)? {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Affinity, TopologySpreadConstraint};
 
-use crate::names::SYSTEM_NAMESPACES;
+use crate::names::is_system_namespace;
 use crate::spec::{Action, Check, Condition, Lab, NodeSet, Selector, Subject};
 use crate::verify::Snapshot;
 
 /// Keys of the labels that selectors use.
 pub(super) fn used(snapshot: &Snapshot, lab: Option<&Lab>) -> BTreeSet<String> {
     let mut keys = Keys::default();
-    let is_own = |namespace: Option<&str>| !namespace.is_some_and(|own| SYSTEM_NAMESPACES.contains(&own));
+    let is_own = |namespace: Option<&str>| !namespace.is_some_and(is_system_namespace);
     let own = snapshot.pods.iter().filter(|pod| is_own(pod.metadata.namespace.as_deref()));
     for spec in own.filter_map(|pod| pod.spec.as_ref()) {
         keys.0.extend(spec.node_selector.iter().flatten().map(|(key, _)| key.clone()));

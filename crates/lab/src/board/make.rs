@@ -12,7 +12,7 @@ use super::model::{
     Amounts, Board, Check, Ghost, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage, Workload, Zone,
 };
 use crate::membership::{is_spot, zone_of};
-use crate::names::{HOST_LABEL, SYSTEM_NAMESPACES};
+use crate::names::{HOST_LABEL, is_system_namespace};
 use crate::spec::{Lab, Subject};
 use crate::verify::{
     Context, Place, Places, PodState, PodView, Report, Snapshot, View, cluster, is_cordoned, is_ready, places,
@@ -88,7 +88,7 @@ fn workloads(view: &View<'_>, lab: Option<&Lab>) -> (Vec<Workload>, Vec<String>)
             name => (pod.owner.kind().to_lowercase(), name),
         };
         let id = format!("{}/{kind}/{name}", pod.namespace);
-        others.insert(id.clone(), (name.to_owned(), SYSTEM_NAMESPACES.contains(&pod.namespace)));
+        others.insert(id.clone(), (name.to_owned(), is_system_namespace(pod.namespace)));
         id
     });
     let of_pod = of_pod.collect();
