@@ -68,13 +68,32 @@ pub async fn connect_within(path: &Path, patience: Duration) -> Result<Client> {
 /// The cause of a failed request: the server's own sentence where it gave one, and nothing of kube's own wrapping.
 pub fn cause(error: &kube::Error) -> anyhow::Error {
     match error {
-        kube::Error::Api(status) => anyhow::Error::msg(status.message.clone()),
+        kube::Error::Api(status) => ApiRefusal { message: status.message.clone(), code: status.code }.into(),
         kube::Error::Service(inner) => match inner.downcast_ref::<NoAnswer>() {
             Some(silent) => anyhow::Error::new(silent.clone()),
             None => anyhow::Error::msg(chain(inner.as_ref())),
         },
         other => anyhow::Error::msg(other.to_string()),
     }
+}
+
+/// What an API server refuses, in its words.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct ApiRefusal {
+    message: String,
+    code: u16,
+}
+
+/// Whether a cluster does not accept the credentials it was asked with.
+pub fn are_credentials_refused(error: &Error) -> bool {
+    error.source.chain().any(|cause| {
+        let code = match cause.downcast_ref() {
+            Some(kube::Error::Api(status)) => Some(status.code),
+            _ => cause.downcast_ref().map(|refusal: &ApiRefusal| refusal.code),
+        };
+        code == Some(401)
+    })
 }
 
 /// An error with its causes, as one sentence.

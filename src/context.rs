@@ -8,10 +8,11 @@ use std::time::Duration;
 use kube::Client;
 use tokio::runtime::Runtime;
 
-use crate::client::{NoAnswer, connect_within, is_cut_off};
+use crate::client::{NoAnswer, are_credentials_refused, connect_within, is_cut_off};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Sink, Warning};
+use crate::exec::quoted;
 use crate::guard::guarded;
 use crate::interruption::{CleanUp, Interruption};
 use crate::later;
@@ -180,12 +181,13 @@ impl Context {
         self.interruption.would_leave(words);
     }
 
-    /// An error of a cluster that does not answer, with what its provider knows of it: paused, or gone.
+    /// An error of a cluster that does not answer, with what its provider knows of it: paused, gone, or with other credentials.
     pub(crate) fn why_unreachable(&self, lab: &str, mut error: Error) -> Error {
         if error.kind != Kind::Outside {
             return error;
         }
         let record = Record::read(&self.home.lab(lab), lab).ok().and_then(|found| found.record);
+        let file = record.as_ref().map(|record| record.source.display().to_string());
         let observed =
             record.map(|record| record.provider).and_then(|name| self.provider(name).ok()?.observe(lab, None).ok());
         let (words, hint) = match observed {
@@ -193,6 +195,10 @@ impl Context {
             Some(observed) if observed.stopped => {
                 (format!("lab `{lab}` is paused"), Some(format!("`klab resume {lab}` starts its machines")))
             }
+            Some(_) if are_credentials_refused(&error) => (
+                format!("the cluster of lab `{lab}` does not accept its kubeconfig any more"),
+                file.map(|file| format!("this fetches another one:\nklab up {}", quoted(&file))),
+            ),
             _ => return error,
         };
         error.source = error.source.context(words);

@@ -251,6 +251,36 @@ fn troubles_that_do_not_pass_are_explained_in_azures_own_words() {
 }
 
 #[test]
+fn what_others_print_beside_the_real_az_changes_nothing() {
+    let Some(az) = az_or_skip("what_others_print_beside_the_real_az_changes_nothing") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let wrapper = folder.path().join("az");
+    let script = format!(
+        "#!/bin/sh\nprintf '\\357\\273\\277[notice] A new release of pip is available\\r\\n'\n\
+         echo '/usr/lib/python3/requests/__init__.py:87: RequestsDependencyWarning: urllib3' >&2\necho '  warnings.warn(' >&2\n\
+         '{}' \"$@\"\ncode=$?\necho '{{\"telemetry\":\"off\"}}'\necho 'sys:1: ResourceWarning: unclosed' >&2\nexit $code\n",
+        az.display()
+    );
+    std::fs::write(&wrapper, script).unwrap();
+    std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let setup = Setup::new(&wrapper, Latency::NONE);
+    let lab = "lab = \"real\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n";
+    setup.write("real.toml", lab);
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    setup.server.model().requests.clear();
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    let requests = std::mem::take(&mut setup.server.model().requests);
+    assert!(requests.iter().all(|request| !request.starts_with("PUT")), "{requests:#?}");
+    let words = "The client 'c' does not have authorization to perform action 'a' over scope 's'.";
+    setup.fault(Fault::refuse("PUT", "/agentpools/more", 1, 403, "AuthorizationFailed", words));
+    setup.write("real.toml", &format!("{lab}[pool.more]\nsize = \"Standard_B2ms\"\n"));
+    let said = setup.fails(&["up", "real.toml", "--no-wait"], 3);
+    assert!(said.contains(words) && !said.contains("Dependency") && !said.contains("telemetry"), "{said}");
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}
+
+#[test]
 fn nobody_logged_in_is_said_with_the_command_that_mends_it() {
     let Some(az) = az_or_skip("nobody_logged_in_is_said_with_the_command_that_mends_it") else { return };
     let setup = Setup::with(Latency::NONE, |server, folder| Login::logged_out(&az, server, folder));

@@ -86,7 +86,7 @@ impl Baseline {
             Change::New(name) => !self.has(name) && !is_of_an_addon(name, found),
             // One that the pools of the lab give is a learner's where the lab does not have it.
             Change::Label { key, wanted: None, .. } if !declared.contains(key) => {
-                !self.labels.contains(key) && !(profile.has_managed_pools && OF_AKS.contains(&key.as_str()))
+                !(self.labels.contains(key) || (profile.has_managed_pools && OF_AKS.contains(&key.as_str())))
             }
             _ => true,
         });

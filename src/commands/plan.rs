@@ -136,6 +136,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         caveats.push(format!("the lab is up on {}; `klab down {}` removes it there first", record.provider, lab.name));
     }
     let actions = plan(lab, &observed);
+    caveats.extend(provider::foreign_pools(lab, &observed));
     if lab.provider.profile().has_managed_pools
         && actions.iter().any(|action| matches!(action, Action::ReplacePool { .. }))
     {
@@ -159,12 +160,17 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         (Outcome { created: keys(), ..Outcome::default() }, None)
     };
     let prediction = forecast(lab, manifests, snapshot.as_ref());
+    let foreign = provider::refuse_foreign_pools(&observed, &actions).err();
     caveats.extend(growth_caveat(lab, &prediction));
     Ok(Plan {
         commands: provider.commands(lab, &actions).or_else(|error| if unseen { Ok(Vec::new()) } else { Err(error) })?,
         found: provider.found(lab),
         caveats,
-        refusals: if unseen { Vec::new() } else { provider.refusals(lab, &actions) },
+        refusals: if unseen {
+            Vec::new()
+        } else {
+            foreign.into_iter().chain(provider.refusals(lab, &actions)).collect()
+        },
         recreation: if unseen { Vec::new() } else { provider.recreation(lab)? },
         prediction,
         cost: lab.provider.profile().is_billed.then(|| LabCost::of(lab)),

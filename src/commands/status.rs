@@ -52,7 +52,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let snapshot = context.block_on(async {
         warn_of_faults(context, &client).await;
         observe::look(&client).await
-    })?;
+    });
+    let snapshot = snapshot.map_err(|error| context.why_unreachable(&lab, error))?;
 
     let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods, file)).collect();
     // On a cluster of others, what else runs there is not the learner's.

@@ -51,6 +51,7 @@ warnings! {
     AzureWarns "azure-warns" "what az warned of";
     ClusterFailed "cluster-failed" "Azure says that the cluster failed";
     ClusterMadeAgain "cluster-made-again" "the cluster failed in Azure; it is removed and made once more";
+    ForeignPool "foreign-pool" "a pool of the cluster does not carry the lab's tags; klab neither replaces nor removes it";
     PoolMadeAgain "pool-made-again" "a pool failed in Azure; it is removed and made once more";
     ChangeAskedAgain "change-asked-again" "a change of a pool failed in Azure; it is asked for once more";
     RemovalAskedAgain "removal-asked-again" "Azure did not remove what it was asked to; it is asked again";

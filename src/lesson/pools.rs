@@ -14,8 +14,10 @@ use super::performer::Performer;
 pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
     let Some(name) = action.pool() else { return Ok(()) };
     let pool = stage.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))?;
-    let observed = performer.provider.observe(&stage.name.value, Some(stage))?;
+    let mut observed = performer.provider.observe(&stage.name.value, Some(stage))?;
     refuse_absent(&stage.name.value, &observed)?;
+    // The lab file names it, whoever typed it.
+    observed.take(name);
     let actions: Vec<plan::Action> =
         plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed)).collect();
     if actions.is_empty() {

@@ -221,7 +221,12 @@ mod tests {
     fn seen(lab: &Lab, nodes: usize, version: &str) -> ObservedPool {
         let extra = lab.pool("extra").unwrap();
         let nodes = vec![ObservedNode::default(); nodes];
-        ObservedPool { declared: Declared::of(extra), nodes, kubernetes: Some(version.to_owned()), failed: false }
+        ObservedPool {
+            declared: Declared::of(extra),
+            nodes,
+            kubernetes: Some(version.to_owned()),
+            ..ObservedPool::default()
+        }
     }
 
     fn live(change: impl FnOnce(&mut Observed, &mut Kept)) -> Live {

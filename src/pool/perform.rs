@@ -19,13 +19,16 @@ pub(crate) fn pool_of(action: &Action) -> Option<&str> {
 
 /// What has to be done so that a pool is what `lab` says. What others put on its nodes is none of it.
 pub(crate) fn actions(lab: &Lab, pool: &str, observed: &Observed) -> Vec<Action> {
+    let mut observed = observed.clone();
+    // It was named, whoever made it.
+    observed.take(pool);
     let live = observed.pools.get(pool);
     let declared = lab.pool(pool).map(Declared::of);
     let is_asked_for = |action: &Action| match action {
         Action::UpdatePool { .. } => live.is_some_and(|live| live.failed || Some(&live.declared) != declared.as_ref()),
         _ => true,
     };
-    let all = plan(lab, observed).into_iter();
+    let all = plan(lab, &observed).into_iter();
     all.filter(|action| pool_of(action) == Some(pool) && is_asked_for(action)).collect()
 }
 

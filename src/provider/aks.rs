@@ -17,6 +17,7 @@ mod look;
 mod place;
 mod pools;
 mod preflight;
+mod printed;
 mod reason;
 mod region;
 mod registry;
@@ -43,7 +44,8 @@ use self::preflight::Offer;
 use self::site::{LabSite, Site};
 pub use self::typed::pool_commands;
 use self::world::World;
-use super::{AzureNames, Foreign, Machines, Options, Provider, Work};
+use super::{AzureNames, Foreign, Machines, Options, Provider, Work, refuse_absent};
+use crate::client::are_credentials_refused;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::state::Home;
@@ -212,7 +214,7 @@ impl Aks {
             );
             return Ok(vec![Error::message(Kind::Outside, message).hint(command)]);
         }
-        let actions = plan(lab, &converge::observed(world, Some(lab)));
+        let actions = plan(lab, &converge::observed(world, place, Some(lab)));
         if actions.iter().all(|action| matches!(action, Action::UpdatePool { .. } | Action::RemovePool { .. })) {
             return Ok(Vec::new());
         }
@@ -228,7 +230,11 @@ fn with_what_is_left(mut error: Error, site: Site<'_>) -> Error {
         return error;
     }
     match removal::remains(site) {
-        Ok(left) => error.left_behind.extend(left),
+        Ok(left) => {
+            // Azure says it of group and cluster as they are now; and what was in them is gone with them.
+            error.left_behind.retain(|words| !left.is_empty() && words.starts_with("pool"));
+            error.left_behind.extend(left);
+        }
         Err(_) => {
             error
                 .left_behind
@@ -269,7 +275,7 @@ impl Provider for Aks {
     fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
         let place = file.map_or_else(|| self.place_of_name(lab), |file| self.place_of_lab(file));
         let known = place.and_then(|place| self.look(place))?;
-        Ok(converge::observed(&known.world, file))
+        Ok(converge::observed(&known.world, &known.place, file))
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {
@@ -316,7 +322,23 @@ impl Provider for Aks {
     }
 
     fn check_nodes(&self, lab: &Lab, changed: bool, work: &mut Work<'_>) -> Result<()> {
-        live::check(&credentials::path(&self.home.lab(&lab.name.value)), lab, changed, work)
+        let name = &lab.name.value;
+        let file = credentials::path(&self.home.lab(name));
+        let Err(mut error) = live::check(&file, lab, changed, work) else { return Ok(()) };
+        if are_credentials_refused(&error) {
+            let place = self.place_of_lab(lab)?;
+            credentials::fetch(Site { az: &self.az_for(&place), place: &place }, &file)?;
+            match live::check(&file, lab, changed, work) {
+                Ok(()) => return Ok(()),
+                Err(again) => error = again,
+            }
+        }
+        // Somebody may have stopped the machines meanwhile: then the nodes say nothing.
+        self.forget();
+        if let Ok(observed) = self.observe(name, Some(lab)) {
+            refuse_absent(name, &observed)?;
+        }
+        Err(error)
     }
 
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {

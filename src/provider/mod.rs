@@ -13,8 +13,9 @@ use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::state::Journal;
 use klab_cluster::server::{NewCopy, Renaming};
-use klab_lab::plan::{Action, Observed};
+use klab_lab::plan::{Action, Observed, ObservedPool};
 use klab_lab::spec::Lab;
+use klab_lab::words::plural;
 
 pub use row::{Memory, provider, refused_anywhere};
 
@@ -285,6 +286,41 @@ pub fn refuse_foreign(lab: &Lab, what: &str, instead: &str) -> Result<()> {
     }
     let message = format!("{what}, and lab `{}` is on {}", lab.name, profile.title);
     Err(Error::message(Kind::Usage, message).hint(instead))
+}
+
+/// The pools of a lab's cluster that klab did not make, in words.
+pub fn foreign_pools(lab: &Lab, observed: &Observed) -> Vec<String> {
+    let foreign = observed.pools.iter().filter(|(_, pool)| pool.foreign);
+    let words = |(name, live): (&String, &ObservedPool)| {
+        let nodes = plural(live.nodes.len(), "node");
+        let stays = match lab.pool(name).filter(|pool| !pool.deferred) {
+            Some(_) => "klab changes it, and neither replaces nor removes it",
+            None => "it stays as it is",
+        };
+        format!(
+            "pool `{name}` ({nodes}) does not carry the lab's tags, so klab did not make it: {stays} without `--take-pool {name}`"
+        )
+    };
+    foreign.map(words).collect()
+}
+
+/// Refuses to replace the nodes of pools that klab did not make.
+///
+/// # Errors
+/// When an action would.
+pub fn refuse_foreign_pools(observed: &Observed, actions: &[Action]) -> Result<()> {
+    let is_foreign = |pool: &String| observed.pools.get(pool).is_some_and(|pool| pool.foreign);
+    let refused = actions.iter().find_map(|action| match action {
+        Action::ReplacePool { pool, changes, .. } if is_foreign(pool) => Some((pool, changes)),
+        _ => None,
+    });
+    let Some((pool, changes)) = refused else { return Ok(()) };
+    let message = format!(
+        "pool `{pool}` does not carry the lab's tags, so klab did not make it, and this needs new nodes: {}",
+        changes.join(", ")
+    );
+    Err(Error::message(Kind::Usage, message)
+        .hint(format!("`--take-pool {pool}` lets klab replace or remove it, with the pods on it")))
 }
 
 /// The machines of a lab that is to be paused or resumed.

@@ -141,6 +141,8 @@ pub struct Model {
     pub keeps_reasons: bool,
     /// Whether whoever gives tokens fails.
     pub gives_no_tokens: bool,
+    /// A policy that takes tags away which begin so, of what a path fits.
+    pub strips: Option<(fn(&str) -> bool, &'static str)>,
     /// Names of container registries.
     pub registries: Vec<String>,
     /// Who may pull from which registry.
@@ -171,6 +173,7 @@ impl Model {
             registered: true,
             keeps_reasons: true,
             gives_no_tokens: false,
+            strips: None,
             registries: vec!["shop".to_owned()],
             pullers: BTreeSet::new(),
             quota: BTreeMap::from([
@@ -315,6 +318,7 @@ impl Model {
         let now = Instant::now();
         self.advance(now);
         self.requests.push(format!("{} {}", request.method, request.path));
+        let request = &self.after_policies(request);
         let fault = self.faults.iter_mut().find(|fault| fault.times > 0 && fault.hits(request));
         let trouble = fault.map(|fault| {
             fault.times -= 1;
@@ -333,6 +337,29 @@ impl Model {
             Some(Trouble::FailLater { code, message }) => self.route(request, now, Some((code, message))),
             None => self.route(request, now, None),
         }
+    }
+
+    /// A request as a policy lets it through.
+    fn after_policies(&self, request: &Request) -> Request {
+        fn strip(value: &mut Value, prefix: &str) {
+            match value {
+                Value::Object(fields) => {
+                    if let Some(Value::Object(tags)) = fields.get_mut("tags") {
+                        tags.retain(|tag, _| !tag.starts_with(prefix));
+                    }
+                    fields.values_mut().for_each(|value| strip(value, prefix));
+                }
+                Value::Array(items) => items.iter_mut().for_each(|value| strip(value, prefix)),
+                _ => {}
+            }
+        }
+        let mut request = request.clone();
+        if let Some((fits, prefix)) = self.strips
+            && fits(&request.path.to_lowercase())
+        {
+            strip(&mut request.body, prefix);
+        }
+        request
     }
 
     /// Lets time do its work.

@@ -42,6 +42,8 @@ struct Shared {
     kill: Option<(usize, Moment)>,
     /// Calls that begin with these words reach Azure so much later.
     late: Option<(&'static str, Duration)>,
+    /// What other programs write before and after az, to stdout and to stderr.
+    noise: (&'static str, &'static str),
 }
 
 /// Exit code, stdout, stderr.
@@ -106,6 +108,11 @@ impl Fake {
         self.shared().late = Some((words, time));
     }
 
+    /// Has other programs write this to stdout and stderr, before and after whatever az writes.
+    pub fn add_noise(&self, stdout: &'static str, stderr: &'static str) {
+        self.shared().noise = (stdout, stderr);
+    }
+
     /// Lets klab live; says whether it was killed.
     pub fn stop_killing(&self) -> bool {
         self.shared().kill.take().is_none()
@@ -142,6 +149,10 @@ impl Fake {
             return;
         }
         let mut stream = stream;
+        let (before, others) = self.shared().noise;
+        let end = if stdout.is_empty() { "" } else { "\n" };
+        let stdout = if before.is_empty() { stdout } else { format!("{before}{stdout}{end}{before}") };
+        let stderr = if others.is_empty() { stderr } else { format!("{others}{stderr}\n{others}") };
         let stderr = stderr.replace('\\', "\\\\").replace('\n', "\\n");
         // The script may have been killed with klab.
         let _ = stream.write_all(format!("{status}\n{stderr}\n{stdout}").as_bytes());
@@ -406,7 +417,9 @@ fn pool(words: &str, options: &Options, cluster: &str, ask: &mut impl FnMut(&str
 
 fn pool_body(options: &Options, labels: &str, taints: &str, size: &str, count: &str) -> Value {
     let zones = options.0.get("--zones").cloned();
+    let tags = if options.has("--nodepool-name") { "--nodepool-tags" } else { "--tags" };
     json!({
+        "tags": options.pairs(tags),
         "mode": options.get("--mode").unwrap_or("System"), "vmSize": options.text(size), "count": options.number(count),
         "nodeLabels": options.pairs(labels), "nodeTaints": options.taints(taints), "maxPods": options.number("--max-pods"),
         "availabilityZones": zones, "osType": options.get("--os-type").unwrap_or("Linux"), "osSKU": options.get("--os-sku"),

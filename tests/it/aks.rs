@@ -79,13 +79,16 @@ impl Setup {
         spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
     }
 
-    pub(crate) fn aks(&self) -> Aks {
-        let pace = Pace {
+    pub(crate) fn pace(&self) -> Pace {
+        Pace {
             least: Duration::from_millis(1),
             patience: Duration::from_millis(400),
             deadline: Duration::from_secs(20),
-        };
-        Aks::with(&self.home, self.fake.program(self.folder.path()), pace)
+        }
+    }
+
+    pub(crate) fn aks(&self) -> Aks {
+        Aks::with(&self.home, self.fake.program(self.folder.path()), self.pace())
     }
 
     /// What `klab up` does to the cluster: preflight, plan, perform.
@@ -98,6 +101,13 @@ impl Setup {
         self.work("up", |work| aks.perform_all(&lab, &actions, &options, work))?;
         aks.kubeconfig("pools")?;
         Ok(actions)
+    }
+
+    /// az as a user types it.
+    pub(crate) fn az(&self, line: &str) {
+        let mut az = std::process::Command::new(self.fake.program(self.folder.path()));
+        let output = az.args(line.split(' ')).output().unwrap();
+        assert!(output.status.success(), "az {line}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     pub(crate) fn down(&self) -> Result<Vec<String>, klab::error::Error> {

@@ -475,3 +475,148 @@ fn lab_on_aks_is_left_to_the_az_of_azure() {
     assert_eq!(path.trim_end(), std::env::var("PATH").unwrap());
     setup.succeeds(&["down", "small"]);
 }
+
+impl Setup {
+    /// az as a user types it, of the only cluster.
+    fn pool(&self, verb: &str, rest: &str) {
+        let cluster = self.everything().into_iter().find_map(|name| name.strip_prefix("cluster/").map(str::to_owned));
+        let cluster = cluster.unwrap();
+        let line = format!("aks nodepool {verb} -g {cluster} --cluster-name {cluster} {rest}");
+        let output = Command::new(self.fake.program(self.environment.folder())).args(line.split(' ')).output().unwrap();
+        assert!(output.status.success(), "az {line}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn fails(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let shown = self.environment.shown(&output);
+        assert_eq!(output.status.code(), Some(code), "klab {arguments:?}\n{shown}");
+        shown
+    }
+
+    fn has_pool(&self, name: &str) -> bool {
+        self.everything().iter().any(|thing| thing.starts_with("pool/") && thing.ends_with(&format!("/{name}")))
+    }
+}
+
+#[test]
+fn pool_of_somebody_else_goes_only_where_it_is_named() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml"]);
+    setup.pool("add", "-n theirs -c 1 -s Standard_B2ms --tags owner=somebody");
+    let plan = setup.succeeds(&["plan", "small.toml"]);
+    assert!(plan.contains("as the lab file says") && plan.contains("pool `theirs` (1 node) does not carry"), "{plan}");
+    for command in [&["up", "small.toml"][..], &["up", "small.toml", "--replace-pools"], &["reset", "small", "--yes"]] {
+        let said = setup.succeeds(command);
+        assert!(said.contains("it stays as it is without `--take-pool theirs`"), "{said}");
+        assert!(setup.has_pool("theirs"), "{said}");
+    }
+    assert!(setup.succeeds(&["diff", "small"]).contains("nothing differs"));
+    let said = setup.fails(2, &["up", "small.toml", "--take-pool", "their"]);
+    assert!(said.contains("has no pool `their`"), "{said}");
+    setup.succeeds(&["up", "small.toml", "--take-pool", "theirs"]);
+    assert!(!setup.has_pool("theirs"));
+    setup.succeeds(&["down", "small"]);
+}
+
+#[test]
+fn pool_of_somebody_else_under_a_name_of_the_lab_is_replaced_only_where_it_is_named() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml"]);
+    setup.pool("delete", "-n extra");
+    setup.pool("add", "-n extra -c 1 -s Standard_B4ms --labels workload=extra");
+    let plan = setup.fails(2, &["plan", "small.toml"]);
+    assert!(plan.contains("klab changes it, and neither replaces nor removes it"), "{plan}");
+    for command in [&["up", "small.toml"][..], &["up", "small.toml", "--replace-pools"]] {
+        let said = setup.fails(2, command);
+        assert!(
+            said.contains("size Standard_B4ms becomes Standard_B2ms") && said.contains("--take-pool extra"),
+            "{said}"
+        );
+    }
+    setup.succeeds(&["up", "small.toml", "--replace-pools", "--take-pool", "extra"]);
+    let sizes = setup.fake.model().pools();
+    assert!(sizes.iter().all(|pool| pool.properties["vmSize"] == "Standard_B2ms"));
+    setup.succeeds(&["down", "small"]);
+}
+
+#[test]
+fn pool_that_a_step_had_the_learner_type_is_the_labs() {
+    let setup = Setup::new(Latency::NONE);
+    let step = "\n[pool.spare]\nsize = \"Standard_B2ms\"\nlabels = { workload = \"spare\" }\ndeferred = true\n\
+                \n[[step]]\nname = \"spare\"\ndo = [{ add_pool = \"spare\" }]\n[[step.check]]\nnodes = \"pool:spare\"\nexist = 1\n";
+    setup.environment.write("small.toml", format!("{SMALL}{step}"));
+    setup.succeeds(&["up", "small.toml"]);
+    // Typed before any step asked for it, it is somebody's.
+    setup.pool("add", "-n spare -c 1 -s Standard_B2ms --labels workload=spare");
+    setup.succeeds(&["up", "small.toml"]);
+    assert!(setup.has_pool("spare"));
+    setup.succeeds(&["step", "small"]);
+    setup.succeeds(&["step", "small", "--back"]);
+    assert!(!setup.has_pool("spare"));
+    setup.succeeds(&["step", "small"]);
+    setup.pool("delete", "-n spare");
+    setup.pool("add", "-n spare -c 1 -s Standard_B2ms --labels workload=spare");
+    let said = setup.succeeds(&["up", "small.toml"]);
+    assert!(!setup.has_pool("spare"), "{said}");
+    setup.succeeds(&["down", "small"]);
+}
+
+/// What AKS, its add-ons and an organisation's controllers put into a cluster, before `up` is done and later.
+#[test]
+fn what_the_provider_puts_into_a_cluster_is_no_difference_and_stays() {
+    use klab::client::connect;
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml", "--no-wait"]);
+    let path = String::from_utf8(setup.run(&["kubeconfig", "small", "--path"]).stdout).unwrap();
+    let apply = |name: &'static str, namespace: Option<&'static str>, labels: serde_json::Value| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = connect(Path::new(path.trim())).await.unwrap();
+            let kind = if namespace.is_some() { "ConfigMap" } else { "Namespace" };
+            let resource = kube::discovery::ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk("", "v1", kind));
+            let api: Api<kube::api::DynamicObject> = match namespace {
+                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+                None => Api::all_with(client, &resource),
+            };
+            let object =
+                serde_json::json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name, "labels": labels } });
+            api.create(&kube::api::PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        });
+    };
+    let nothing_differs = |when: &str| {
+        let said = setup.succeeds(&["diff", "small"]);
+        assert!(said.contains("nothing differs"), "{when}: {said}");
+    };
+    nothing_differs("right after up");
+    apply("gatekeeper-system", None, serde_json::json!({}));
+    apply("aks-istio-system", None, serde_json::json!({}));
+    apply("by-label", None, serde_json::json!({ "addonmanager.kubernetes.io/mode": "Reconcile" }));
+    apply("cm", Some("by-label"), serde_json::json!({}));
+    apply("istio-ca-root-cert", Some("default"), serde_json::json!({}));
+    apply("addon", Some("default"), serde_json::json!({ "kubernetes.azure.com/managedby": "aks" }));
+    nothing_differs("with add-ons");
+    apply("mine", None, serde_json::json!({}));
+    apply("mine", Some("default"), serde_json::json!({}));
+    let said = setup.succeeds(&["reset", "small", "--yes"]);
+    let deleted: Vec<&str> = said.lines().filter_map(|line| line.trim().strip_prefix("Deleted ")).collect();
+    assert!(deleted.len() == 2 && deleted.iter().all(|line| line.contains("/mine")), "{said}");
+    assert!(!said.contains("Unlabelled"), "{said}");
+    nothing_differs("after reset");
+    setup.succeeds(&["down", "small"]);
+}
+
+#[test]
+fn kubeconfig_that_the_cluster_does_not_accept_is_fetched_again() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml"]);
+    let file = setup.environment.home().join("labs/small/kubeconfig");
+    let good = std::fs::read_to_string(&file).unwrap();
+    let (before, rest) = good.split_once("  user:\n").unwrap();
+    let (_, after) = rest.split_once("contexts:").unwrap();
+    std::fs::write(&file, format!("{before}  user:\n    token: of-another\ncontexts:{after}")).unwrap();
+    let said = setup.fails(3, &["verify", "small"]);
+    assert!(said.contains("does not accept its kubeconfig any more") && said.contains("klab up "), "{said}");
+    setup.succeeds(&["up", "small.toml"]);
+    setup.succeeds(&["verify", "small"]);
+    setup.succeeds(&["down", "small"]);
+}

@@ -249,7 +249,8 @@ fn group_of_somebody_else_is_not_touched() {
     let error = setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap_err();
     assert!(error.to_string().contains("does not carry the tags of this lab"), "{error}");
     let before = plain(&setup.everything());
-    setup.down().unwrap();
+    let error = setup.down().unwrap_err();
+    assert!(error.to_string().contains("does not carry the tags of this lab"), "{error}");
     assert_eq!(plain(&setup.everything()), before);
 }
 
@@ -345,4 +346,229 @@ fn missing_az_is_explained() {
     let problems = aks.preflight(&setup.lab(LAB));
     assert_eq!(problems.len(), 1, "{problems:#?}");
     assert!(problems[0].hints[0].contains("install"), "{problems:#?}");
+}
+
+/// What other programs write to the two streams of az.
+const NOISE: [(&str, &str); 5] = [
+    (
+        "",
+        "/usr/lib/python3/dist-packages/requests/__init__.py:87: RequestsDependencyWarning: urllib3 (2.0.7) or chardet (5.1.0) doesn't match a supported version!\n  warnings.warn(\n",
+    ),
+    ("\u{feff}", "WARNING: You have 2 update(s) available.\n"),
+    ("[notice] A new release of pip is available\n", "mesg: ttyname failed: Inappropriate ioctl for device\n"),
+    ("{\"level\":\"info\"}\n", "sys:1: ResourceWarning: unclosed <socket.socket fd=3>\n"),
+    ("\r\n\r\n", "\n"),
+];
+
+#[test]
+fn whatever_others_print_beside_az_a_lab_comes_up_changes_and_goes() {
+    let changed = LAB.replace("nodes = 2", "nodes = 3").replace("workload = \"extra\"", "workload = \"other\"");
+    let message = "The client 'c' does not have authorization to perform action 'a' over scope 's'.";
+    for (stdout, stderr) in NOISE {
+        let setup = Setup::new();
+        setup.fake.add_noise(stdout, stderr);
+        setup.up(LAB, Options::default()).unwrap_or_else(|error| panic!("{stdout:?} {stderr:?}: {error}"));
+        assert_eq!(setup.up(LAB, Options::default()).unwrap(), []);
+        setup.fault(Fault::refuse("PUT", "/agentpools/extra", 1, 403, "AuthorizationFailed", message));
+        let error = setup.up(&changed, Options::default()).unwrap_err();
+        assert!(error.to_string().contains(message) && error.kind == Kind::Outside, "{stderr:?}: {error}");
+        assert!(!error.to_string().contains("Dependency"), "{error}");
+        setup.up(&changed, Options::default()).unwrap();
+        assert_eq!(plain(&setup.everything()), COMPLETE);
+        assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+        assert_eq!(setup.everything(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn az_that_prints_no_answer_is_told_once_and_with_its_words() {
+    let folder = tempfile::tempdir().unwrap();
+    for (script, told) in [
+        ("exit 0", "az ended well and printed nothing"),
+        ("echo '<html>Blocked by the proxy</html>'", "<html>Blocked by the proxy</html>"),
+        ("echo '{ \"value\": ['; echo '  {}'", "az printed no answer"),
+        ("echo 'az: line 3: python3: command not found' >&2; exit 127", "python3: command not found"),
+        (
+            "echo 'Traceback (most recent call last):' >&2; echo '  File \"<string>\"' >&2; \
+             echo \"ModuleNotFoundError: No module named 'azure'\" >&2; exit 1",
+            "ModuleNotFoundError: No module named 'azure'",
+        ),
+        ("exit 1", "az exited with code 1 and printed nothing"),
+    ] {
+        let setup = Setup::new();
+        let az = folder.path().join("az");
+        std::fs::write(&az, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&az, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let problems = Aks::with(&setup.home, &az, setup.pace()).preflight(&setup.lab(LAB));
+        assert_eq!(problems.len(), 1, "{script}: {problems:#?}");
+        let problem = &problems[0];
+        assert!(problem.to_string().contains(told) && problem.kind == Kind::Outside, "{script}: {problem}");
+        assert!(problem.hints[0].ends_with("\naz version"), "{:?}", problem.hints);
+    }
+}
+
+#[test]
+fn pools_of_others_are_neither_removed_nor_taken_for_a_stand_in() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    let cluster = setup.everything().into_iter().find_map(|name| name.strip_prefix("cluster/").map(str::to_owned));
+    let cluster = cluster.unwrap();
+    for name in ["theirs", "extrax"] {
+        setup.az(&format!("aks nodepool add -g {cluster} --cluster-name {cluster} -n {name} -c 1 -s Standard_B2ms --tags owner=somebody"));
+    }
+    assert_eq!(setup.up(LAB, Options::default()).unwrap(), []);
+    let larger = LAB.replacen("nodes = 2\nsize = \"Standard_B2ms\"", "nodes = 2\nsize = \"Standard_B4ms\"", 1);
+    setup.fake.take_calls();
+    // Nothing answers behind the stand-in's kubeconfig, so that it goes as far as the drain.
+    setup.up(&larger, Options { replace_pools: true, ..Options::default() }).unwrap_err();
+    let calls = setup.fake.take_calls();
+    assert!(
+        calls.iter().any(|call| call.starts_with("aks nodepool add") && call.contains(" -n extray ")),
+        "{calls:#?}"
+    );
+    assert!(!calls.iter().any(|call| call.starts_with("aks nodepool delete")), "{calls:#?}");
+}
+
+#[test]
+fn tags_that_a_policy_takes_away_are_noticed_at_once_and_nothing_is_said_to_be_gone() {
+    for (fits, prefix, what) in [
+        ((|_| true) as fn(&str) -> bool, "klab-", "resource group `klab-pools"),
+        (|_| true, "klab-owner", "resource group `klab-pools"),
+        (|path| !path.contains("/providers/"), "klab-", "resource group `klab-pools"),
+        (|path| path.contains("/managedclusters/"), "klab-", "cluster `klab-pools"),
+    ] {
+        let setup = Setup::new();
+        setup.fake.model().strips = Some((fits, prefix));
+        let error = setup.up(LAB, Options::default()).unwrap_err();
+        let words = error.to_string();
+        assert!(words.contains(what) && words.contains("does not carry the tags of this lab"), "{words}");
+        assert!(error.hints.iter().any(|hint| hint.contains("az policy assignment list")), "{:?}", error.hints);
+        let left = error.left_behind.join("\n");
+        assert!(left.contains("resource group `klab-pools") && left.contains("without the lab's tags"), "{left}");
+        let before = setup.everything();
+        for _ in 0..2 {
+            let error = setup.down().unwrap_err();
+            assert!(error.to_string().contains("does not carry the tags"), "{error}");
+            assert!(error.left_behind.join(" ").contains("resource group `klab-pools"), "{:?}", error.left_behind);
+            assert!(error.hints.iter().any(|hint| hint.contains("az group delete -n klab-pools")), "{:?}", error.hints);
+            assert_eq!(setup.everything(), before);
+        }
+    }
+}
+
+#[test]
+fn pools_without_their_tags_are_told_and_stay() {
+    let setup = Setup::new();
+    setup.fake.model().strips = Some((|path| path.contains("/agentpools/"), "klab-"));
+    setup.up(LAB, Options::default()).unwrap();
+    let told = setup.told.0.lock().unwrap().clone();
+    assert!(told.len() == 2 && told.iter().all(|words| words.contains("came without the lab's tags")), "{told:?}");
+    setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap();
+    assert_eq!(setup.up(&LAB.replace("[pool.extra]", "[pool.other]"), Options::default()).unwrap().len(), 1);
+    assert!(plain(&setup.everything()).contains(&"pool/klab-pools/extra".to_owned()));
+    assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+}
+
+/// Every question, answered for a while as if there were nothing yet.
+#[test]
+fn what_azure_shows_late_is_waited_for() {
+    for (path, within, times, code) in [
+        ("/managedclusters/klab-pools", true, 6, "ResourceNotFound"),
+        ("/managedclusters/klab-pools", true, 6, "ResourceGroupNotFound"),
+        ("/agentpools", false, 4, "NotFound"),
+        ("/resourcegroups/klab-pools", true, 5, "ResourceGroupNotFound"),
+    ] {
+        let setup = Setup::with(Latency {
+            create: Duration::from_millis(30),
+            pool: Duration::from_millis(30),
+            delete: Duration::ZERO,
+        });
+        let fault = Fault::refuse("GET", path, times, 404, code, "It could not be found.");
+        setup.fault(Fault { within, ..fault });
+        setup.up(LAB, Options::default()).unwrap_or_else(|error| panic!("{path} {code}: {error}"));
+        assert_eq!(plain(&setup.everything()), COMPLETE, "{path} {code}");
+        assert_eq!(setup.fake.model().faults[0].times, 0, "{path}: the fault did not fire");
+    }
+}
+
+#[test]
+fn what_azure_does_not_show_for_a_moment_is_removed_all_the_same() {
+    for text in [LAB.to_owned(), format!("{LAB}\n[aks]\nresource_group = \"team\"\n")] {
+        for times in [1, 2] {
+            let setup = Setup::with(Latency { delete: Duration::from_millis(20), ..Latency::NONE });
+            setup.fake.model().add_group("team", json!({}));
+            setup.up(&text, Options::default()).unwrap();
+            let fault =
+                Fault::refuse("GET", "/resourcegroups/", times, 404, "ResourceNotFound", "It could not be found.");
+            setup.fault(Fault { within: true, ..fault });
+            assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+            assert_eq!(setup.everything(), ["group/team"]);
+        }
+    }
+}
+
+#[test]
+fn group_that_is_taken_away_under_up_leaves_nothing_to_be_told() {
+    let setup = Setup::with(Latency { pool: Duration::from_millis(300), ..Latency::NONE });
+    let model = std::sync::Arc::clone(&setup.fake.model);
+    let taken = std::thread::spawn(move || {
+        loop {
+            let mut model = model.lock().unwrap();
+            if model.requests.iter().any(|request| request.starts_with("PUT") && request.contains("/agentPools/")) {
+                return model.remove_group("klab-pools");
+            }
+            drop(model);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    taken.join().unwrap();
+    assert_eq!(error.left_behind, Vec::<String>::new(), "{error}");
+    assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn cluster_that_somebody_stops_meanwhile_is_told_to_be_paused() {
+    let setup = Setup::with(Latency { pool: Duration::from_millis(200), ..Latency::NONE });
+    setup.up(LAB, Options::default()).unwrap();
+    let cluster = setup.everything().into_iter().find_map(|name| name.strip_prefix("cluster/").map(str::to_owned));
+    let cluster = cluster.unwrap();
+    // Seen by `up` before it began.
+    let (lab, aks) = (setup.lab(LAB), setup.aks());
+    let observed = aks.observe("pools", Some(&lab)).unwrap();
+    setup.az(&format!("aks stop -g {cluster} -n {cluster} --no-wait"));
+    let error = setup.work("up", |work| aks.check_nodes(&lab, true, work)).unwrap_err();
+    assert!(error.to_string().contains("lab `pools` is paused") && !observed.stopped, "{error}");
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    assert!(error.to_string().contains("is paused") && error.hints[0].contains("klab resume pools"), "{error}");
+}
+
+#[test]
+fn lab_under_a_lock_that_is_as_declared_stays_usable() {
+    let setup = Setup::new();
+    // Its kubeconfig does not name the cluster as Azure does.
+    setup.fake.model().kubeconfig = Box::new(|_| "apiVersion: v1\nkind: Config\n".to_owned());
+    setup.up(LAB, Options::default()).unwrap();
+    let locked = "The scope 's' cannot perform write operation because following scope(s) are locked";
+    setup.fault(Fault::refuse("POST", "/listclusterusercredential", u32::MAX, 409, "ScopeLocked", locked));
+    assert_eq!(setup.up(LAB, Options::default()).unwrap(), []);
+}
+
+#[test]
+fn cluster_without_local_accounts_is_told_what_to_do() {
+    let setup = Setup::new();
+    let words = "Getting static credential is not allowed because this cluster is set to disable local accounts.";
+    setup.fault(Fault::refuse("POST", "/listclusterusercredential", u32::MAX, 400, "BadRequest", words));
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    assert!(error.hints.iter().any(|hint| hint.contains("--enable-local-accounts")), "{:?}", error.hints);
+}
+
+#[test]
+fn what_is_left_of_a_cluster_that_failed_is_told_once() {
+    let setup = Setup::new();
+    let fault = Fault::fail_later("/managedclusters/", 2, "InternalServerError", "Internal server error");
+    setup.fault(Fault { within: true, ..fault });
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    let about = error.left_behind.iter().filter(|words| words.starts_with("cluster ")).collect::<Vec<_>>();
+    assert!(about.len() == 1 && about[0].contains("in state Failed"), "{:?}", error.left_behind);
 }

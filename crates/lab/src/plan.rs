@@ -38,6 +38,15 @@ pub struct ObservedPool {
     pub kubernetes: Option<String>,
     /// Whether the last change of it failed, so that it may not be what it says it is.
     pub failed: bool,
+    /// Whether somebody else made it in the lab's cluster: it is neither replaced nor removed, unless it is named.
+    pub foreign: bool,
+}
+
+impl Observed {
+    /// Takes a pool for the lab's own, whoever made it; says whether there is one of that name.
+    pub fn take(&mut self, pool: &str) -> bool {
+        self.pools.get_mut(pool).map(|pool| pool.foreign = false).is_some()
+    }
 }
 
 /// A node as it is.
@@ -242,7 +251,7 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
         }
     }
     for (name, live) in &observed.pools {
-        if !wanted.iter().any(|pool| pool.name.value == *name) {
+        if !live.foreign && !wanted.iter().any(|pool| pool.name.value == *name) {
             actions.push(Action::RemovePool { pool: name.clone(), nodes: count(live.nodes.len()) });
         }
     }

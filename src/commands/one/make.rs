@@ -1,6 +1,7 @@
 //! Makes one lab, or brings it to what its file says now, and waits for its checks.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -22,13 +23,13 @@ use crate::grade::{ReachedCluster, wait_for_made};
 use crate::lesson::{self, Performer, WallClock};
 use crate::observe;
 use crate::pool::Kept;
-use crate::provider::Options;
+use crate::provider::{Options, foreign_pools, refuse_foreign_pools};
 use crate::render::{self, Manifest};
 use crate::state::home::state_error;
 use crate::state::{Progress, Record};
 use klab_cluster::server::files::write_private;
 use klab_lab::cost::{LabCost, dollars};
-use klab_lab::plan::plan;
+use klab_lab::plan::{Observed, plan};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{Prediction, Report};
 use klab_lab::words::plural;
@@ -53,6 +54,9 @@ pub struct Arguments {
     /// Recreate the whole cluster where a change cannot be made to an existing one.
     #[arg(long)]
     recreate: bool,
+    /// Let klab replace or remove this pool although it did not make it; may be given several times.
+    #[arg(long, value_name = "POOL")]
+    take_pool: Vec<String>,
     /// Let this file take over a lab of the same name that is up from another file: what only the other file has is removed.
     #[arg(long)]
     take_over: bool,
@@ -80,6 +84,7 @@ impl Arguments {
             timeout: Duration::from_mins(2),
             replace_pools: false,
             recreate: false,
+            take_pool: Vec::new(),
             take_over: false,
             no_wait: false,
             max_hourly: None,
@@ -163,12 +168,15 @@ pub(in super::super) fn make(
     }
     at_work.write_record(&record)?;
     save_lab_file(&folder, lab)?;
+    let of_lesson = pools_of_lesson(&folder, lab)?;
     rewind(&folder, &events)?;
     let mut work = at_work.work()?;
 
-    let observed = provider.observe(&lab.name.value, Some(lab))?;
+    let mut observed = provider.observe(&lab.name.value, Some(lab))?;
+    take_pools(&mut observed, lab, &of_lesson, &arguments.take_pool, &events)?;
     let foreseen = (!observed.exists).then(|| foresee(lab, manifests));
     let actions = plan(lab, &observed);
+    refuse_foreign_pools(&observed, &actions)?;
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     Kept::clear(&folder)?;
     provider.perform_all(lab, &actions, &options, &mut work)?;
@@ -233,6 +241,34 @@ fn note_baseline(context: &Context, lab: &Lab, made: &Made) -> Result<()> {
     }
     let found = context.block_on(live_objects(&made.client))?;
     Baseline::of(&found).write(&context.home.lab(&lab.name.value))
+}
+
+/// Takes the pools of the lesson, and those that are named, for the lab's own; warns of the others that klab did not make.
+fn take_pools(
+    observed: &mut Observed,
+    lab: &Lab,
+    of_lesson: &BTreeSet<String>,
+    named: &[String],
+    events: &Events,
+) -> Result<()> {
+    for pool in of_lesson {
+        observed.take(pool);
+    }
+    if let Some(absent) = named.iter().find(|pool| !observed.take(pool)) {
+        return Err(Error::message(Kind::Usage, format!("the cluster of lab `{}` has no pool `{absent}`", lab.name)));
+    }
+    for words in foreign_pools(lab, observed) {
+        events.warn(Warning::ForeignPool, words);
+    }
+    Ok(())
+}
+
+/// The pools that steps have had the learner make or change by hand, who types no tags.
+fn pools_of_lesson(folder: &Path, lab: &Lab) -> Result<BTreeSet<String>> {
+    let progress = Progress::of(folder, lab.steps.len())?;
+    let reached = progress.done + usize::from(progress.is_opened());
+    let actions = lab.steps.iter().take(reached).flat_map(|step| &step.actions);
+    Ok(actions.filter_map(|action| action.value.pool()).map(str::to_owned).collect())
 }
 
 /// The lesson begins again with its set-up.

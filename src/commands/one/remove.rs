@@ -29,7 +29,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
         return Ok(());
     };
     let again = format!("klab down {lab}");
-    at_work.interruption_leaves(format!("lab `{lab}` is partly removed; `{again}` continues"));
+    at_work.interruption_leaves(format!("lab `{lab}` may be partly removed; `{again}` continues"));
     let known = at_work.record.as_ref().map(|record| (record.provider, record.created));
     if let Some((provider, _)) = known {
         let provider = context.provider(provider)?;

@@ -157,9 +157,9 @@ impl ManagedCluster {
         self.current_kubernetes_version.as_deref().or(self.kubernetes_version.as_deref())
     }
 
-    /// Whether its machines are stopped.
+    /// Whether its machines are stopped, or are being stopped.
     pub(super) fn is_stopped(&self) -> bool {
-        self.power_state.code == "Stopped"
+        self.power_state.code == "Stopped" || self.provisioning_state == "Stopping"
     }
 
     /// Whether Azure is removing it.
@@ -269,6 +269,9 @@ pub(super) struct AgentPool {
     pub(super) orchestrator_version: Option<String>,
     /// Version down to the patch.
     pub(super) current_orchestrator_version: Option<String>,
+    /// Tags.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) tags: BTreeMap<String, String>,
     /// Why it failed.
     pub(super) status: Option<Status>,
 }
@@ -319,7 +322,7 @@ impl AgentPool {
         };
         let nodes = (0..self.count).map(node).collect();
         let kubernetes = self.current_orchestrator_version.clone().or_else(|| self.orchestrator_version.clone());
-        ObservedPool { declared, nodes, kubernetes, failed: self.is_failed() }
+        ObservedPool { declared, nodes, kubernetes, failed: self.is_failed(), foreign: false }
     }
 }
 

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
+use super::printed;
 use crate::environment;
 use crate::error::{Error, Kind};
 use crate::exec::{self, Command, Written};
@@ -35,6 +36,15 @@ pub(super) struct Az {
     folder: Option<PathBuf>,
     pub(super) pace: Pace,
     pub(super) ledger: Ledger,
+}
+
+/// A change that Azure took.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Taken {
+    /// What az warns of that only the user can mend.
+    pub(super) warning: Option<String>,
+    /// What az printed: the thing as it is now, where it printed any.
+    pub(super) printed: String,
 }
 
 /// The az of the environment: `KLAB_AZ`, else `az` on PATH; in a `klab shell`, the one behind klab's own. None where klab's own
@@ -97,16 +107,15 @@ impl Az {
         }
     }
 
-    /// Asks for a change, and gives what az warns of that only the user can mend.
-    pub(super) fn change(&self, arguments: &Arguments) -> Result<Option<String>, Failure> {
+    /// Asks for a change.
+    pub(super) fn change(&self, arguments: &Arguments) -> Result<Taken, Failure> {
         let command = self.command(arguments);
         let command = match &self.folder {
             Some(folder) => command.holds(folder.join(AT_WORK)),
             None => command,
         };
-        let stderr = self.finish(&command, CHANGE)?.stderr;
-        let of_rights = |line: &&str| line.starts_with("WARNING: ") && line.contains("role assignment");
-        Ok(stderr.lines().find(of_rights).map(|line| line.trim_start_matches("WARNING: ").to_owned()))
+        let Written { stdout, stderr } = self.finish(&command, CHANGE)?;
+        Ok(Taken { warning: printed::warning(&stderr, "role assignment").map(str::to_owned), printed: stdout })
     }
 
     /// Whether a call of az that changes something is still at work although the klab that made it is dead.
@@ -131,8 +140,12 @@ impl Az {
 
     /// Runs az and understands its answer.
     pub(super) fn ask<T: DeserializeOwned>(&self, arguments: &Arguments) -> Result<T, Failure> {
-        let text = self.run(arguments, ASK)?;
-        serde_json::from_str(&text).map_err(|error| Failure::of_answer(&error, &self.command(arguments).to_string()))
+        let command = self.command(arguments);
+        let Written { stdout, stderr } = self.finish(&command, ASK)?;
+        printed::answer(&stdout).map_err(|words| {
+            let words = [words, printed::error(&stderr)].join("\n");
+            Failure::of_answer(&exec::redact(words.trim_end()), &command.to_string())
+        })
     }
 
     /// Waits before the next try at something that began a while ago.
@@ -180,6 +193,12 @@ impl Pace {
         let usual = Self::default();
         let least = environment::KLAB_AKS_POLL.parsed::<jiff::SignedDuration>();
         Self { least: least.and_then(|least| least.try_into().ok()).unwrap_or(usual.least), ..usual }
+    }
+
+    /// How long something is waited for that Azure took the request for and does not show: one part of Azure hears later than
+    /// another.
+    pub(super) fn unseen(&self) -> Duration {
+        self.least.saturating_mul(240)
     }
 
     /// Time until the next look: a small part of the time it has taken so far, so that klab is late by little and asks

@@ -71,6 +71,10 @@ pub(super) enum Class {
     Deadline,
     /// az does not know the command or an option: too old, or a mistake of ours.
     Usage,
+    /// az itself does not work: it does not start, or prints no answer.
+    Broken,
+    /// The cluster has no local accounts, and klab reaches it by one.
+    LocalAccounts,
     /// Anything else.
     Other,
 }
@@ -88,7 +92,7 @@ impl Class {
 
     /// Whether Azure may have taken the request although the call failed.
     pub(super) fn may_have_been_taken(self) -> bool {
-        self.passes() || matches!(self, Self::PoolExists | Self::ClusterExists | Self::Other)
+        self.passes() || matches!(self, Self::PoolExists | Self::ClusterExists | Self::Broken | Self::Other)
     }
 
     /// What mends it, as far as klab knows.
@@ -119,6 +123,8 @@ impl Class {
             Self::Server => "Azure's own trouble: https://azure.status.microsoft; run the command again in some minutes".to_owned(),
             Self::Throttled => "wait some minutes, then run the command again".to_owned(),
             Self::Network => "look at the network, proxy (HTTPS_PROXY) and certificates (REQUESTS_CA_BUNDLE), then run the command again".to_owned(),
+            Self::Broken => "az does not work as klab calls it; see what it prints by itself:\naz version".to_owned(),
+            Self::LocalAccounts => format!("klab reaches the cluster by its local account; where your organisation allows one, this switches it on:\naz aks update -g {group} -n {} --subscription {subscription} --enable-local-accounts", place.map_or("CLUSTER", |place| place.cluster.as_str())),
             Self::Usage => "`az upgrade` brings az up to date; arguments of the lab's own stand in `extra_args`".to_owned(),
             _ => return None,
         })
@@ -211,6 +217,7 @@ const CATALOGUE: &[Row] = &[
     texts(Class::RegistryRights, &["could not create a role assignment for acr"]),
     codes(Class::Zone, &["AvailabilityZoneNotSupported"]),
     codes(Class::Version, &["K8sVersionNotSupported", "AgentPoolK8sVersionNotSupported"]),
+    texts(Class::LocalAccounts, &["disable local accounts", "local accounts are disabled", "disablelocalaccounts"]),
     codes(Class::Parameter, &["InvalidParameter", "InvalidTemplate", "BadRequest"]),
     codes(Class::Throttled, &["Throttled", "TooManyRequests", "SubscriptionRequestsThrottled"]),
     codes(Class::Server, &["InternalServerError", "ServiceUnavailable", "GatewayTimeout", "InternalOperationError"]),
@@ -226,6 +233,8 @@ const CATALOGUE: &[Row] = &[
             "read timed out",
         ],
     ),
+    // Python, or what wraps az, without a part of it.
+    texts(Class::Broken, &["modulenotfounderror", "no module named", "bad interpreter"]),
     // Servers on the way to Azure have no codes, nor has the one that gives tokens.
     texts(Class::Throttled, &["error: too many requests", "429 client error"]),
     texts(

@@ -1,7 +1,7 @@
 //! The cluster as a whole: created, upgraded, stopped, started; each request waited for.
 
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::answer::{Group, ManagedCluster};
 use super::arguments::journal_action;
@@ -9,12 +9,14 @@ use super::arguments::{self, Arguments};
 use super::az::lost;
 use super::failure::Failure;
 use super::place::Place;
+use super::pools::warn_of_lost_tags;
+use super::printed;
 use super::reason;
 use super::removal;
 use super::request::{Meaning, Outcome, change, until_taken_as};
 use super::site::{LabSite, Site};
 use super::wait::{Look, until};
-use super::world::World;
+use super::world::{World, without_tags};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Activity, Outside, Verb, Warning};
 use crate::provider::Work;
@@ -51,6 +53,9 @@ pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut W
         work.events.under_way(Vec::new());
         match cluster {
             Some(cluster) if cluster.provisioning_state == "Succeeded" => {
+                if let Some(pool) = cluster.pool(&first.name.value) {
+                    warn_of_lost_tags(site, pool, work);
+                }
                 let version = cluster.version().unwrap_or("?");
                 let pool =
                     format!("pool {}: {} × {}", first.name.value, first.nodes.value, klab_lab::plan::size_name(first));
@@ -68,12 +73,12 @@ pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut W
             }
             Some(cluster) => {
                 let failure = reason::of_failed_cluster(site, &cluster);
-                let error = failure.into_error(&format!("could not create cluster `{}`", place.cluster), Some(place));
-                return Err(error.left_behind(format!("cluster `{}` in state Failed", place.cluster)));
+                return Err(failure.into_error(&format!("could not create cluster `{}`", place.cluster), Some(place)));
             }
             None => {
+                let waited = klab_lab::words::duration(site.az.pace.unseen());
                 let words = format!(
-                    "could not create cluster `{}`: Azure took the request, but there is no such cluster",
+                    "could not create cluster `{}`: Azure took the request, and shows no such cluster after {waited}",
                     place.cluster
                 );
                 return Err(Error::message(Kind::Failed, words));
@@ -112,17 +117,20 @@ fn request_group(
         let early = az.change(cluster);
         Ok((receiver.recv().map_err(lost)?, Some(early)))
     })?;
-    if let Err(failure) = made {
-        if !failure.class.passes() {
-            let error =
-                failure.into_error(&format!("could not create the resource group `{}`", place.group), Some(place));
-            return Err(match early {
-                Some(Ok(_)) => error.left_behind(format!("cluster `{}`, being created", place.cluster)),
-                _ => error,
-            });
+    let taken = match made {
+        Ok(taken) => taken,
+        Err(failure) if !failure.class.passes() => {
+            return Err(
+                failure.into_error(&format!("could not create the resource group `{}`", place.group), Some(place))
+            );
         }
-        az.pause(Duration::ZERO);
-        change(site, group, &place.group, "create the resource group", work)?;
+        Err(_) => {
+            az.pause(Duration::ZERO);
+            change(site, group, &place.group, "create the resource group", work)?
+        }
+    };
+    if let Some(group) = printed::answer::<Group>(&taken.printed).ok().filter(|group| !place.owns(&group.tags)) {
+        return Err(without_tags(&format!("resource group `{}`", group.name), &group.tags, place));
     }
     Ok(early.filter(|early| !early.as_ref().is_err_and(Failure::is_absence_of_group)))
 }
@@ -139,13 +147,13 @@ fn request_cluster(site: Site<'_>, arguments: &Arguments, early: Option<Outcome>
         let world = World::look(site)?;
         Ok(match world.cluster {
             Some(cluster) if !cluster.is_going() => Meaning::Taken,
-            _ if is_early && world.group.is_some() => Meaning::Lag,
+            _ if is_early => Meaning::Lag,
             _ => Meaning::AsItSays,
         })
     })?;
     match outcome {
-        Ok(warning) => {
-            if let Some(words) = warning {
+        Ok(taken) => {
+            if let Some(words) = taken.warning {
                 work.events.about(About::Cluster, &place.cluster).warn(Warning::AzureWarns, words);
             }
             Ok(())
@@ -165,14 +173,26 @@ fn wait_for_removals(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Resu
     }
 }
 
-/// Waits until the cluster is not being changed any more; `None` when there is none.
+/// Waits until the cluster is not being changed any more; `None` when there is none, which Azure says for a while of one that it
+/// has only just been asked for.
 ///
 /// # Errors
-/// As [`until`].
+/// As [`until`]; when the cluster does not carry the lab's tags.
 pub(super) fn wait_settled(site: Site<'_>, activity: &Activity, what: &str) -> Result<Option<ManagedCluster>> {
+    let Site { az, place } = site;
+    let mut unseen: Option<Instant> = None;
     until(site, activity, what, || {
-        Ok(match site.az.cluster(site.place) {
-            Ok(Some(cluster)) if !cluster.is_settled() => Look::GoesOn(cluster.provisioning_state),
+        Ok(match az.cluster(place) {
+            Ok(Some(cluster)) if !place.owns(&cluster.tags) => {
+                return Err(without_tags(&format!("cluster `{}`", cluster.name), &cluster.tags, place));
+            }
+            Ok(Some(cluster)) if !cluster.is_settled() => {
+                unseen = None;
+                Look::GoesOn(cluster.provisioning_state)
+            }
+            Ok(None) if unseen.get_or_insert_with(Instant::now).elapsed() < az.pace.unseen() => {
+                Look::GoesOn("not to be seen yet".to_owned())
+            }
             Ok(found) => Look::Over(found),
             Err(failure) => Look::Silence(failure),
         })

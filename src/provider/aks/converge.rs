@@ -19,15 +19,17 @@ use super::site::{LabSite, Site};
 use super::world::World;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
-use crate::provider::{Options, Work};
+use crate::provider::{Options, Work, refuse_absent};
 use klab_lab::plan::{Action, Observed, is_version, size_name, wanted_version};
 use klab_lab::spec::{Lab, Pool};
 use klab_lab::words::plural;
 
 /// What the plan compares with the lab file.
-pub(super) fn observed(world: &World, lab: Option<&Lab>) -> Observed {
+pub(super) fn observed(world: &World, place: &Place, lab: Option<&Lab>) -> Observed {
     let mut observed = world.usable().map(ManagedCluster::observed).unwrap_or_default();
     for (name, pool) in &mut observed.pools {
+        pool.foreign =
+            world.usable().and_then(|cluster| cluster.pool(name)).is_some_and(|pool| !place.owns(&pool.tags));
         // Azure does not care how a size is spelt.
         let spelt = lab.and_then(|lab| lab.pool(name)).map(size_name);
         if let Some(spelt) = spelt.filter(|spelt| spelt.eq_ignore_ascii_case(&pool.declared.size)) {
@@ -69,6 +71,7 @@ pub(super) fn converge(
             agenda.replacements.iter().map(|(pool, changes)| (pool.name.value.as_str(), *changes)).collect();
         return Err(replace::refusal(&pools));
     }
+    let live = world.usable().map_or(&[][..], |cluster| &cluster.agent_pool_profiles);
     let cluster = if agenda.create {
         let first = first_pool(lab).ok_or_else(|| Error::message(Kind::Usage, "the lab has no system pool"))?;
         cluster::create(at, first, world, work)?
@@ -96,11 +99,11 @@ pub(super) fn converge(
     for (pool, _) in &agenda.replacements {
         replace::replace(at, pool, &cluster.agent_pool_profiles, work)?;
         // What stood in for it is gone; the plan may have seen it as a pool of its own.
-        let second = replace::stand_in(lab, pool);
+        let second = replace::stand_in(at, pool, live);
         agenda.removals.retain(|job| job.pool != second);
     }
     // A stand-in that a klab which was killed left behind holds the pods of its pool.
-    let stand_ins: Vec<String> = lab.pools.iter().map(|pool| replace::stand_in(lab, pool)).collect();
+    let stand_ins: Vec<String> = lab.pools.iter().map(|pool| replace::stand_in(at, pool, live)).collect();
     for job in agenda.removals.iter().filter(|job| stand_ins.contains(&job.pool)) {
         drain::drain(file, &job.pool, work.events)?;
     }
@@ -127,8 +130,9 @@ pub(super) fn commands(at: &LabSite<'_>, world: &World, actions: &[Action]) -> V
     lines.extend(registry::request(place, lab, world.usable().filter(|_| !agenda.create), tags));
     let steps = |jobs: Vec<Job>| jobs.into_iter().flat_map(|job| job.steps).map(|step| step.arguments);
     lines.extend(steps(agenda.changes).filter(|line| !line.is_empty()));
+    let live = world.usable().map_or(&[][..], |cluster| &cluster.agent_pool_profiles);
     for (pool, _) in &agenda.replacements {
-        let second = replace::stand_in(lab, pool);
+        let second = replace::stand_in(at, pool, live);
         let name = &pool.name.value;
         lines.push(at.pool_add(pool, &second));
         lines.push(arguments::pool_delete(place, name));
@@ -265,6 +269,9 @@ fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<Managed
         .start(Verb::WaitCluster, format!("{what}: {}", cluster.provisioning_state));
     let cluster = cluster::wait_settled(site, &activity, &what)?.ok_or_else(gone)?;
     activity.finish(what);
+    if cluster.is_stopped() {
+        refuse_absent(&place.lab, &cluster.observed())?;
+    }
     if cluster.provisioning_state != "Succeeded" {
         let failure = reason::of_failed_cluster(site, &cluster);
         return Err(failure.into_error(&format!("cluster `{}` did not come up", place.cluster), Some(place)));

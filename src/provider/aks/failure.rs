@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::catalogue::{Class, class_of};
+use super::printed;
 use crate::error::{Error, Kind};
 use crate::exec;
 
@@ -42,6 +43,9 @@ impl Failure {
                 let mut failure = Self::from_stderr(*code, stderr);
                 if failure.words.is_empty() {
                     failure.words = format!("az {status} and printed nothing");
+                    if code.is_some() {
+                        failure.class = Class::Broken;
+                    }
                 }
                 failure.command.clone_from(command);
                 failure
@@ -49,16 +53,15 @@ impl Failure {
         }
     }
 
-    /// An answer that is none.
-    pub(super) fn of_answer(error: &serde_json::Error, command: &str) -> Self {
-        let words = format!("could not understand az's answer: {error}");
-        Self { class: Class::Other, code: None, words, command: command.to_owned() }
+    /// An answer that is none, for a reason.
+    pub(super) fn of_answer(reason: &str, command: &str) -> Self {
+        let words = format!("could not understand az's answer: {reason}");
+        Self { class: Class::Broken, code: None, words, command: command.to_owned() }
     }
 
     /// What az's exit code and stderr mean.
     pub(super) fn from_stderr(exit: Option<i32>, stderr: &str) -> Self {
-        let words: Vec<&str> = stderr.lines().filter(|line| !line.starts_with("WARNING: ")).collect();
-        let words = words.join("\n").trim().to_owned();
+        let words = printed::error(stderr);
         let words = words_of_rest(&words).unwrap_or(words);
         let code = words
             .lines()
@@ -70,6 +73,8 @@ impl Failure {
             failure.class = match exit {
                 Some(3) => Class::NotFound,
                 Some(2) => Class::Usage,
+                // What a shell says of a program that it cannot find or start.
+                Some(126 | 127) => Class::Broken,
                 _ => Class::Other,
             };
         }

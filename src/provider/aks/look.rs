@@ -122,7 +122,7 @@ impl Az {
 }
 
 fn understood<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value).map_err(|error| Failure::of_answer(&error, "az rest"))
+    serde_json::from_value(value).map_err(|error| Failure::of_answer(&error.to_string(), "az rest"))
 }
 
 fn path_of(place: &Place) -> String {

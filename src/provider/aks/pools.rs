@@ -127,8 +127,8 @@ struct Task<'a> {
     tries: Tries,
     /// When az last answered: looks that began before it tell what was before.
     answered: Instant,
-    /// Looks since the request at which the pool was not to be seen.
-    unseen: u32,
+    /// Since when the pool is not to be seen, although Azure took the request.
+    unseen: Option<Instant>,
     /// Whether what failed was asked for once more already.
     made_again: bool,
     activity: Option<Activity>,
@@ -165,7 +165,7 @@ pub(super) fn run_beside(
             state: State::Waiting { not_before: start },
             tries: Tries::new(),
             answered: start,
-            unseen: 0,
+            unseen: None,
             made_again: false,
             activity: None,
         })
@@ -183,6 +183,18 @@ pub(super) fn run_beside(
         0 => beside,
         1 => Err(errors.remove(0)),
         several => Err(joined(several, errors)),
+    }
+}
+
+/// Warns of a pool that was made just now and does not have its tags: by them klab knows what it may remove.
+pub(super) fn warn_of_lost_tags(site: Site<'_>, pool: &AgentPool, work: &Work<'_>) {
+    if !site.place.owns(&pool.tags) {
+        let words = format!(
+            "pool `{0}` came without the lab's tags, which a policy may take away; klab replaces or removes it only with \
+             `--take-pool {0}`",
+            pool.name
+        );
+        work.events.about(About::Pool, &pool.name).warn(Warning::ForeignPool, words);
     }
 }
 
@@ -257,7 +269,8 @@ fn drive<'a>(
                 Ok(Answer::Listed { began, pools: Err(failure) }) => {
                     looking = false;
                     let since = *failed_looks.get_or_insert(began);
-                    if !failure.class.passes() || since.elapsed() > az.pace.patience {
+                    let patience = if failure.is_absence() { az.pace.unseen() } else { az.pace.patience };
+                    if !(failure.class.passes() || failure.is_absence()) || since.elapsed() > patience {
                         return Err(given_up(failure, site, tasks));
                     }
                 }
@@ -277,8 +290,10 @@ fn drive<'a>(
 
 /// Azure does not answer any more: what it was doing goes on without klab.
 fn given_up(failure: Failure, Site { place, .. }: Site<'_>, tasks: &[Task<'_>]) -> Error {
+    let is_gone = failure.is_absence();
     let mut error =
         failure.into_error(&format!("could not read the pools of cluster `{}`", place.cluster), Some(place));
+    let tasks = if is_gone { &[] } else { tasks };
     error.left_behind.extend(tasks.iter().filter_map(Task::under_way).map(Outside::into_words));
     error
 }
@@ -323,7 +338,6 @@ fn start_waiting(
         work.intend(&journal_action(&step.arguments), &format!("{}/{}", task.site.place.cluster, task.job.pool))?;
         task.state = State::Submitting;
         starting += 1;
-        task.unseen = 0;
         submit(index, step.arguments.clone());
     }
     Ok(())
@@ -391,7 +405,15 @@ impl Task<'_> {
 
     /// The request was not taken: again later, or never.
     fn refused(&mut self, failure: Failure) {
-        let Some(pause) = self.tries.again(&failure, &self.site.az.pace) else { return self.fail(failure) };
+        let pace = &self.site.az.pace;
+        let pause = match self.tries.again(&failure, pace) {
+            Some(pause) => pause,
+            // The cluster was seen: one part of Azure hears later than another.
+            None if failure.is_absence() && self.unseen.get_or_insert_with(Instant::now).elapsed() < pace.unseen() => {
+                pace.least
+            }
+            None => return self.fail(failure),
+        };
         if let Some(activity) = &self.activity {
             let reason = failure.code.as_deref().unwrap_or("az failed").to_owned();
             activity.progress(format!("{} (Azure is busy: {reason}; trying again)", self.job.what));
@@ -403,6 +425,9 @@ impl Task<'_> {
     fn look(&mut self, pools: &[AgentPool], work: &Work<'_>) {
         let live = pools.iter().find(|pool| pool.name == self.job.pool);
         let settled = live.map(|pool| pool.provisioning_state.as_str());
+        if live.is_some() {
+            self.unseen = None;
+        }
         match std::mem::replace(&mut self.state, State::Done) {
             State::Uncertain(failure) => match settled {
                 // It is there: either this very request was taken, or one before klab was killed.
@@ -412,8 +437,13 @@ impl Task<'_> {
             State::Running { since } => {
                 self.state = State::Running { since };
                 match (self.operation(), settled) {
-                    (Operation::Delete, None)
-                    | (Operation::Add | Operation::Update | Operation::Scale, Some("Succeeded")) => {
+                    (Operation::Add, Some("Succeeded")) => {
+                        if let Some(pool) = live {
+                            warn_of_lost_tags(self.site, pool, work);
+                        }
+                        self.step_is_done();
+                    }
+                    (Operation::Delete, None) | (Operation::Update | Operation::Scale, Some("Succeeded")) => {
                         self.step_is_done();
                     }
                     (Operation::Settle, None | Some("Succeeded" | "Failed" | "Canceled")) => self.step_is_done(),
@@ -423,9 +453,10 @@ impl Task<'_> {
                         self.failed_in_azure(failure, live, work);
                     }
                     (Operation::Add | Operation::Update | Operation::Scale, None) => {
-                        self.unseen += 1;
-                        if self.unseen >= 5 {
-                            let words = "Azure took the request, but there is no such pool".to_owned();
+                        let patience = self.site.az.pace.unseen();
+                        if self.unseen.get_or_insert_with(Instant::now).elapsed() > patience {
+                            let waited = klab_lab::words::duration(patience);
+                            let words = format!("Azure took the request, and shows no such pool after {waited}");
                             self.fail(Failure::from_words(None, words));
                         }
                     }
@@ -478,6 +509,7 @@ impl Task<'_> {
     fn step_is_done(&mut self) {
         self.job.steps.pop_front();
         self.tries = Tries::new();
+        self.unseen = None;
         if self.job.steps.is_empty() {
             self.finish();
         } else {

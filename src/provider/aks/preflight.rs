@@ -60,12 +60,9 @@ impl Offer {
     /// What is missing for the actions of a lab, done for this many seats.
     pub(super) fn problems(&self, lab: &Lab, actions: &[Action], place: &Place, seats: u32) -> Vec<Error> {
         let mut problems = Vec::new();
-        let mut failed = |failure: &Failure, what: &str| problems.push(failure.clone().into_error(what, Some(place)));
-        match &self.tool {
-            Ok(_) => {}
-            Err(failure) => failed(failure, "could not ask az for its version"),
-        }
+        let mut said: Vec<&str> = Vec::new();
         for (failure, what) in [
+            (self.tool.as_ref().err(), "could not ask az for its version"),
             (self.registration.as_ref().err(), "could not find out whether Microsoft.ContainerService is registered"),
             (
                 self.versions.as_ref().and_then(|versions| versions.as_ref().err()),
@@ -74,12 +71,19 @@ impl Offer {
             (self.skus.as_ref().err(), "could not list the available VM sizes"),
             (self.usage.as_ref().err(), "could not list the vCPU quota"),
         ] {
-            if let Some(failure) = failure {
-                failed(failure, what);
+            // What several questions end with is told once.
+            if let Some(failure) = failure.filter(|failure| !said.contains(&failure.words.as_str())) {
+                said.push(&failure.words);
+                problems.push(failure.clone().into_error(what, Some(place)));
                 // One reason keeps everything from being answered; it is said once.
                 if matches!(
                     failure.class,
-                    Class::Login | Class::Secret | Class::Subscription | Class::Missing | Class::Network
+                    Class::Login
+                        | Class::Secret
+                        | Class::Subscription
+                        | Class::Missing
+                        | Class::Network
+                        | Class::Broken
                 ) {
                     return problems;
                 }

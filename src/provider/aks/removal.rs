@@ -1,5 +1,6 @@
 //! Removal of a lab from Azure: asked for, looked after until nothing is there, and asked for again where Azure did not do it.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::arguments::journal_action;
@@ -11,13 +12,15 @@ use super::reason;
 use super::request::Tries;
 use super::site::Site;
 use super::wait::{Look, until};
-use super::world::foreign;
+use super::world::{foreign, without_tags};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Activity, Outside, Verb, Warning};
 use crate::provider::Work;
 
 /// How often Azure is asked to remove one thing before klab gives up.
 const MAX_REQUESTS: u32 = 4;
+/// How often in a row Azure must say that something is not there before it is believed.
+const ABSENCES: u32 = 3;
 
 /// What is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +33,10 @@ enum Target {
 
 /// How it stands with what is to be removed.
 enum Standing {
-    /// There is no such thing of this lab.
+    /// There is no such thing.
     Absent,
+    /// It is there, and does not carry the lab's tags but these.
+    Foreign(BTreeMap<String, String>),
     /// Azure is removing it.
     Going,
     /// It is there, in a state of this name, and nobody removes it.
@@ -51,6 +56,13 @@ impl Target {
         }
     }
 
+    fn quoted(self, place: &Place) -> String {
+        match self {
+            Self::Group => format!("resource group `{}`", place.group),
+            Self::Cluster => format!("cluster `{}` in resource group `{}`", place.cluster, place.group),
+        }
+    }
+
     fn request(self, place: &Place) -> (Arguments, &str) {
         match self {
             Self::Group => (arguments::group_delete(place), &place.group),
@@ -62,11 +74,13 @@ impl Target {
         let standing =
             |going: bool, state: &str| if going { Standing::Going } else { Standing::There(state.to_owned()) };
         Ok(match self {
-            Self::Group => match az.group(&place.group)?.filter(|group| place.owns(&group.tags)) {
+            Self::Group => match az.group(&place.group)? {
+                Some(group) if !place.owns(&group.tags) => Standing::Foreign(group.tags),
                 Some(group) => standing(group.is_going(), &group.properties.provisioning_state),
                 None => Standing::Absent,
             },
-            Self::Cluster => match az.cluster(place)?.filter(|cluster| place.owns(&cluster.tags)) {
+            Self::Cluster => match az.cluster(place)? {
+                Some(cluster) if !place.owns(&cluster.tags) => Standing::Foreign(cluster.tags),
                 Some(cluster) => standing(cluster.is_going(), &cluster.provisioning_state),
                 None => Standing::Absent,
             },
@@ -129,6 +143,8 @@ struct Removal<'a> {
     last: Instant,
     /// Whether Azure was seen at it since that request.
     seen_going: bool,
+    /// How often in a row it was not to be seen.
+    absences: u32,
     tries: Tries,
 }
 
@@ -141,6 +157,7 @@ impl<'a> Removal<'a> {
             taken: 0,
             last: Instant::now(),
             seen_going: false,
+            absences: 0,
             tries: Tries::new(),
         }
     }
@@ -157,10 +174,16 @@ impl<'a> Removal<'a> {
                 Err(failure) => return Ok(Look::Silence(failure)),
             };
             was_there |= !matches!(standing, Standing::Absent);
+            self.absences = if matches!(standing, Standing::Absent) { self.absences + 1 } else { 0 };
             match standing {
+                Standing::Foreign(tags) => {
+                    let what = self.target.quoted(site.place);
+                    Err(without_tags(&what, &tags, site.place).left_behind(what))
+                }
                 Standing::Absent if others_at_work => {
                     Ok(Look::GoesOn("a call of az that another klab had made is still at work".to_owned()))
                 }
+                Standing::Absent if self.absences < ABSENCES => Ok(Look::GoesOn("not to be seen".to_owned())),
                 Standing::Absent => Ok(Look::Over(())),
                 Standing::Going => {
                     self.seen_going = true;
@@ -270,21 +293,21 @@ pub(super) fn remains(site: Site<'_>) -> Result<Vec<String>> {
     });
     let mut left = Vec::new();
     let state = |going: bool| if going { ", being removed by Azure" } else { "" };
+    let tags = |tags: &BTreeMap<String, String>| if place.owns(tags) { "" } else { ", without the lab's tags" };
     if let Some(group) = group.map_err(lost)?.map_err(failed)?
         && place.own_group
-        && place.owns(&group.tags)
     {
-        left.push(format!("resource group `{}`{}", group.name, state(group.is_going())));
+        left.push(format!("resource group `{}`{}{}", group.name, state(group.is_going()), tags(&group.tags)));
     }
-    if let Some(cluster) = cluster.map_err(failed)?
-        && place.owns(&cluster.tags)
-    {
+    if let Some(cluster) = cluster.map_err(failed)? {
+        let failed =
+            if cluster.is_failed() { format!(" in state {}", cluster.provisioning_state) } else { String::new() };
         let costs = match (cluster.is_going(), cluster.is_stopped()) {
             (true, _) => state(true),
             (false, true) => ", stopped",
             (false, false) => ", whose machines cost money",
         };
-        left.push(format!("cluster `{}`{costs}", cluster.name));
+        left.push(format!("cluster `{}`{failed}{costs}{}", cluster.name, tags(&cluster.tags)));
     }
     if let Some(group) = machines.map_err(lost)?.map_err(failed)? {
         left.push(format!("resource group `{}` of the machines{}", group.name, state(group.is_going())));

@@ -11,15 +11,17 @@ use crate::error::{Error, Kind, Result};
 use crate::event::Verb;
 use crate::provider::Work;
 use klab_lab::plan::size_name;
-use klab_lab::spec::{Lab, Os, Pool};
+use klab_lab::spec::{Os, Pool};
 
 /// Names that stand in for a pool while it is recreated end in one of these.
 const SUFFIXES: &str = "xyzwvu";
 
-/// The name of the pool that stands in for another. Azure cannot rename pools, and a lab's pods look for the pool's name.
-pub(super) fn stand_in(lab: &Lab, pool: &Pool) -> String {
+/// The name of the pool that stands in for another: none of the lab's, and of those that are there none that klab did not make.
+/// Azure cannot rename pools, and a lab's pods look for the pool's name.
+pub(super) fn stand_in(at: &LabSite<'_>, pool: &Pool, live: &[AgentPool]) -> String {
     let longest = if pool.os == Os::Windows { 6 } else { 12 };
-    let taken: BTreeSet<&str> = lab.pools.iter().map(|pool| pool.name.value.as_str()).collect();
+    let foreign = live.iter().filter(|pool| !at.site.place.owns(&pool.tags)).map(|pool| pool.name.as_str());
+    let taken: BTreeSet<&str> = at.lab.pools.iter().map(|pool| pool.name.value.as_str()).chain(foreign).collect();
     let name = &pool.name.value;
     let stem: String = name.chars().take(longest - 1).collect();
     let candidates = SUFFIXES.chars().map(|suffix| format!("{stem}{suffix}"));
@@ -36,7 +38,7 @@ pub(super) fn stand_in(lab: &Lab, pool: &Pool) -> String {
 pub(super) fn replace(at: &LabSite<'_>, pool: &Pool, live: &[AgentPool], work: &mut Work<'_>) -> Result<()> {
     let (place, kubeconfig) = (at.site.place, &at.kubeconfig);
     let name = &pool.name.value;
-    let second = stand_in(at.lab, pool);
+    let second = stand_in(at, pool, live);
     let is_there = |name: &str| live.iter().any(|pool| pool.name == name && pool.provisioning_state == "Succeeded");
     let left = |error: Error| {
         error.left_behind(format!(

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::arguments::Arguments;
 use super::arguments::journal_action;
-use super::az::{Az, Pace};
+use super::az::{Az, Pace, Taken};
 use super::catalogue::Class;
 use super::failure::Failure;
 use super::site::Site;
@@ -19,8 +19,7 @@ const PATIENCE_OF_QUESTIONS: Duration = Duration::from_mins(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What a call of az that changes something came to.
-/// Where it was taken, what az warns of.
-pub(super) type Outcome = std::result::Result<Option<String>, Failure>;
+pub(super) type Outcome = std::result::Result<Taken, Failure>;
 
 /// The tries at one request: one rule for whether, and when, it is made again.
 #[derive(Debug, Clone)]
@@ -61,8 +60,8 @@ impl Tries {
 
     /// After a refusal by a part of Azure that has not yet heard of what another one made.
     fn again_after_lag(&mut self, pace: &Pace) -> Option<Duration> {
-        self.failed += 1;
-        (self.failed < ATTEMPTS).then(|| pace.least.saturating_mul(1 << self.failed))
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        (waited < pace.unseen()).then(|| pace.next(waited))
     }
 }
 
@@ -115,7 +114,7 @@ pub(super) fn until_taken_as(
             Err(failure) => failure,
         };
         let pause = match meaning(&failure)? {
-            Meaning::Taken => return Ok(Ok(None)),
+            Meaning::Taken => return Ok(Ok(Taken::default())),
             Meaning::AsItSays => tries.again(&failure, &az.pace),
             Meaning::Lag => tries.again_after_lag(&az.pace),
         };
@@ -136,9 +135,9 @@ pub(super) fn change(
     subject: &str,
     verb: &str,
     work: &mut Work<'_>,
-) -> Result<()> {
+) -> Result<Taken> {
     match until_taken(site, arguments, subject, work)? {
-        Ok(_) => Ok(()),
+        Ok(taken) => Ok(taken),
         Err(failure) => Err(failure.into_error(&format!("could not {verb} `{subject}`"), Some(site.place))),
     }
 }

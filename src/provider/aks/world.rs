@@ -1,13 +1,16 @@
 //! What is in Azure of a lab: its group and its cluster, whose they are, and whether there is something to build on.
 
+use std::collections::BTreeMap;
+
 use super::answer::{Group, ManagedCluster};
 use super::az::lost;
 use super::failure::Failure;
 use super::look::unless_absent;
-use super::place::Place;
+use super::place::{LAB_TAG, OWNER_TAG, Place};
 use super::site::Site;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Foreign;
+use klab_lab::words::listed;
 
 /// What is in Azure of a lab.
 #[derive(Debug, Clone, Default)]
@@ -63,12 +66,11 @@ impl World {
     fn refuse_foreign(&self, place: &Place) -> Result<()> {
         match (&self.group, &self.cluster) {
             (Some(group), _) if place.own_group && !place.owns(&group.tags) => {
-                Err(foreign(&format!("resource group `{}`", group.name))
-                    .hint("another lab name, or `[aks] resource_group` in the lab file, chooses another place"))
+                Err(without_tags(&format!("resource group `{}`", group.name), &group.tags, place).hint(ANOTHER_PLACE))
             }
             (_, Some(cluster)) if !place.owns(&cluster.tags) => {
-                Err(foreign(&format!("cluster `{}` in resource group `{}`", cluster.name, place.group))
-                    .hint("another lab name, or `[aks] resource_group` in the lab file, chooses another place"))
+                let what = format!("cluster `{}` in resource group `{}`", cluster.name, place.group);
+                Err(without_tags(&what, &cluster.tags, place).hint(ANOTHER_PLACE))
             }
             _ => Ok(()),
         }
@@ -89,12 +91,40 @@ impl World {
     }
 }
 
+/// What to do where another's things are in a lab's place.
+const ANOTHER_PLACE: &str = "another lab name, or `[aks] resource_group` in the lab file, chooses another place";
+
 /// The refusal to touch what is somebody else's.
 pub(super) fn foreign(what: &str) -> Error {
-    Error::new(
-        Kind::Outside,
-        Foreign(format!("{what} exists and does not carry the tags of this lab; klab does not touch it")),
-    )
+    let words = format!("{what} exists and does not carry the tags of this lab; klab does not touch it");
+    Error::new(Kind::Outside, Foreign(words))
+}
+
+/// The refusal to touch what is in a lab's own place with these tags: somebody else's, or the lab's own without its tags.
+pub(super) fn without_tags(what: &str, tags: &BTreeMap<String, String>, place: &Place) -> Error {
+    let error = foreign(what);
+    let missing: Vec<&str> = [LAB_TAG, OWNER_TAG].into_iter().filter(|tag| !tags.contains_key(*tag)).collect();
+    if missing.is_empty() {
+        return error;
+    }
+    // Tags of another lab or login would be there.
+    let subscription = &place.subscription;
+    error
+        .hint(format!(
+            "it has no {}; where klab made it, a policy of your organisation takes tags away, and without them klab cannot \
+             tell what is its own:\naz policy assignment list --subscription {subscription} -o table",
+            listed(&missing)
+        ))
+        .hint(format!("this removes it by hand:\n{}", removal_by_hand(place)))
+}
+
+/// What removes everything of a lab without klab.
+fn removal_by_hand(Place { group, cluster, subscription, own_group, .. }: &Place) -> String {
+    if *own_group {
+        format!("az group delete -n {group} --subscription {subscription}")
+    } else {
+        format!("az aks delete -g {group} -n {cluster} --subscription {subscription}")
+    }
 }
 
 fn could_not_look(failure: Failure, place: &Place) -> Error {
