@@ -297,7 +297,7 @@ fn set_aside(context: &Context, host: &Host) {
     let name = &host.settings.name;
     let days = timers::ASIDE.as_secs() / (24 * 60 * 60);
     context.ui.say(&format!(
-        "class `{name}` is over by this machine's clock, and nobody reaches its seats. They are removed when the host has run for \
+        "class `{name}` is over by this machine's clock, and its seats cannot be reached. They are removed when the host has run for \
          {days} days more. The instructor's page opens the class again; this removes it at once, after Ctrl-C here:\n  klab down {name}"
     ));
 }

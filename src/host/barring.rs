@@ -11,8 +11,7 @@ use super::state::Host;
 use crate::error::{Context, Error, Kind, Result};
 
 impl Host {
-    /// Ends all that lets a person in, or lets them in again. Their seats get other tokens either way: who has the old ones has
-    /// nothing.
+    /// Ends all that lets a person in, or lets them in again. Their seats get other tokens either way: the old ones open nothing.
     ///
     /// # Errors
     /// When it could not be written down, or a token could not be changed.

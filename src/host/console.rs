@@ -77,7 +77,7 @@ async fn run(State(host): State<Arc<Host>>, Path(lab): Path<String>, headers: He
     let request = Request { seat: learner.seat.to_string(), kubeconfig, line: typed.line, files };
     match console.run(request, |workload| lesson::manifest_of(lab, workload)).await {
         Ok(run) => {
-            // Whoever is sent away has nothing go on here.
+            // A command ends with its learner's seat.
             let pieces = Box::pin(pieces(run)).take_until(Box::pin(host.is_barred(learner.person)));
             answer(Body::from_stream(pieces))
         }

@@ -1,4 +1,4 @@
-//! How somebody comes in with a code: what they bring is counted as a guess before it is judged, and not any more where it is right.
+//! How a learner comes in with a code: klab counts code and PIN as a guess before it judges them, and takes that back if they are right.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Host {
         let Some(server) = self.server() else {
             return Err(Refusal::new(503, "ServiceUnavailable", "the class is being made: try again in a moment"));
         };
-        // Nobody guesses a pass or a code for one seat, which have sixty bits: they are good whatever others try.
+        // A pass and a code for one seat have sixty bits, too many to guess: they work whatever others try.
         if let Some(joined) = self.join_by_pass(attempt).await {
             return joined;
         }
@@ -59,7 +59,7 @@ impl Host {
             let turn = self.judging.acquire().await;
             Some((self.claim(attempt, from, said)?, turn))
         };
-        // A slow hash is made for nobody who has no code of the class.
+        // The slow hash is made only with a code of the class.
         let hash = if of == Some(For::Class) {
             let (secret, person, pin) = (self.secret.clone(), key(&attempt.name), pin.unwrap_or(&made).to_owned());
             let hashed = tokio::task::spawn_blocking(move || secret.pin(&person, &pin)).await;
@@ -96,7 +96,7 @@ impl Host {
         Ok(Ticket { person: joined.person, seat: joined.seat, lab: joined.lab, pin })
     }
 
-    /// Counts what somebody brings who wants to come in, before it is judged.
+    /// Counts an attempt before it is judged.
     fn claim(&self, attempt: &Attempt, from: IpAddr, said_pin: bool) -> Result<Claim, Refusal> {
         let known = self.register().needs_pin(&attempt.name).map(|person| person.number);
         let own = attempt.browser.filter(|person| known == Some(*person));

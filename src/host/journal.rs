@@ -2,9 +2,9 @@
 //!
 //! Entries that come while the disk is busy are written and made durable together. A line is a checksum, which counts all lines
 //! before it, a blank and the entry; lines of an older klab have none. What was acknowledged is noted beside the journal, so that
-//! one that ends too early is known. A host that is killed leaves at most one line without its end, which nobody was told of: it is
-//! cut off when the journal is read again. A write that fails is cut off at once, and those after it are refused until whoever keeps
-//! entries in memory has taken them back ([`Journal::recover`]).
+//! klab notices one that ends too early. A host that is killed leaves at most one line without its end, which was never acknowledged: it
+//! is cut off when the journal is read again. A write that fails is cut off at once, and later ones are refused until the entries in
+//! memory are taken back ([`Journal::recover`]).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -357,7 +357,7 @@ impl<D: Disk> Writer<D> {
             if !matches!(order, Order::Write(_)) {
                 self.write(std::mem::take(&mut lines));
             }
-            // Nobody may wait for the answer any more.
+            // The caller may have gone.
             match order {
                 Order::Write(line) => lines.push(line),
                 Order::Recover(answer) => drop(answer.send(self.recover())),

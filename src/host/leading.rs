@@ -41,7 +41,7 @@ pub(super) async fn lead(
         return Refusal::new(413, "RequestEntityTooLarge", "that is too long").into_response();
     };
     let person = person(&parts.headers, &body);
-    // Who has guessed too often is told so, and no other shard is asked for them; who has a code for a seat does not guess.
+    // After too many guesses no other shard is asked. A code for a seat is never a guess.
     let is_seat_code = || {
         let hash = host.class.hash(&plain(&person.code));
         host.register().code(&hash).is_some_and(|(code, _)| code.of == For::Seat)

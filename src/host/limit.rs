@@ -54,13 +54,13 @@ impl Bucket {
 /// Who guesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guesser {
-    /// Somebody at an address.
+    /// People at an address.
     Address(IpAddr),
-    /// The browser of a person who has joined in it. Nobody else's guesses are in its way.
+    /// The browser of a person who has joined in it. Guesses of others do not count for it.
     Browser(u32),
 }
 
-/// Whose guesses somebody has to wait for.
+/// Whose guesses make a person wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// Their own, and those of others at their address.
@@ -71,7 +71,7 @@ pub enum Whose {
     All,
 }
 
-/// How long somebody has to wait.
+/// How long a person has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// In seconds.
@@ -111,7 +111,7 @@ impl Limits {
     /// Counts a guess, at the PIN of a name or at a code alone; it is given back where it was right.
     ///
     /// # Errors
-    /// When whoever guesses has to wait: nothing is counted.
+    /// When there were too many: nothing is counted.
     pub fn claim(&mut self, guesser: Guesser, name: Option<&str>, now: Instant) -> Result<Claim, Wait> {
         self.forget(now);
         let name = name.filter(|_| matches!(guesser, Guesser::Address(_)));
@@ -171,7 +171,7 @@ fn forget<K: std::hash::Hash + Eq>(buckets: &mut HashMap<K, Bucket>, each: Durat
             bucket.guesses > 0
         });
     }
-    // Who has more addresses than that is held up by the limit of all.
+    // The limit of all holds up those with more addresses than that.
     if buckets.len() >= REMEMBERED {
         buckets.clear();
     }

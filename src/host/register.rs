@@ -218,7 +218,7 @@ pub struct Register {
     seats: BTreeMap<SeatId, Seat>,
     by_person: HashMap<(u32, String), SeatId>,
     agreed: HashMap<SeatId, bool>,
-    /// Whether somebody is barred, and how often they were.
+    /// Whether a person is barred, and how often they were.
     barred: HashMap<u32, (bool, u32)>,
     hints: HashMap<Option<SeatId>, (String, Timestamp)>,
     over: bool,

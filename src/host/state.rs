@@ -104,7 +104,7 @@ pub struct Host {
     /// Tells this run of the host from others, for pages.
     pub run: String,
     times: tokio::sync::watch::Sender<()>,
-    /// Says that somebody is barred.
+    /// Says that a person is barred.
     pub(super) barred: tokio::sync::watch::Sender<()>,
 }
 
@@ -275,7 +275,7 @@ impl Host {
         outcome
     }
 
-    /// Goes back to what stands in the journal, where a write has failed: nobody was told of more.
+    /// Goes back to what stands in the journal after a write has failed: no more was acknowledged.
     fn recover(&self) -> Result<()> {
         let mut register = self.register();
         if let Some(entries) = self.journal.recover::<Vec<Entry>>()? {

@@ -33,7 +33,7 @@ pub(super) fn of(host: &Host, headers: &HeaderMap, from: IpAddr) -> Result<Asker
 
 /// Whether somebody says the instructor's word; who guesses too often has to wait.
 pub(super) fn is_word(host: &Host, word: &str, from: IpAddr) -> Result<(), Refusal> {
-    // Nobody guesses it: who knows it is let in, whatever others try.
+    // It is too long to guess: it works whatever others try.
     if host.is_instructor_word(word.trim()) {
         return Ok(());
     }

@@ -14,7 +14,7 @@ use crate::error::{Context, Error, Kind, Result};
 
 /// Longest sleep: machines are suspended, and clocks are set.
 const NAP: Duration = Duration::from_secs(30);
-/// For how long a host runs with a class that is over until its seats are removed. That is measured by a clock which nobody sets.
+/// For how long a host runs with a class that is over until its seats are removed. A clock that cannot be set measures that.
 pub const ASIDE: Duration = Duration::from_hours(72);
 
 /// Follows the class until it is over, and has been for long; removes its seats then. `told` is called when it is set aside.
@@ -105,7 +105,7 @@ mod tests {
             let passed = Duration::from_hours(hours);
             tokio::time::timeout(passed, run(&host, tell)).await.is_ok()
         };
-        // Each start begins to count anew.
+        // Each start counts from the beginning.
         for _ in 0..3 {
             assert!(!hours(71).await && kept.exists());
         }

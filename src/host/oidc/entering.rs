@@ -125,7 +125,7 @@ impl Host {
         Ok(Some(text))
     }
 
-    /// The word of a browser in which somebody signs in, where this class gave it: others may have planted one.
+    /// The word of a browser that signs in, where this class gave it: others may have planted one.
     pub(super) fn browser_of<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         let (word, proof) = cookie::value(headers, cookie::sign_in(self.is_secure()))?.split_once('.')?;
         self.class.is_proof("sign-in browser", word, proof).then_some(word)

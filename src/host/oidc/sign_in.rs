@@ -68,7 +68,7 @@ impl SignIn {
         used.len() < REMEMBERED && used.insert(state.to_owned(), now).is_none()
     }
 
-    /// Whether somebody may try now. It counts nothing: a provider takes its time, and a whole class may sign in at once.
+    /// Whether a person may try now. It counts nothing: a provider takes its time, and a whole class may sign in at once.
     pub(super) fn may_try(&self, from: IpAddr) -> Result<(), Refusal> {
         let (mut limits, now) = (self.limits(), Instant::now());
         let claim = limits.claim(Guesser::Address(from), None, now).map_err(Refusal::too_many)?;
@@ -78,7 +78,7 @@ impl SignIn {
 
     /// Counts one who came back with what nobody gave them.
     pub(super) fn failed(&self, from: IpAddr) {
-        // Who has to wait has been counted often enough.
+        // A full limit has counted enough.
         let _ = self.limits().claim(Guesser::Address(from), None, Instant::now());
     }
 

@@ -109,7 +109,7 @@ async fn what_was_acknowledged_before_a_kill_is_there_after_it() {
     }
 }
 
-/// What an instructor and learners were told before the host was killed.
+/// What the host acknowledged before it was killed.
 #[derive(Default)]
 struct Told {
     joined: BTreeMap<String, Value>,
@@ -164,7 +164,7 @@ async fn a_host_that_is_killed_at_any_moment_keeps_what_was_said() {
     let kills: u64 = std::env::var("KLAB_KILLS").map_or(4, |text| text.parse().unwrap());
     let first: u64 = std::env::var("KLAB_KILLS_FIRST").map_or(0, |text| text.parse().unwrap());
     let mut lost = 0;
-    // A class of many seats takes longer to look at each time: they begin anew now and then.
+    // A class of many seats takes longer to look at each time: a new one begins after some kills.
     for begun in (first..first + kills).step_by(20) {
         let mut host = Running::start(&["scheduling", "--max-seats", "2000"]);
         host.join(&host.code, "first", "2468").await.unwrap();

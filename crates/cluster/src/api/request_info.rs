@@ -21,7 +21,7 @@ use super::selector::exact_name;
 const STREAMS: [&str; 3] = ["exec", "attach", "portforward"];
 
 /// Whether a request may change anything. What reaches into a container or passes through a proxy may, whatever its method; reviews
-/// only ask. A verb or a path that nobody serves counts as a change.
+/// only ask. A verb or a path that is not served counts as a change.
 #[cfg(feature = "server")]
 pub(crate) fn changes(method: &Method, path: &str) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);

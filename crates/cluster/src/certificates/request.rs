@@ -1,4 +1,4 @@
-//! What somebody asks to have signed: certificate requests (PKCS #10) as they are read.
+//! Certificate requests (PKCS #10) as they are read.
 
 // upstream: crypto/x509 ParseCertificateRequest, CheckSignature; pkg/apis/certificates/helpers.go ParseCSR (v1.36)
 

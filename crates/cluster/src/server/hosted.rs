@@ -78,7 +78,7 @@ pub(super) fn is_name(name: &str) -> bool {
 
 pub(super) fn io_status(what: &str, error: &io::Error) -> Status {
     let words = error.to_string();
-    // Where this machine keeps things is said in its log alone: others may ask.
+    // Only the log names places of this machine: others may read the answer.
     let (words, place) = words.split_once(" at path ").unwrap_or((&words, ""));
     if !place.is_empty() {
         tracing::error!("could not {what}: {error}");
