@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use super::error::ObjectError;
-use super::resources::{container_level_requests, is_pod_level_resource};
+use super::resources::{container_limits, container_requests, is_huge_pages, is_pod_level_resource};
 use super::selector::Labels;
 
 /// Completes a new pod: default requests, host ports, protocols, selectors from `matchLabelKeys`, and the tolerations
@@ -29,7 +29,7 @@ pub fn admit(pod: &mut Pod) -> Result<(), ObjectError> {
     Ok(())
 }
 
-/// Limits become requests where there are none; pod-level requests are filled from the containers' or the limits.
+/// Limits become requests where there are none; pod-level amounts are filled in.
 pub fn default_resources(pod: &mut Pod) -> Result<(), ObjectError> {
     let Some(spec) = pod.spec.as_mut() else { return Ok(()) };
     for container in containers(spec) {
@@ -37,17 +37,36 @@ pub fn default_resources(pod: &mut Pod) -> Result<(), ObjectError> {
             requests_from_limits(resources);
         }
     }
-    let limits = spec.resources.as_ref().and_then(|resources| resources.limits.clone());
-    let Some(limits) = limits.filter(|limits| !limits.is_empty()) else { return Ok(()) };
-    let containers = container_level_requests(pod)?;
+    default_pod_resources(pod)
+}
+
+/// Fills in the pod-level amounts of a pod that gives some of them: huge pages are limited as the containers' are together,
+/// and what containers request together is requested, else the limit.
+// upstream: pkg/apis/core/v1/defaults.go defaultHugePagePodLimits, defaultPodRequests (v1.36)
+pub fn default_pod_resources(pod: &mut Pod) -> Result<(), ObjectError> {
+    let given = |list: Option<&BTreeMap<String, ApiQuantity>>| list.is_some_and(|list| !list.is_empty());
+    let resources = pod.spec.as_ref().and_then(|spec| spec.resources.as_ref());
+    if !resources.is_some_and(|it| given(it.limits.as_ref()) || given(it.requests.as_ref())) {
+        return Ok(());
+    }
+    let (requested, limited) = (container_requests(pod)?, container_limits(pod)?);
     let Some(resources) = pod.spec.as_mut().and_then(|spec| spec.resources.as_mut()) else { return Ok(()) };
     let requests = resources.requests.get_or_insert_with(BTreeMap::new);
-    for (name, amount) in containers.into_iter().filter(|(name, _)| is_pod_level_resource(name)) {
-        requests.entry(name).or_insert_with(|| ApiQuantity::from(amount));
+    let limits = resources.limits.get_or_insert_with(BTreeMap::new);
+    for (name, amount) in limited.into_iter().filter(|(name, _)| is_huge_pages(name) && !requests.contains_key(name)) {
+        limits.entry(name).or_insert_with(|| ApiQuantity::from(amount));
     }
-    for (name, amount) in limits.into_iter().filter(|(name, _)| is_pod_level_resource(name)) {
-        requests.entry(name).or_insert(amount);
+    if !limits.is_empty() {
+        let overcommits = |name: &str| is_pod_level_resource(name) && !is_huge_pages(name);
+        for (name, amount) in requested.into_iter().filter(|(name, _)| overcommits(name)) {
+            requests.entry(name).or_insert_with(|| ApiQuantity::from(amount));
+        }
+        for (name, amount) in limits.iter().filter(|(name, _)| is_pod_level_resource(name)) {
+            requests.entry(name.clone()).or_insert_with(|| amount.clone());
+        }
     }
+    resources.requests = resources.requests.take().filter(|list| !list.is_empty());
+    resources.limits = resources.limits.take().filter(|list| !list.is_empty());
     Ok(())
 }
 
@@ -200,6 +219,29 @@ mod tests {
         });
         let spec = admitted(spec, json!({}));
         assert_eq!(spec["resources"]["requests"], json!({"cpu": "700m", "memory": "2Gi"}));
+    }
+
+    #[test]
+    fn pod_level_amounts_are_filled_in_where_any_are_given() {
+        let container = |requests: Value, limits: Value| json!({"name": "c", "resources": {"requests": requests, "limits": limits}});
+        let plain = container(json!({"memory": "1Gi"}), json!({}));
+        let huge = container(json!({"cpu": "1"}), json!({"hugepages-2Mi": "4Mi"}));
+        for (resources, container, wanted) in [
+            // A limit is the request where no container requests anything.
+            (json!({"limits": {"memory": "9Gi", "cpu": "2"}}), &plain, json!({"cpu": "2", "memory": "1Gi"})),
+            (json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}), &plain, json!({"cpu": "1", "memory": "1Gi"})),
+            // Without a limit the containers' requests count as they are.
+            (json!({"requests": {"cpu": "1"}}), &plain, json!({"cpu": "1"})),
+            (
+                json!({"requests": {"memory": "1Gi"}}),
+                &huge,
+                json!({"cpu": "1", "hugepages-2Mi": "4Mi", "memory": "1Gi"}),
+            ),
+            (json!({}), &huge, Value::Null),
+        ] {
+            let spec = admitted(json!({"resources": resources.clone(), "containers": [container]}), json!({}));
+            assert_eq!(spec["resources"]["requests"], wanted, "{resources}");
+        }
     }
 
     #[test]

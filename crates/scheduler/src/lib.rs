@@ -105,7 +105,7 @@ pub use node_info::NodeSpec;
 pub use pod_info::HostPort;
 pub use pod_key::PodKey;
 pub use reason::{Code, PluginName, Reason};
-pub use resources::{PodResources, Resources, pod_requests};
+pub use resources::{PodResources, Resources, container_limits, container_requests, pod_requests};
 pub use schedule::{DEFAULT_SCHEDULER, weight};
 pub use tie::TieBreak;
 

@@ -175,9 +175,14 @@ impl<'a> Amounts<'a> {
     }
 }
 
+/// Huge pages of a size.
+pub(crate) fn is_huge_pages(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
 /// Whether pod-level resources may name a resource (KEP-2837): cpu, memory and huge pages.
 pub(crate) fn is_pod_level_resource(name: &str) -> bool {
-    name == "cpu" || name == "memory" || name.starts_with("hugepages-")
+    name == "cpu" || name == "memory" || is_huge_pages(name)
 }
 
 /// Whether an init container keeps running next to the containers (a sidecar).
@@ -189,9 +194,15 @@ fn requests(resources: Option<&ResourceRequirements>) -> Option<&ApiResources> {
     resources.and_then(|resources| resources.requests.as_ref())
 }
 
-/// What to take into account when adding up a pod's requests.
+fn limits(resources: Option<&ResourceRequirements>) -> Option<&ApiResources> {
+    resources.and_then(|resources| resources.limits.as_ref())
+}
+
+/// What to take into account when adding up a pod's requests, or its limits.
 #[derive(Clone, Copy)]
 struct Rules<'a> {
+    /// Which amounts of containers are added up.
+    list: fn(Option<&ResourceRequirements>) -> Option<&ApiResources>,
     /// Counted for a container that does not request the resource.
     defaults: Option<&'a Amounts<'a>>,
     /// Whether `spec.resources` replaces the containers' sum.
@@ -202,14 +213,14 @@ struct Rules<'a> {
 
 /// The requests of one container; a running container that is being resized counts with the largest of what is asked
 /// for, allocated and in effect (KEP-1287).
-fn container_requests<'a>(
+fn of_container<'a>(
     pod: &'a Pod,
     container: &'a Container,
     statuses: Option<&'a Vec<ContainerStatus>>,
     rules: Rules<'a>,
 ) -> Result<Amounts<'a>, ObjectError> {
     let field = "spec.containers[].resources.requests";
-    let mut amounts = Amounts::read(field, requests(container.resources.as_ref()))?;
+    let mut amounts = Amounts::read(field, (rules.list)(container.resources.as_ref()))?;
     let status = statuses.into_iter().flatten().find(|status| status.name == container.name);
     if let Some(status) = status.filter(|status| status.resources.is_some()) {
         let field = "status.containerStatuses[].resources";
@@ -240,13 +251,13 @@ fn effective<'a>(pod: &'a Pod, rules: Rules<'a>) -> Result<Amounts<'a>, ObjectEr
     let status = pod.status.as_ref();
     for container in &spec.containers {
         let statuses = status.and_then(|status| status.container_statuses.as_ref());
-        total.add(&container_requests(pod, container, statuses, rules)?);
+        total.add(&of_container(pod, container, statuses, rules)?);
     }
     let mut sidecars = Amounts::default();
     let mut peak = Amounts::default();
     for container in spec.init_containers.iter().flatten() {
         let statuses = status.and_then(|status| status.init_container_statuses.as_ref());
-        let mut amounts = container_requests(pod, container, statuses, rules)?;
+        let mut amounts = of_container(pod, container, statuses, rules)?;
         if is_sidecar(container) {
             total.add(&amounts);
             sidecars.add(&amounts);
@@ -271,14 +282,21 @@ fn effective<'a>(pod: &'a Pod, rules: Rules<'a>) -> Result<Amounts<'a>, ObjectEr
 
 /// A pod's effective requests by resource name, as kube-scheduler and `kubectl describe node` count them.
 pub fn pod_requests(pod: &Pod) -> Result<BTreeMap<String, Quantity>, ObjectError> {
-    let amounts = effective(pod, Rules { defaults: None, pod_level: true, overhead: true })?;
-    Ok(amounts.0.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect())
+    effective(pod, Rules { list: requests, defaults: None, pod_level: true, overhead: true }).map(by_name)
 }
 
-/// The containers' effective requests without pod-level values and overhead, for admission.
-pub(super) fn container_level_requests(pod: &Pod) -> Result<BTreeMap<String, Quantity>, ObjectError> {
-    let amounts = effective(pod, Rules { defaults: None, pod_level: false, overhead: false })?;
-    Ok(amounts.0.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect())
+/// The containers' effective requests without pod-level values and overhead.
+pub fn container_requests(pod: &Pod) -> Result<BTreeMap<String, Quantity>, ObjectError> {
+    effective(pod, Rules { list: requests, defaults: None, pod_level: false, overhead: false }).map(by_name)
+}
+
+/// The containers' effective limits.
+pub fn container_limits(pod: &Pod) -> Result<BTreeMap<String, Quantity>, ObjectError> {
+    effective(pod, Rules { list: limits, defaults: None, pod_level: false, overhead: false }).map(by_name)
+}
+
+fn by_name(amounts: Amounts<'_>) -> BTreeMap<String, Quantity> {
+    amounts.0.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect()
 }
 
 /// Cpu and memory with defaults for containers that request none; used by the least-allocated score.
@@ -304,14 +322,20 @@ pub struct PodResources {
 impl PodResources {
     /// Computes them for a pod.
     pub fn of(pod: &Pod) -> Result<Self, ObjectError> {
-        let real = effective(pod, Rules { defaults: None, pod_level: true, overhead: true })?;
+        let real = effective(pod, Rules { list: requests, defaults: None, pod_level: true, overhead: true })?;
         let all = [("cpu", Quantity::from_millis(DEFAULT_CPU)), ("memory", Quantity::from_units(DEFAULT_MEMORY))];
         let both = Amounts(all.to_vec());
-        let incoming = non_zero(&effective(pod, Rules { defaults: Some(&both), pod_level: false, overhead: true })?);
+        let incoming = non_zero(&effective(
+            pod,
+            Rules { list: requests, defaults: Some(&both), pod_level: false, overhead: true },
+        )?);
         let pod_level = pod.spec.as_ref().and_then(|spec| requests(spec.resources.as_ref()));
         let placed = if pod_level.is_some_and(|pod_level| pod_level.keys().any(|name| is_pod_level_resource(name))) {
             let missing = Amounts(all.into_iter().filter(|(name, _)| real.get(name).is_none()).collect());
-            non_zero(&effective(pod, Rules { defaults: Some(&missing), pod_level: true, overhead: true })?)
+            non_zero(&effective(
+                pod,
+                Rules { list: requests, defaults: Some(&missing), pod_level: true, overhead: true },
+            )?)
         } else {
             incoming
         };

@@ -2,6 +2,9 @@
 
 // upstream: pkg/apis/core/v1/defaults.go SetDefaults_PodSpec, SetDefaults_Container (v1.36)
 
+use k8s_openapi::api::core::v1::Pod;
+use klab_scheduler::admission;
+use klab_scheduler::typed::Typed;
 use serde_json::{Value, json};
 
 use super::field::{each, set};
@@ -25,6 +28,7 @@ pub(crate) fn pod(value: &mut Value) {
             }
         }
     }
+    pod_resources(spec);
     pod_spec(spec);
     // upstream: pkg/apis/core/v1/conversion.go Convert_v1_Pod_To_core_Pod (v1.36)
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
@@ -44,6 +48,34 @@ fn requests_from_limits(container: &mut Value) {
     for (name, amount) in limits {
         set(&mut container["resources"]["requests"], &name, amount);
     }
+}
+
+/// What a pod that has resources of its own requests, where it does not say. Amounts that cannot be read are refused later.
+fn pod_resources(spec: &mut Value) {
+    if !spec["resources"].is_object() {
+        return;
+    }
+    let Some(mut pod) = container_amounts(spec) else { return };
+    if admission::default_pod_resources(&mut pod).is_ok()
+        && let Some(resources) = pod.spec.and_then(|spec| serde_json::to_value(spec.resources).ok())
+    {
+        spec["resources"] = resources;
+    }
+}
+
+/// A pod of which nothing is known but the resources of its containers, and its own; none if these cannot be read.
+pub(crate) fn container_amounts(spec: &Value) -> Option<Pod> {
+    let amounts = |list: &str| -> Vec<Value> {
+        let containers = spec[list].as_array().into_iter().flatten();
+        let keep =
+            |one: &Value| json!({ "name": "", "resources": one["resources"], "restartPolicy": one["restartPolicy"] });
+        containers.map(keep).collect()
+    };
+    let spec = json!({
+        "containers": amounts("containers"), "initContainers": amounts("initContainers"),
+        "resources": spec["resources"],
+    });
+    Pod::from_json(json!({ "spec": spec }).to_string().as_bytes()).ok()
 }
 
 fn pod_spec(spec: &mut Value) {
@@ -182,6 +214,20 @@ mod tests {
         ] {
             assert_eq!(tag_of(image), tag, "{image}");
         }
+    }
+
+    #[test]
+    fn limits_of_all_containers_together_become_requests() {
+        let of = |resources: Value| {
+            let mut value = json!({ "spec": { "resources": resources, "containers": [{ "name": "a", "image": "b" }],
+                "initContainers": [{ "name": "i", "image": "b", "resources": { "limits": { "cpu": "300m" } } }] } });
+            pod(&mut value);
+            value["spec"]["resources"].clone()
+        };
+        let limits = json!({ "memory": "900Gi", "hugepages-2Mi": "4Mi" });
+        let requests = json!({ "memory": "900Gi", "hugepages-2Mi": "4Mi", "cpu": "300m" });
+        assert_eq!(of(json!({ "limits": limits })), json!({ "limits": limits, "requests": requests }));
+        assert_eq!(of(json!({})), json!({}), "nothing is given");
     }
 
     #[test]

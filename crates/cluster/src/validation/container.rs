@@ -14,7 +14,7 @@ use klab_scheduler::quantity::Quantity;
 
 /// Resources of containers that need no domain in front.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-const HUGE: &str = "hugepages-";
+pub(super) const HUGE: &str = "hugepages-";
 /// Most rules of a container, and most exit codes of a rule.
 const MOST_RULES: usize = 20;
 const MOST_CODES: usize = 255;

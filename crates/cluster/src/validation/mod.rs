@@ -35,6 +35,7 @@ pub(crate) mod pod;
 mod pod_claims;
 mod pod_network;
 pub(crate) mod pod_resize;
+mod pod_status;
 mod pod_system;
 pub(crate) mod pod_update;
 pub(crate) mod quota;
@@ -60,12 +61,13 @@ pub(crate) use errors::Errors;
 
 use serde_json::Value;
 
-use crate::resource::{JOBS, RESOURCE_CLAIMS, ResourceId};
+use crate::resource::{JOBS, PODS, RESOURCE_CLAIMS, ResourceId};
 
 /// What is wrong with a change of an object's status alone.
 pub(crate) fn status(resource: ResourceId, old: &Value, new: &Value, errors: &mut Errors) {
     match resource {
         JOBS => job_status::update(old, new, errors),
+        PODS => pod_status::update(old, new, errors),
         RESOURCE_CLAIMS => devices::status(old, new, errors),
         _ => {}
     }

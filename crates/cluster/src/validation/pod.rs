@@ -4,6 +4,8 @@
 
 use std::collections::HashSet;
 
+use klab_scheduler::quantity::Quantity;
+use klab_scheduler::{container_limits, container_requests};
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
@@ -12,6 +14,7 @@ use super::{
     Errors, container, handlers, metadata, names, placement, pod_claims, pod_network, pod_system, security_context,
     volumes,
 };
+use crate::defaults::pod::container_amounts;
 use crate::schema::Path;
 
 /// Where controllers are told which pod to take first.
@@ -190,6 +193,35 @@ fn all_resources(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.forbidden(path.field("claims"), "claims may not be set for Resources at pod-level");
     }
     container::pod_resources(resources, &path, errors);
+    consistent_resources(spec, &path, errors);
+}
+
+/// Containers must fit together into what the pod requests, and each of them into what the pod is limited to.
+// upstream: pkg/apis/core/validation/validation.go validatePodResourceConsistency (v1.36)
+fn consistent_resources(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let Some(pod) = container_amounts(spec) else { return };
+    let read = |amount: &Value| Quantity::parse(amount.as_str().unwrap_or_default()).ok();
+    let own = |list: &str, name: &str| read(&spec["resources"][list][name]);
+    for (list, of_containers) in [("requests", container_requests(&pod)), ("limits", container_limits(&pod))] {
+        for (name, amount) in of_containers.into_iter().flatten() {
+            let bound = own(list, &name).filter(|bound| amount > *bound);
+            if let Some(bound) = bound.filter(|_| list == "requests" || name.starts_with(container::HUGE)) {
+                let fault = format!("must be greater than or equal to aggregate container {list} of {amount}");
+                errors.invalid(path.field(list).key(&name), &json!(bound.to_string()), fault);
+            }
+        }
+    }
+    let containers = path.field("containers");
+    for (at, one) in entries(spec, "containers") {
+        for (name, amount) in one["resources"]["limits"].as_object().into_iter().flatten() {
+            let (Some(limit), Some(bound)) = (read(amount), own("limits", name)) else { continue };
+            if limit > bound {
+                let fault = format!("must be less than or equal to pod limits of {bound}");
+                let place = containers.index(at);
+                errors.invalid(place.key(name).field("limits"), &json!(limit.to_string()), fault);
+            }
+        }
+    }
 }
 
 fn readiness(spec: &Value, list: &Path<'_>, errors: &mut Errors) {

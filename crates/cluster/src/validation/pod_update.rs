@@ -2,8 +2,9 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidatePodUpdate (v1.36)
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::devices::{node_selector_term, node_selector_terms};
 use super::field::{entries, text};
 use super::{Errors, placement};
 use crate::schema::Path;
@@ -48,7 +49,11 @@ pub(crate) fn check(old: &Value, new: &Value, errors: &mut Errors) {
             );
         }
     }
-    if masked(before, after, gated) != *before {
+    let mut masked = masked(before, after);
+    if gated {
+        direction(before, &mut masked, &path, errors);
+    }
+    if masked != *before {
         errors.forbidden(path, FORBIDDEN);
     }
 }
@@ -81,7 +86,7 @@ fn tolerations(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Erro
 }
 
 /// The new spec with everything that may change set back to what it was.
-fn masked(before: &Value, after: &Value, gated: bool) -> Value {
+fn masked(before: &Value, after: &Value) -> Value {
     let mut masked = after.clone();
     let Some(spec) = masked.as_object_mut() else { return masked };
     for list in ["containers", "initContainers"] {
@@ -95,56 +100,121 @@ fn masked(before: &Value, after: &Value, gated: bool) -> Value {
     {
         fields.push("terminationGracePeriodSeconds");
     }
-    // A gated pod may still be told more narrowly where to go.
-    if gated && narrows(&before["nodeSelector"], &after["nodeSelector"]) {
-        fields.push("nodeSelector");
-    }
-    if gated && narrows_affinity(&before["affinity"], &after["affinity"]) {
-        fields.push("affinity");
-    }
     for field in fields {
-        match before.get(field) {
-            Some(value) => spec.insert(field.to_owned(), value.clone()),
-            None => spec.remove(field),
-        };
+        set_back(spec, field, &before[field]);
     }
     masked
 }
 
-fn narrows(before: &Value, after: &Value) -> bool {
-    before.as_object().into_iter().flatten().all(|(key, value)| after[key.as_str()] == *value)
+fn set_back(object: &mut Map<String, Value>, field: &str, value: &Value) {
+    if value.is_null() {
+        object.remove(field);
+    } else {
+        object.insert(field.to_owned(), value.clone());
+    }
 }
 
-/// Whether only the required node affinity got more conditions.
-fn narrows_affinity(before: &Value, after: &Value) -> bool {
+/// Where a gated pod goes may be said more narrowly. Sets back what was judged here.
+// upstream: pkg/apis/core/validation/validation.go validateNodeSelectorMutation, validateNodeAffinityMutation (v1.36)
+fn direction(before: &Value, after: &mut Value, path: &Path<'_>, errors: &mut Errors) {
+    let (had, have) = (&before["nodeSelector"], &after["nodeSelector"]);
+    if had.as_object().into_iter().flatten().any(|(key, value)| have[key.as_str()] != *value) {
+        let have = if have.is_null() { json!({}) } else { have.clone() };
+        let fault = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        errors.invalid(path.field("nodeSelector"), &have, fault);
+    }
+    let affinity = path.field("affinity");
+    let affinity = affinity.field("nodeAffinity");
+    required_terms(&before["affinity"]["nodeAffinity"], &after["affinity"]["nodeAffinity"], &affinity, errors);
+    let Some(spec) = after.as_object_mut() else { return };
+    set_back(spec, "nodeSelector", had);
+    let mut rest = spec.get("affinity").and_then(Value::as_object).cloned().unwrap_or_default();
+    set_back(&mut rest, "nodeAffinity", &before["affinity"]["nodeAffinity"]);
+    let was_given = !before["affinity"].is_null();
+    set_back(spec, "affinity", &if rest.is_empty() && !was_given { Value::Null } else { Value::Object(rest) });
+}
+
+fn required_terms(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-    let rest = |affinity: &Value| {
-        let mut rest = affinity.clone();
-        if let Some(node) = rest.get_mut("nodeAffinity").and_then(Value::as_object_mut) {
-            node.remove(REQUIRED);
-        }
-        if rest["nodeAffinity"].as_object().is_some_and(serde_json::Map::is_empty)
-            && let Some(map) = rest.as_object_mut()
-        {
-            map.remove("nodeAffinity");
-        }
-        if rest.as_object().is_some_and(serde_json::Map::is_empty) { Value::Null } else { rest }
-    };
-    let terms = |affinity: &Value| affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"].clone();
+    let terms = |affinity: &Value| affinity[REQUIRED]["nodeSelectorTerms"].as_array().cloned().unwrap_or_default();
     let (had, have) = (terms(before), terms(after));
-    let within = |had: &Value, have: &Value, field: &str| {
-        entries(had, field).all(|(_, one)| entries(have, field).any(|(_, other)| other == one))
-    };
-    rest(before) == rest(after)
-        && match (had.as_array(), have.as_array()) {
-            (None, _) => true,
-            (Some(had), Some(have)) => {
-                had.len() == have.len()
-                    && had
-                        .iter()
-                        .zip(have)
-                        .all(|(had, have)| within(had, have, "matchExpressions") && within(had, have, "matchFields"))
-            }
-            (Some(_), None) => false,
+    let path = path.field(REQUIRED);
+    let path = path.field("nodeSelectorTerms");
+    if !had.is_empty() && had.len() != have.len() {
+        let fault = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        return errors.invalid_as(path, &node_selector_terms(&have), fault);
+    }
+    for (at, (had, have)) in had.iter().zip(&have).enumerate() {
+        if had != have && !only_adds(had, have) {
+            let fault = "only additions are allowed (no mutations or deletions)";
+            errors.invalid_as(path.index(at), &node_selector_term(have), fault);
         }
+    }
+}
+
+/// Whether a term has the conditions that it had, in their order, and perhaps more. Without any, it selects nothing.
+fn only_adds(before: &Value, after: &Value) -> bool {
+    let list = |term: &Value, field: &str| term[field].as_array().cloned().unwrap_or_default();
+    let fields = ["matchExpressions", "matchFields"].map(|field| (list(before, field), list(after, field)));
+    fields.iter().any(|(had, _)| !had.is_empty()) && fields.iter().all(|(had, have)| have.starts_with(had))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(before: &Value, after: &Value) -> Vec<String> {
+        let spec = |more: &Value| {
+            let mut spec =
+                json!({ "containers": [{ "name": "c", "image": "i" }], "schedulingGates": [{ "name": "g" }] });
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({ "spec": spec })
+        };
+        let mut errors = Errors::default();
+        check(&spec(before), &spec(after), &mut errors);
+        errors.texts()
+    }
+
+    fn required(terms: &Value) -> Value {
+        let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } });
+        json!({ "affinity": { "nodeAffinity": required } })
+    }
+
+    #[test]
+    fn a_gated_pod_may_be_sent_to_fewer_nodes_only() {
+        let selector = |labels: Value| json!({ "nodeSelector": labels });
+        let had = selector(json!({ "disk": "ssd" }));
+        assert!(faults(&had, &selector(json!({ "disk": "ssd", "zone": "a" }))).is_empty());
+        let only = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        for changed in [json!({ "disk": "hdd" }), json!({})] {
+            assert_eq!(
+                faults(&had, &selector(changed.clone())),
+                [format!("spec.nodeSelector: Invalid value: {changed}: {only}")]
+            );
+        }
+        let term =
+            |values: &[&str]| json!({ "matchExpressions": [{ "key": "disk", "operator": "In", "values": values }] });
+        let wider = json!({ "matchExpressions": [{ "key": "disk", "operator": "In", "values": ["ssd"] }, { "key": "gpu", "operator": "Exists" }] });
+        let had = required(&json!([term(&["ssd"])]));
+        assert!(faults(&had, &required(&json!([wider]))).is_empty());
+        assert!(faults(&json!({}), &had).is_empty(), "anything where nothing was said");
+        let place = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+        let shown =
+            "{\"MatchExpressions\":[{\"Key\":\"disk\",\"Operator\":\"In\",\"Values\":[\"hdd\"]}],\"MatchFields\":null}";
+        assert_eq!(
+            faults(&had, &required(&json!([term(&["hdd"])]))),
+            [format!("{place}[0]: Invalid value: {shown}: only additions are allowed (no mutations or deletions)")]
+        );
+        assert_eq!(
+            faults(&had, &json!({ "affinity": {} })),
+            [format!(
+                "{place}: Invalid value: null: no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+            )]
+        );
+        let other = json!({ "affinity": { "podAffinity": {} } });
+        assert!(
+            faults(&json!({}), &other)[0].starts_with("spec: Forbidden: pod updates may not change"),
+            "no other rule"
+        );
+    }
 }

@@ -117,6 +117,17 @@ pub(super) fn allocation(allocation: &Value) -> String {
     text(allocation, ALLOCATION)
 }
 
+/// One term of a node selector.
+pub(crate) fn node_selector_term(term: &Value) -> String {
+    text(term, TERM)
+}
+
+/// The terms of a node selector.
+pub(crate) fn node_selector_terms(terms: &[Value]) -> String {
+    let terms: Vec<String> = terms.iter().map(node_selector_term).collect();
+    if terms.is_empty() { "null".to_owned() } else { format!("[{}]", terms.join(",")) }
+}
+
 /// Go writes these three as escapes.
 fn plain(value: &Value) -> String {
     value.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")

@@ -14,6 +14,7 @@ mod status;
 mod tests;
 
 pub(crate) use claim::{claim, claim_update, template, template_update};
+pub(crate) use internal::{node_selector_term, node_selector_terms};
 pub(crate) use slice::{slice, slice_update};
 pub(crate) use status::status;
 
