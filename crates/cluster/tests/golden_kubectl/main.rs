@@ -13,6 +13,7 @@ mod normalise;
 mod replay;
 mod unlike;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,7 +71,14 @@ fn recorded_flows_are_answered_alike() {
     let replay = |flow: &Flow, attempt: usize| {
         let began = Instant::now();
         let kubectl = kubectls.for_version(&flow.kubectl);
-        let outcomes = Replay::new(&folder, flow, attempt, kubectl, &normaliser, &server, runtime.handle()).run();
+        let mut outcomes = Vec::new();
+        let run = AssertUnwindSafe(|| {
+            Replay::new(&folder, flow, attempt, kubectl, &normaliser, &server, runtime.handle()).run(&mut outcomes);
+        });
+        // A step that cannot be replayed at all must not take the totals of all flows with it.
+        if let Err(panic) = catch_unwind(run) {
+            outcomes.push(Outcome::aborted(outcomes.len() + 1, panic.as_ref()));
+        }
         let result = Result {
             flow: flow.name.clone(),
             kubectl: kubectl.version.clone(),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use http_body_util::BodyExt;
 use klab_cluster::server::{Delays, Figures, Flavour, Seed, Server};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -28,6 +29,16 @@ pub(crate) struct Outcome {
     pub(crate) step: usize,
     pub(crate) what: String,
     pub(crate) difference: Option<String>,
+}
+
+impl Outcome {
+    /// A step that panicked, and with it the rest of its flow.
+    pub(crate) fn aborted(step: usize, panic: &(dyn std::any::Any + Send)) -> Self {
+        let words =
+            panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let difference = format!("the flow ends here: {}", words.unwrap_or("panicked"));
+        Self { step, what: "a step that could not be replayed".to_owned(), difference: Some(difference) }
+    }
 }
 
 pub(crate) struct Replay<'a> {
@@ -89,8 +100,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    pub(crate) fn run(&self) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
+    /// Adds what becomes of each step, so that those before a step that panics are known.
+    pub(crate) fn run(&self, outcomes: &mut Vec<Outcome>) {
         for (at, step) in self.flow.steps.iter().enumerate() {
             let number = at + 1;
             if std::env::var_os("KLAB_GOLDEN_TRACE").is_some() {
@@ -121,7 +132,6 @@ impl<'a> Replay<'a> {
                 });
             }
         }
-        outcomes
     }
 
     /// Runs a command and compares. One that only looks may have looked a moment too early, at a cluster in motion: it
@@ -315,6 +325,7 @@ impl<'a> Replay<'a> {
         };
         let query =
             query.replace("resourceVersion=<RV>", &format!("resourceVersion={wanted}")).replace("<CONTINUE>", &more);
+        let path = encoded(&path);
         let target = if query.is_empty() { path } else { format!("{path}?{}", encoded(&query)) };
         let stale = |text: String| {
             text.replace("<RV>", "1")
@@ -435,7 +446,22 @@ async fn send(
     (status, kind, String::from_utf8_lossy(&body).into_owned())
 }
 
-/// Encodes what may not stand in a query; separators stay.
-fn encoded(query: &str) -> String {
-    query.replace("===", "%3D%3D%3D").replace(' ', "%20")
+/// What may not stand in the path or the query of an address. Separators stay, and so does what is encoded already.
+const NOT_PLAIN: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
+
+/// Encodes what may not stand in an address, and an operator of a selector that looks like separators.
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(&text.replace("===", "%3D%3D%3D"), NOT_PLAIN).to_string()
+}
+
+#[test]
+fn addresses_are_encoded() {
+    for path in
+        ["/api/v1/namespaces/a b/pods/<none>", "/apis/x/ü/{name}|^`\\\"", "/api/v1/pods?a===b&c=%20", "/a\u{7f}\t"]
+    {
+        let encoded = encoded(path);
+        assert!(encoded.parse::<http::Uri>().is_ok(), "{path}: {encoded}");
+    }
+    assert_eq!(encoded("/api/v1/a b?c=%20&d"), "/api/v1/a%20b?c=%20&d");
 }
