@@ -27,6 +27,7 @@ use super::schedule::{self, Subject};
 use super::selector::Labels;
 use super::state::{Place, PodEntry, State};
 use super::tie::TieBreak;
+use super::volumes::ClassChange;
 
 /// The cluster as the scheduler knows it. Objects are handed in as they are in the API, after admission (see
 /// [`super::admission`]); what does not matter to scheduling is not kept.
@@ -163,6 +164,9 @@ impl Cluster {
                 })
             }
             (_, Place::Bound(_)) => Some(Event::PodAssigned(self.facts(class, labels))),
+            (Some((Place::Nominated(was), old_class, old_labels)), Place::Nominated(is)) if was != is => {
+                Some(Event::NominationWithdrawn(self.facts(old_class, old_labels)))
+            }
             (_, Place::Nominated(_)) => None,
         }
     }
@@ -201,7 +205,11 @@ impl Cluster {
     /// Forgets a pod.
     pub fn remove_pod(&mut self, namespace: &str, name: &str) -> Option<Event> {
         let entry = self.state.remove_pod(namespace, name)?;
-        Some(Event::PodRemoved(self.facts(entry.class, entry.labels)))
+        let facts = self.facts(entry.class, entry.labels);
+        Some(match entry.place {
+            Place::Bound(_) => Event::PodRemoved(facts),
+            Place::Nominated(_) => Event::NominationWithdrawn(facts),
+        })
     }
 
     /// Adds a namespace or takes over its labels.
@@ -257,38 +265,38 @@ impl Cluster {
 
     /// Adds or replaces a claim.
     pub fn set_claim(&mut self, claim: &PersistentVolumeClaim) -> Event {
+        let namespace = claim.metadata.namespace.as_deref().unwrap_or("default");
+        let name = claim.metadata.name.clone().unwrap_or_default();
+        let added = self.state.volumes.claim(namespace, &name).is_none();
         self.state.volumes.set_claim(claim);
-        Event::VolumesChanged
+        Event::VolumeClaim { namespace: namespace.to_owned(), name, added }
     }
 
-    /// Removes a claim.
-    pub fn remove_claim(&mut self, namespace: &str, name: &str) -> Event {
+    /// Removes a claim, which helps no pod.
+    pub fn remove_claim(&mut self, namespace: &str, name: &str) {
         self.state.volumes.remove_claim(namespace, name);
-        Event::VolumesChanged
     }
 
     /// Adds or replaces a volume.
     pub fn set_volume(&mut self, volume: &PersistentVolume) -> Result<Event, ObjectError> {
-        self.state.volumes.set_volume(volume)?;
-        Ok(Event::VolumesChanged)
+        let moved = self.state.volumes.set_volume(volume)?;
+        Ok(Event::Volume { moved })
     }
 
-    /// Removes a volume.
-    pub fn remove_volume(&mut self, name: &str) -> Event {
+    /// Removes a volume, which helps no pod.
+    pub fn remove_volume(&mut self, name: &str) {
         self.state.volumes.remove_volume(name);
-        Event::VolumesChanged
     }
 
     /// Adds or replaces a storage class.
     pub fn set_storage_class(&mut self, class: &StorageClass) -> Event {
-        self.state.volumes.set_storage_class(class);
-        Event::VolumesChanged
+        let ClassChange { added, late, moved } = self.state.volumes.set_storage_class(class);
+        Event::StorageClass { added, late, moved }
     }
 
-    /// Removes a storage class.
-    pub fn remove_storage_class(&mut self, name: &str) -> Event {
+    /// Removes a storage class, which helps no pod.
+    pub fn remove_storage_class(&mut self, name: &str) {
         self.state.volumes.remove_storage_class(name);
-        Event::VolumesChanged
     }
 
     /// Takes over the language of device selectors; without it, no device is selected by an expression.
@@ -298,15 +306,20 @@ impl Cluster {
 
     /// Adds or replaces a class of devices.
     pub fn set_device_class(&mut self, class: &DeviceClass) -> Event {
-        let changes = self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_class(class)));
-        self.feel_resources(changes);
-        Event::DevicesChanged
+        let change = self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_class(class)));
+        self.feel_resources(change.is_felt);
+        Event::DeviceClass { resources: change.resources }
     }
 
     /// Removes a class of devices, which helps no pod.
     pub fn remove_device_class(&mut self, name: &str) {
         let changes = self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.remove_class(name)));
         self.feel_resources(changes);
+    }
+
+    /// Whether an extended resource is the devices of a class.
+    pub fn is_devices(&self, resource: &str) -> bool {
+        self.state.devices.are_resource(resource)
     }
 
     /// Resources may be devices, or no longer: what was found out about nodes may be wrong.
@@ -320,7 +333,7 @@ impl Cluster {
     /// Adds or replaces a slice of a pool of devices.
     pub fn set_resource_slice(&mut self, slice: &ResourceSlice) -> Event {
         self.state.with_devices(|devices| (devices.set_slice(slice), ()));
-        Event::DevicesChanged
+        Event::ResourceSlice
     }
 
     /// Removes a slice, which helps no pod.

@@ -414,7 +414,8 @@ impl fmt::Display for Reason {
             Self::VolumeNodeAffinity { .. } => "node(s) didn't match PersistentVolume's node affinity",
             Self::VolumeZone { .. } => "node(s) had no available volume zone",
             Self::ClaimInUse { .. } => {
-                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+                "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by \
+                 another pod"
             }
             Self::SpreadMissingLabel { .. } => text::SPREAD_LABEL,
             Self::Spread { .. } => text::SPREAD,

@@ -48,7 +48,7 @@ impl Verdict {
     }
 
     pub(crate) fn no_nodes() -> Self {
-        Self::plain(UNSCHEDULABLE, message::NO_NODES.to_owned())
+        Self::plain(Outcome::Unschedulable { withdraw_nomination: true }, message::NO_NODES.to_owned())
     }
 
     pub(crate) fn refused_for_all(nodes: usize, plugin: PluginName, reasons: &[Reason]) -> Self {

@@ -16,11 +16,21 @@ use super::selector::{Labels, Selector};
 /// The provisioner that provisions nothing: volumes are made by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
+/// The labels that say in which zone or region a volume or a node is.
+pub(crate) const ZONE_LABELS: [&str; 4] = [
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+];
+
 /// A claim of a namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
     /// The bound volume; `None` while unbound.
     pub(crate) volume: Option<String>,
+    /// Whether it names a volume, which it may not be bound to.
+    names_volume: bool,
     /// Storage class.
     pub(crate) class: Option<String>,
     /// The volume that it was bound to and that is gone.
@@ -98,6 +108,15 @@ impl Class {
     }
 }
 
+/// What became of a storage class.
+pub(crate) struct ClassChange {
+    pub(crate) added: bool,
+    /// Whether claims of the class are bound where their pods are placed.
+    pub(crate) late: bool,
+    /// Whether it is new, or volumes are made elsewhere than before.
+    pub(crate) moved: bool,
+}
+
 /// Claims, volumes and storage classes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Volumes {
@@ -125,6 +144,7 @@ impl Volumes {
         let mut owners = claim.metadata.owner_references.iter().flatten();
         let entry = Claim {
             volume: spec.and_then(|spec| spec.volume_name.clone()).filter(|name| bound && !name.is_empty()),
+            names_volume: spec.and_then(|spec| spec.volume_name.as_deref()).is_some_and(|name| !name.is_empty()),
             class: spec.and_then(|spec| spec.storage_class_name.clone()),
             lost: spec.and_then(|spec| spec.volume_name.clone()).filter(|_| phase == Some("Lost")),
             controller: owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone()),
@@ -150,7 +170,8 @@ impl Volumes {
         self.claims.remove(&(namespace.to_owned(), name.to_owned()));
     }
 
-    pub(crate) fn set_volume(&mut self, volume: &PersistentVolume) -> Result<(), ObjectError> {
+    /// Adds or replaces a volume. Whether it is new, or of another zone or region than before.
+    pub(crate) fn set_volume(&mut self, volume: &PersistentVolume) -> Result<bool, ObjectError> {
         let required = volume
             .spec
             .as_ref()
@@ -177,6 +198,8 @@ impl Volumes {
             attributes: spec.and_then(|spec| spec.volume_attributes_class_name.clone()).filter(|it| !it.is_empty()),
         };
         let name = volume.metadata.name.clone().unwrap_or_default();
+        let zones = |volume: &Volume| ZONE_LABELS.map(|key| volume.labels.get(key).cloned());
+        let moved = self.by_name.get(&name).is_none_or(|old| zones(old) != zones(&entry));
         self.remove_volume(&name);
         match &entry.claim {
             Some(claim) => drop(self.kept.insert(claim.clone(), name.clone())),
@@ -186,7 +209,7 @@ impl Volumes {
             None => {}
         }
         self.by_name.insert(name, entry);
-        Ok(())
+        Ok(moved)
     }
 
     pub(crate) fn remove_volume(&mut self, name: &str) {
@@ -201,7 +224,8 @@ impl Volumes {
         }
     }
 
-    pub(crate) fn set_storage_class(&mut self, class: &StorageClass) {
+    /// Adds or replaces a storage class.
+    pub(crate) fn set_storage_class(&mut self, class: &StorageClass) -> ClassChange {
         let topologies = class.allowed_topologies.iter().flatten();
         let requirements = |term: &k8s_openapi::api::core::v1::TopologySelectorTerm| {
             let all = term.match_label_expressions.iter().flatten();
@@ -212,7 +236,10 @@ impl Volumes {
             provisions: !matches!(class.provisioner.as_str(), "" | NO_PROVISIONER),
             topologies: topologies.map(requirements).collect(),
         };
-        self.classes.insert(class.metadata.name.clone().unwrap_or_default(), entry);
+        let (late, topologies) = (entry.late, entry.topologies.clone());
+        let old = self.classes.insert(class.metadata.name.clone().unwrap_or_default(), entry);
+        let moved = old.as_ref().is_none_or(|old| old.topologies != topologies);
+        ClassChange { added: old.is_none(), late, moved }
     }
 
     pub(crate) fn remove_storage_class(&mut self, name: &str) {
@@ -227,9 +254,11 @@ impl Volumes {
         self.by_name.get(name)
     }
 
-    /// Whether an unbound claim waits for a pod to be placed before it is bound.
+    /// Whether an unbound claim waits for a pod to be placed before it is bound. One that names its volume does not.
+    // upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go GetPodVolumeClaims (v1.36)
     pub(crate) fn binds_late(&self, claim: &Claim) -> bool {
-        claim.class.as_ref().and_then(|class| self.classes.get(class)).is_some_and(|class| class.late)
+        let class = claim.class.as_ref().and_then(|class| self.classes.get(class));
+        !claim.names_volume && class.is_some_and(|class| class.late)
     }
 
     /// The first of the unbound claims that find no volume on a node, and for which none can be made there.
@@ -440,7 +469,8 @@ mod tests {
         let mut cluster = cluster();
         cluster.set_claim(&read(claim("data", None, "late", "ReadWriteOncePod")));
         cluster.bind(&pod("first", "data"), "n1").unwrap();
-        let text = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
+        let text = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by \
+                    another pod";
         let message = outcome(&mut cluster, &pod("second", "data"));
         assert!(message.starts_with(&format!("0/2 nodes are available: 2 {text}.")), "{message}");
         cluster.remove_pod("default", "first");

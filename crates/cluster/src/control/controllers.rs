@@ -12,11 +12,12 @@ use super::{
     volumes,
 };
 use crate::resource::{
-    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CONTAINER_FILES, CRON_JOBS, DAEMON_SETS,
-    DEPLOYMENTS, DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES,
-    NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
-    REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SECRETS,
-    SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES, VOLUME_ATTRIBUTES_CLASSES,
+    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CONTAINER_FILES, CRON_JOBS, CSI_NODES,
+    CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -24,7 +25,7 @@ pub(super) struct Row {
     controller: Controller,
     /// Its name, as `--controllers` of kube-controller-manager has it, without the ending `-controller`.
     name: &'static str,
-    /// Whether it can be switched off. What makes a namespace and a node what they are cannot.
+    /// Whether it can be switched off. What makes a namespace what it is cannot.
     optional: bool,
     /// The kinds whose changes it is told of.
     watches: Watches,
@@ -127,7 +128,7 @@ static TABLE: [Row; Controller::COUNT] = [
     Row {
         controller: Controller::NodeLifecycle,
         name: "node-lifecycle",
-        optional: false,
+        optional: true,
         watches: Watches::Kinds(&[NODES, PODS]),
         owner: None,
         make: || Box::<nodes::NodeLifecycle>::default(),
@@ -227,6 +228,8 @@ static TABLE: [Row; Controller::COUNT] = [
             STATEFUL_SETS,
             POD_DISRUPTION_BUDGETS,
             STORAGE_CLASSES,
+            CSI_NODES,
+            CSI_STORAGE_CAPACITIES,
             DEVICE_CLASSES,
             RESOURCE_SLICES,
             RESOURCE_CLAIMS,

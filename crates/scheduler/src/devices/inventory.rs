@@ -10,7 +10,7 @@ use k8s_openapi::api::resource::v1::{
 
 use super::claim::{Claim, ClaimSpec};
 use super::language::{DeviceSelector, NoLanguage, SelectorLanguage};
-use super::resource_name::implicit_class;
+use super::resource_name::{implicit_class, may_be_devices, resource_of_class};
 use super::slice::{Counters, PoolId, Slice, amount};
 
 /// Compiled expressions kept at most.
@@ -97,6 +97,15 @@ pub(crate) enum Felt {
     Everywhere,
 }
 
+/// What became of a class.
+#[derive(Debug)]
+pub(crate) struct ClassChange {
+    /// Whether resources may be devices of another class now.
+    pub(crate) is_felt: bool,
+    /// The resources that are its devices from now on, and were not.
+    pub(crate) resources: Vec<String>,
+}
+
 /// What became of a claim.
 #[derive(Debug)]
 pub(crate) struct ClaimChange {
@@ -135,8 +144,8 @@ impl Devices {
         }
     }
 
-    /// Adds or replaces a class. Whether resources may be devices of another class now.
-    pub(crate) fn set_class(&mut self, class: &DeviceClass) -> bool {
+    /// Adds or replaces a class.
+    pub(crate) fn set_class(&mut self, class: &DeviceClass) -> ClassChange {
         let name = class.metadata.name.clone().unwrap_or_default();
         let selectors: Vec<Option<Arc<str>>> = class
             .spec
@@ -150,9 +159,15 @@ impl Devices {
         let resource = class.spec.extended_resource_name.clone().filter(|resource| !resource.is_empty());
         let created = class.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
         let new = Arc::new(Class { name: name.clone(), selectors, config, resource, created });
+        let implicit = resource_of_class(&name);
         let old = self.classes.insert(name, Arc::clone(&new));
         self.epoch += 1;
-        old.is_none_or(|old| (&old.resource, old.created) != (&new.resource, new.created))
+        let renamed = old.as_ref().is_none_or(|old| old.resource != new.resource);
+        let resources = new.resource.clone().filter(|_| renamed).into_iter();
+        ClassChange {
+            is_felt: renamed || old.as_ref().is_some_and(|old| old.created != new.created),
+            resources: resources.chain(Some(implicit).filter(|_| old.is_none())).collect(),
+        }
     }
 
     /// Removes a class. Whether resources may be devices of another class now.
@@ -165,6 +180,11 @@ impl Devices {
     /// Whether there are classes at all.
     pub(crate) fn has_classes(&self) -> bool {
         !self.classes.is_empty()
+    }
+
+    /// Whether a resource is the devices of a class.
+    pub(crate) fn are_resource(&self, resource: &str) -> bool {
+        self.has_classes() && may_be_devices(resource) && self.class_of_resource(resource).is_some()
     }
 
     /// The class whose devices a resource is: by its own name, else the newest that says so, the first by name of equals.

@@ -28,7 +28,6 @@ mod verdicts;
 pub(crate) use claim::Claim;
 pub(crate) use inventory::{ClaimChange, Devices, Felt};
 pub use language::{DeviceFacts, DeviceSelector, SelectorLanguage};
-pub(crate) use resource_name::may_be_devices;
 pub use shortage::{
     DeviceHolder, DeviceObstacle, DeviceShortage, JudgedDevice, RequestShortage, SelectorOwner, Together, UnusablePool,
 };

@@ -11,6 +11,11 @@ pub(crate) fn may_be_devices(resource: &str) -> bool {
         || resource.split_once('/').is_some_and(|(domain, _)| !native(domain) && !resource.starts_with("requests."))
 }
 
+/// The resource of a class's own name.
+pub(crate) fn resource_of_class(class: &str) -> String {
+    format!("{CLASS_PREFIX}{class}")
+}
+
 /// The class of a resource of its own name.
 pub(crate) fn implicit_class(resource: &str) -> Option<&str> {
     resource.strip_prefix(CLASS_PREFIX)

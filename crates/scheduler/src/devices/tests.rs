@@ -345,9 +345,9 @@ fn pods_wait_for_their_claims_and_are_tried_when_they_come() {
     assert_eq!(queue.place(&PodKey::new("default", "late")), Some(Place::AwaitingClaims));
     assert_eq!(queue.next_wake(), None);
     let event = cluster.set_resource_claim(&read(claim("other", json!([one("r", json!({}))])))).unwrap();
-    assert_eq!(queue.event(&event, now), 0);
+    assert_eq!(queue.event(&event, &|_| false, now), 0);
     let event = cluster.set_resource_claim(&read(claim("c", json!([one("r", json!({}))])))).unwrap();
-    assert_eq!(queue.event(&event, now), 1);
+    assert_eq!(queue.event(&event, &|_| false, now), 1);
     assert_eq!(queue.pop(now), Some(key));
     assert_eq!(outcome(&mut cluster, &late), "n1: r=g0");
 }

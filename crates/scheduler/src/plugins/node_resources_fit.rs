@@ -6,7 +6,6 @@
 use super::filter::View;
 use super::score::MAX_SCORE;
 use crate::cycle::Cycle;
-use crate::devices::may_be_devices;
 use crate::node_info::NodeInfo;
 use crate::reason::Reason;
 
@@ -31,8 +30,7 @@ pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reaso
     let devices = &cycle.state.devices;
     for (name, requested) in &requests.scalars {
         // What the node does not have itself may be devices: DynamicResources says whether there are enough.
-        let may_be = *requested > 0 && allocatable.scalar(name) == 0 && devices.has_classes() && may_be_devices(name);
-        if may_be && devices.class_of_resource(name).is_some() {
+        if *requested > 0 && allocatable.scalar(name) == 0 && devices.are_resource(name) {
             continue;
         }
         check(name, *requested, used.scalar(name), allocatable.scalar(name));

@@ -5,25 +5,19 @@
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;
-
-const KEYS: [&str; 4] = [
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-];
+use crate::volumes::ZONE_LABELS;
 
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     let labels = &view.node.spec.labels;
     // A node without any of the labels is not in a zone, so nothing is out of reach.
-    if cycle.info.claims.is_empty() || !KEYS.iter().any(|key| labels.contains_key(*key)) {
+    if cycle.info.claims.is_empty() || !ZONE_LABELS.iter().any(|key| labels.contains_key(*key)) {
         return;
     }
     for name in &cycle.info.claims {
         let claim = cycle.state.volumes.claim(&cycle.info.namespace, name);
         let Some(bound) = claim.and_then(|claim| claim.volume.as_ref()) else { continue };
         let Some(volume) = cycle.state.volumes.volume(bound) else { continue };
-        for key in KEYS {
+        for key in ZONE_LABELS {
             let Some(zones) = volume.labels.get(key) else { continue };
             // Several zones are joined by two underscores.
             let here = node_value(labels, key);

@@ -2,8 +2,8 @@
 //!
 //! Pods wait in one of four places, as in kube-scheduler. *Active* pods are tried, highest priority first, then in order
 //! of entry. A pod that failed is *unschedulable* until something happens that can help it; it then backs off (1 s,
-//! doubling to 10 s) and becomes active. When nothing is active, pods that back off are tried at once. *Gated* pods wait
-//! for their scheduling gates to go. Nothing here knows the time; it is given.
+//! doubling to 10 s) and becomes active. When nothing is active, pods that back off are tried at once, unless an error sent
+//! them back. *Gated* pods wait for their scheduling gates to go. Nothing here knows the time; it is given.
 
 mod event;
 mod hints;
@@ -17,7 +17,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 pub use event::{Event, PodFacts};
 
-use super::decision::Decision;
+use self::event::Kind;
+use super::decision::{Decision, Outcome};
 use super::devices::known_names;
 use super::error::ObjectError;
 use super::pod_info::{PodInfo, namespace_of};
@@ -61,6 +62,8 @@ struct Waiting {
     /// Order of entry, for equal times.
     number: u64,
     failures: u32,
+    /// Whether it failed by an error, not by what plugins said: then nothing cuts its backoff short.
+    erred: bool,
     /// The plugins that refused it; events are judged by these.
     refused_by: Vec<PluginName>,
     place: Place,
@@ -74,6 +77,8 @@ pub struct Queue {
     pods: BTreeMap<PodKey, Waiting>,
     active: BTreeMap<Rank, PodKey>,
     backing_off: BTreeSet<(Timestamp, Rank, PodKey)>,
+    /// Those that back off after an error, by its end.
+    after_error: BTreeSet<(Timestamp, PodKey)>,
     /// Unschedulable pods by the time they failed.
     unschedulable: BTreeSet<(Timestamp, PodKey)>,
     /// Pods whose resource claims are not there yet.
@@ -108,25 +113,26 @@ impl Queue {
             waiting.facts = facts;
             return Ok(());
         }
-        let old = self.take(&key);
-        let changed = old.as_ref().is_none_or(|old| old.facts != facts);
-        let number = old.as_ref().map_or(self.entered, |old| old.number);
-        self.entered += u64::from(old.is_none());
-        let was = old.as_ref().map(|old| old.place);
-        let mut waiting = Waiting {
-            entered: old.as_ref().map_or(now, |old| old.entered),
-            failures: old.as_ref().map_or(0, |old| old.failures),
-            refused_by: old.map(|old| old.refused_by).unwrap_or_default(),
-            facts,
-            number,
-            place: Place::Active,
+        let Some(mut waiting) = self.take(&key) else {
+            let number = self.entered;
+            self.entered += 1;
+            let place = if gated { Place::Gated } else { Place::Active };
+            let waiting =
+                Waiting { entered: now, failures: 0, erred: false, refused_by: Vec::new(), facts, number, place };
+            self.put(key, waiting);
+            return Ok(());
         };
-        waiting.place = match was {
+        let old = std::mem::replace(&mut waiting.facts, facts);
+        waiting.place = match waiting.place {
             _ if gated => Place::Gated,
-            // A change of the pod itself may always help it.
-            Some(Place::Unschedulable { .. }) if changed => waiting.place_after_event(now),
-            None | Some(Place::Gated | Place::AwaitingClaims) => Place::Active,
-            Some(place) => place,
+            Place::Unschedulable { .. } => {
+                let event = Event::ItselfChanged { old, new: waiting.facts.clone() };
+                // No row asks what devices are for a change of the pod itself.
+                let helped = waiting.is_helped(&event, &event.kinds(), &|_| false);
+                if helped { waiting.place_after_event(now) } else { waiting.place }
+            }
+            Place::Gated | Place::AwaitingClaims => Place::Active,
+            place => place,
         };
         self.put(key, waiting);
         Ok(())
@@ -156,6 +162,7 @@ impl Queue {
         waiting.failures += 1;
         waiting.entered = now;
         waiting.refused_by.clone_from(&decision.refused_by);
+        waiting.erred = !matches!(decision.outcome, Outcome::Unschedulable { .. } | Outcome::Preempting(_));
         waiting.place = Place::Unschedulable { since: now };
         self.put(decision.pod.clone(), waiting);
     }
@@ -168,10 +175,12 @@ impl Queue {
         self.put(key.clone(), waiting);
     }
 
-    /// Brings back the pods that an event can help. Returns how many.
-    pub fn event(&mut self, event: &Event, now: Timestamp) -> usize {
+    /// Brings back the pods that an event can help. Returns how many. `is_devices` says whether a resource is the devices of
+    /// a class.
+    pub fn event(&mut self, event: &Event, is_devices: &dyn Fn(&str) -> bool, now: Timestamp) -> usize {
+        let kinds = event.kinds();
         let can_help =
-            |key: &PodKey| self.pods.get(key).is_some_and(|pod| hints::can_help(event, &pod.facts, &pod.refused_by));
+            |key: &PodKey| self.pods.get(key).is_some_and(|waiting| waiting.is_helped(event, &kinds, is_devices));
         let waiting = self.unschedulable.iter().map(|(_, key)| key);
         let helped: Vec<_> = waiting.filter(|key| can_help(key)).cloned().collect();
         for key in &helped {
@@ -194,7 +203,8 @@ impl Queue {
         if self.is_ready() {
             return None;
         }
-        self.unschedulable.first().map(|(since, _)| after(*since, SWEEP_AFTER))
+        let sweep = self.unschedulable.first().map(|(since, _)| after(*since, SWEEP_AFTER));
+        self.after_error.first().map(|(until, _)| *until).into_iter().chain(sweep).min()
     }
 
     /// Whether [`Self::pop`] would hand out a pod without time passing.
@@ -219,7 +229,11 @@ impl Queue {
 
     /// Ends backoffs whose time has come, and sweeps pods that waited too long for an event.
     fn flush(&mut self, now: Timestamp) {
-        while let Some((_, _, key)) = self.backing_off.first().filter(|(until, _, _)| *until <= now).cloned() {
+        loop {
+            let over = self.backing_off.first().filter(|(until, _, _)| *until <= now).map(|(_, _, key)| key.clone());
+            let over = over
+                .or_else(|| self.after_error.first().filter(|(until, _)| *until <= now).map(|(_, key)| key.clone()));
+            let Some(key) = over else { break };
             if let Some(mut waiting) = self.take(&key) {
                 waiting.place = Place::Active;
                 self.put(key, waiting);
@@ -242,6 +256,7 @@ impl Queue {
     fn put(&mut self, key: PodKey, waiting: Waiting) {
         match waiting.place {
             Place::Active => drop(self.active.insert(waiting.rank(), key.clone())),
+            Place::BackingOff { until } if waiting.erred => drop(self.after_error.insert((until, key.clone()))),
             Place::BackingOff { until } => drop(self.backing_off.insert((until, waiting.rank(), key.clone()))),
             Place::Unschedulable { since } => drop(self.unschedulable.insert((since, key.clone()))),
             Place::AwaitingClaims => drop(self.awaiting_claims.insert(key.clone())),
@@ -254,6 +269,7 @@ impl Queue {
         let waiting = self.pods.remove(key)?;
         match waiting.place {
             Place::Active => drop(self.active.remove(&waiting.rank())),
+            Place::BackingOff { until } if waiting.erred => drop(self.after_error.remove(&(until, key.clone()))),
             Place::BackingOff { until } => drop(self.backing_off.remove(&(until, waiting.rank(), key.clone()))),
             Place::Unschedulable { since } => drop(self.unschedulable.remove(&(since, key.clone()))),
             Place::AwaitingClaims => drop(self.awaiting_claims.remove(key)),
@@ -272,9 +288,15 @@ impl Waiting {
         (Reverse(self.facts.info.priority), self.entered, self.number)
     }
 
+    /// Whether an event can help the pod.
+    fn is_helped(&self, event: &Event, kinds: &[Kind], is_devices: &dyn Fn(&str) -> bool) -> bool {
+        hints::can_help(&hints::Occasion { event, pod: &self.facts, is_devices }, kinds, &self.refused_by)
+    }
+
     /// Where the pod goes when something can help it.
     fn place_after_event(&self, now: Timestamp) -> Place {
-        let doublings = self.failures.saturating_sub(1).min(10);
+        // After an error kube-scheduler goes on trying; here the next event does, but not at the same instant.
+        let doublings = if self.erred { 0 } else { self.failures.saturating_sub(1).min(10) };
         let backoff = FIRST_BACKOFF.saturating_mul(1 << doublings).min(LONGEST_BACKOFF);
         let until = after(self.entered, backoff);
         if self.failures > 0 && until > now { Place::BackingOff { until } } else { Place::Active }

@@ -36,7 +36,7 @@ fn step(cluster: &mut Cluster, queue: &mut Queue, pods: &[Pod], now: Timestamp) 
     let node = decision.outcome.node().map(ToString::to_string);
     if let Some(node) = &node {
         if let Some(event) = cluster.bind(pod, node).unwrap() {
-            queue.event(&event, now);
+            queue.event(&event, &|_| false, now);
         }
         queue.remove(&key);
     } else {
@@ -68,9 +68,9 @@ fn a_pod_waits_until_something_can_help() {
     // A cordon does not help, a tainted node does not either, an untainted one does.
     let other = node("n2", json!({"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}));
     let event = cluster.set_node(&other).unwrap().unwrap();
-    assert_eq!(queue.event(&event, at(1)), 0);
+    assert_eq!(queue.event(&event, &|_| false, at(1)), 0);
     let event = cluster.set_node(&node("n1", json!({}))).unwrap().unwrap();
-    assert_eq!(queue.event(&event, at(1)), 1);
+    assert_eq!(queue.event(&event, &|_| false, at(1)), 1);
     assert_eq!(step(&mut cluster, &mut queue, &pods, at(1)), Some(("a".to_owned(), Some("n1".to_owned()))));
     assert!(queue.is_empty());
 }
@@ -91,7 +91,7 @@ fn backoff_doubles_and_is_cut_short_when_nothing_else_is_active() {
     for (failures, backoff) in [1, 2, 4, 8, 10, 10].into_iter().enumerate() {
         let now = at(failures as i64);
         assert_eq!(step(&mut cluster, &mut queue, &pods, now), Some(("a".to_owned(), None)));
-        assert_eq!(queue.event(&Event::PodRemoved(small.clone()), now), 1);
+        assert_eq!(queue.event(&Event::PodRemoved(small.clone()), &|_| false, now), 1);
         let until = now + SignedDuration::from_secs(backoff);
         assert_eq!(queue.place(&key), Some(Place::BackingOff { until }));
     }
@@ -150,7 +150,32 @@ fn victims_gone_bring_the_preemptor_back() {
     cluster.set_pod(&high).unwrap();
     queue.failed(&decision, at(0));
     let event = cluster.remove_pod("default", "low").unwrap();
-    assert_eq!(queue.event(&event, at(0)), 1);
+    assert_eq!(queue.event(&event, &|_| false, at(0)), 1);
     assert_eq!(queue.pop(at(0)), Some(key));
     assert_eq!(cluster.schedule(&high).unwrap().outcome.node().map(AsRef::as_ref), Some("n1"));
+}
+
+#[test]
+fn every_plugin_that_refuses_says_what_can_help() {
+    for plugin in crate::plugins::PLUGINS {
+        if plugin.filter.is_some() || plugin.pre_filter.is_some() {
+            assert!(
+                hints::registers(plugin.name, Kind::NodeAdd),
+                "{}: a new node may take what others refuse",
+                plugin.name
+            );
+        }
+    }
+}
+
+#[test]
+fn what_an_error_sent_back_waits_for_its_backoff() {
+    let mut queue = Queue::new();
+    queue.set(&pod("a", 0, json!({})), at(0)).unwrap();
+    let key = queue.pop(at(0)).unwrap();
+    let failed = crate::verdict::decision(key.clone(), Outcome::Failed, "broken".to_owned());
+    queue.failed(&failed, at(0));
+    assert_eq!(queue.event(&Event::ResourceSlice, &|_| false, at(0)), 1);
+    assert_eq!((queue.pop(at(0)), queue.next_wake()), (None, Some(at(1))), "it would fail for ever at one instant");
+    assert_eq!(queue.pop(at(1)), Some(key));
 }

@@ -8,16 +8,15 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
-use klab_scheduler::typed::Typed;
+use klab_scheduler::queue::Event;
 use klab_scheduler::{ClaimAllocation, Decision};
 use serde_json::Value;
 
 use super::super::plane::Plane;
-use super::super::value::{items, list_mut, map_mut, text};
+use super::super::value::{items, text};
 use super::super::view::PodInfo;
-use super::resource_claims::{unmake, writes};
+use super::resource_claims::unreserve;
 use crate::clock::later;
-use crate::cluster::Part;
 use crate::resource::RESOURCE_CLAIMS;
 
 /// How long devices may take to get ready.
@@ -92,29 +91,15 @@ impl Binding {
         Readiness::Ready
     }
 
-    /// Lets go of the claims; who failed to make their devices ready in time is not waited for again.
-    pub(super) fn unreserve(&self, plane: &mut Plane) {
-        let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
-        let is_late = plane.now() >= self.deadline;
-        for given in &self.decision.allocations {
-            let (namespace, name) = (given.namespace.as_str(), given.name.as_str());
-            if unmake(plane, namespace, name) {
-                continue;
-            }
-            let written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
-                let status = &mut claim["status"];
-                list_mut(&mut status["reservedFor"]).retain(|consumer| consumer["uid"] != *uid);
-                if items(&status["reservedFor"]).is_empty() {
-                    map_mut(status).remove("reservedFor");
-                }
-            });
-            if let Some(claim) = written.ok().and_then(|claim| Typed::from_json(&claim.json).ok()) {
-                plane.picture.set_resource_claim(&claim);
-            }
-            if is_late {
-                plane.picture.give_up_resource_claim(namespace, name);
+    /// Lets go of the claims. Those whose devices did not get ready in time are given up.
+    pub(super) fn unreserve(&self, plane: &mut Plane) -> Vec<Event> {
+        let events = unreserve(plane, &self.pod, &self.decision);
+        if plane.now() >= self.deadline {
+            for given in &self.decision.allocations {
+                plane.picture.give_up_resource_claim(&given.namespace, &given.name);
             }
         }
+        events
     }
 }
 

@@ -7,7 +7,7 @@
 mod binding;
 mod resource_claims;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -24,15 +24,16 @@ use super::fault::Subject;
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{map_mut, set_condition, time_text};
+use super::value::{items, map_mut, set_condition, text, time_text};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::{
-    DAEMON_SETS, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS,
-    STORAGE_CLASSES,
+    CSI_NODES, CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId,
+    SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
+use klab_scheduler::quantity::Quantity;
 use klab_scheduler::queue::{Event, Queue};
 use klab_scheduler::taint::{NO_EXECUTE, Taint};
 use klab_scheduler::typed::Typed;
@@ -40,6 +41,9 @@ use klab_scheduler::{Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, P
 
 /// Why a pod has no node, as its condition says.
 const UNSCHEDULABLE: &str = "Unschedulable";
+
+/// The annotation of a CSINode that says which volume plugins its drivers stand in for.
+const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
 /// What becomes of `status.nominatedNodeName`.
 #[derive(Clone, Copy)]
@@ -57,6 +61,8 @@ pub(super) struct Scheduler {
     read: HashMap<PodKey, (u64, Pod)>,
     /// Pods that have a node and wait for their devices.
     binding: BTreeMap<PodKey, Binding>,
+    /// Pods of which a change was left to the next one.
+    skipped: BTreeSet<PodKey>,
 }
 
 fn turn() -> Key {
@@ -68,6 +74,10 @@ impl Reconciler for Scheduler {
         if change.resource() == PODS {
             self.pod_changed(plane, change);
         } else {
+            // Where the scheduler has written meanwhile, the picture is ahead of this change, which must not take it back.
+            if is_outdated(plane, change) {
+                return;
+            }
             let event = object_changed(&mut plane.picture, change);
             if change.resource() == RESOURCE_CLAIMS && !self.binding.is_empty() {
                 plane.queue.add(turn());
@@ -121,9 +131,9 @@ impl Scheduler {
                 let event = plane.picture.remove_pod(&key.namespace, &key.name);
                 let message = binding::failed(&message);
                 let failed = Decision { message, refused_by: Vec::new(), ..binding.decision.clone() };
-                self.refuse(plane, &binding.info, &failed, "SchedulerError", Nomination::Kept);
-                binding.unreserve(plane);
-                self.pass_on(plane, event);
+                self.refuse(plane, &binding.info, &failed, "SchedulerError", Nomination::Withdrawn);
+                let events = binding.unreserve(plane);
+                self.pass_on(plane, event.into_iter().chain(events));
             } else {
                 self.bind(plane, &key, &binding.info, &binding.pod, &binding.node);
             }
@@ -143,10 +153,17 @@ impl Scheduler {
         let key = PodKey::new(&object.namespace, &object.name);
         let Some(after) = change.pod.after.as_deref() else {
             self.no_longer_waits(&key);
+            self.skipped.remove(&key);
             let event = plane.picture.remove_pod(&object.namespace, &object.name);
             self.pass_on(plane, event);
             return;
         };
+        let was_skipped = self.skipped.remove(&key);
+        // A later change says where the pod is now.
+        if after.node.is_empty() && is_outdated(plane, change) {
+            self.skipped.insert(key);
+            return;
+        }
         // Most changes of a running pod (readiness, restarts) concern nobody here.
         let same_but_for_place = before.is_some_and(|before| {
             before.finished() == after.finished()
@@ -156,7 +173,7 @@ impl Scheduler {
         });
         let known = !after.node.is_empty()
             && plane.picture.node_of(&object.namespace, &object.name).as_deref() == Some(&*after.node);
-        if same_but_for_place && known {
+        if same_but_for_place && known && !was_skipped {
             if before.is_some_and(|before| before.node.is_empty()) {
                 // The picture was told when the scheduler bound it.
                 self.no_longer_waits(&key);
@@ -189,14 +206,15 @@ impl Scheduler {
         plane.queue.add(turn());
     }
 
-    fn pass_on(&mut self, plane: &mut Plane, event: Option<Event>) {
-        if let Some(event) = event {
+    fn pass_on(&mut self, plane: &mut Plane, events: impl IntoIterator<Item = Event>) {
+        for event in events {
             if concerns_daemons(&event) {
                 for name in plane.names_in_all(DAEMON_SETS) {
                     plane.queue.add(daemon_set::key(name));
                 }
             }
-            self.waiting.event(&event, plane.cluster.now());
+            let (now, picture) = (plane.cluster.now(), &plane.picture);
+            self.waiting.event(&event, &|resource| picture.is_devices(resource), now);
             plane.queue.add(turn());
         }
     }
@@ -226,19 +244,24 @@ impl Scheduler {
             }
         };
         match &decision.outcome.clone() {
-            Outcome::Scheduled { node } => match resource_claims::reserve(plane, &pod, &mut decision) {
-                Ok(()) => match Binding::of(plane, &info, &pod, node, &decision) {
-                    None => self.bind(plane, key, &info, &pod, node),
-                    Some(binding) => self.wait_for_devices(plane, key, binding),
-                },
-                Err(message) => {
-                    let message = binding::failed(&message);
-                    let failed = Decision { message, refused_by: Vec::new(), ..decision.clone() };
-                    self.refuse(plane, &info, &failed, "SchedulerError", Nomination::Kept);
+            Outcome::Scheduled { node } => {
+                let mut events = Vec::new();
+                match resource_claims::reserve(plane, &pod, &mut decision, &mut events) {
+                    Ok(()) => match Binding::of(plane, &info, &pod, node, &decision) {
+                        None => self.bind(plane, key, &info, &pod, node),
+                        Some(binding) => self.wait_for_devices(plane, key, binding),
+                    },
+                    Err(message) => {
+                        let message = binding::failed(&message);
+                        let failed = Decision { message, refused_by: Vec::new(), ..decision.clone() };
+                        self.refuse(plane, &info, &failed, "SchedulerError", Nomination::Withdrawn);
+                        events.extend(resource_claims::unreserve(plane, &pod, &decision));
+                    }
                 }
-            },
+                self.pass_on(plane, events);
+            }
             Outcome::AwaitingClaims => self.waiting.awaits_claims(key),
-            Outcome::Failed => self.refuse(plane, &info, &decision, "SchedulerError", Nomination::Kept),
+            Outcome::Failed => self.refuse(plane, &info, &decision, "SchedulerError", Nomination::Withdrawn),
             Outcome::Unschedulable { withdraw_nomination } => {
                 let nomination = if *withdraw_nomination { Nomination::Withdrawn } else { Nomination::Kept };
                 self.refuse(plane, &info, &decision, UNSCHEDULABLE, nomination);
@@ -251,7 +274,11 @@ impl Scheduler {
     }
 
     /// Keeps a place for a pod until its devices are ready.
+    // upstream: pkg/scheduler/schedule_one.go bindingCycle, NominatedNodeNameForExpectation (v1.36)
     fn wait_for_devices(&mut self, plane: &mut Plane, key: &PodKey, binding: Binding) {
+        let _written = plane.cluster.modify(PODS, Part::Status, &key.namespace, &key.name, &writes(), |value| {
+            nominate(&mut value["status"], Nomination::Node(&binding.node));
+        });
         if let Ok(event) = plane.picture.bind(&binding.pod, &binding.node) {
             self.pass_on(plane, event);
         }
@@ -289,7 +316,6 @@ impl Scheduler {
         if let Some((namespace, name)) = &decision.deallocate {
             resource_claims::deallocate(plane, namespace, name);
         }
-        let text = decision.message.clone();
         note_scheduling(
             plane,
             &info.object,
@@ -299,20 +325,24 @@ impl Scheduler {
             "FailedScheduling",
             &message::event_text(&decision.message),
         );
-        let _written =
-            plane.cluster.modify(PODS, Part::Status, &info.object.namespace, &info.object.name, &writes(), |value| {
-                let condition = json!({
-                    "type": "PodScheduled", "observedGeneration": value["metadata"]["generation"], "status": "False",
-                    "lastProbeTime": null, "lastTransitionTime": time_text(now), "reason": reason,
-                    "message": text,
-                });
-                set_condition(&mut value["status"]["conditions"], condition);
-                match nomination {
-                    Nomination::Node(node) => value["status"]["nominatedNodeName"] = json!(node),
-                    Nomination::Withdrawn => drop(map_mut(&mut value["status"]).remove("nominatedNodeName")),
-                    Nomination::Kept => {}
-                }
+        let (namespace, name) = (&info.object.namespace, &info.object.name);
+        let _written = plane.cluster.modify(PODS, Part::Status, namespace, name, &writes(), |value| {
+            let nominated = nominate(&mut value["status"], nomination);
+            let mut conditions = items(&value["status"]["conditions"]).iter();
+            let had = conditions.find(|condition| condition["type"] == "PodScheduled");
+            let is_known = had.is_some_and(|had| {
+                had["status"] == "False" && had["reason"] == reason && had["message"] == decision.message
             });
+            if is_known && !nominated {
+                return;
+            }
+            let condition = json!({
+                "type": "PodScheduled", "observedGeneration": value["metadata"]["generation"], "status": "False",
+                "lastProbeTime": null, "lastTransitionTime": time_text(now), "reason": reason,
+                "message": decision.message,
+            });
+            set_condition(&mut value["status"]["conditions"], condition);
+        });
     }
 
     /// Evicts the victims, keeps the node for the pod, and lets it wait for their end.
@@ -350,6 +380,33 @@ impl Scheduler {
             note_scheduling(plane, &victim.object, Some(&preemptor), "Preempting", false, "Preempted", &message);
         }
     }
+}
+
+/// Writes which node is kept for a pod. Whether that is another one than before.
+fn nominate(status: &mut Value, nomination: Nomination<'_>) -> bool {
+    let had = text(status, &["nominatedNodeName"]).to_owned();
+    match nomination {
+        Nomination::Kept => false,
+        Nomination::Node(node) => {
+            status["nominatedNodeName"] = json!(node);
+            had != node
+        }
+        Nomination::Withdrawn => {
+            map_mut(status).remove("nominatedNodeName");
+            !had.is_empty()
+        }
+    }
+}
+
+/// Whether an object that the scheduler writes, too, has changed again since.
+fn is_outdated(plane: &Plane, change: &Change<'_>) -> bool {
+    let object = change.object;
+    let writes = [PODS, RESOURCE_CLAIMS].contains(&object.resource) && !change.gone;
+    writes
+        && plane
+            .cluster
+            .get(object.resource, &object.namespace, &object.name)
+            .is_none_or(|now| now.resource_version > object.resource_version)
 }
 
 /// Takes a change of any other object into the scheduler's picture.
@@ -406,12 +463,28 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
             }
             None
         }
-        PERSISTENT_VOLUME_CLAIMS if gone => Some(picture.remove_claim(namespace, name)),
+        PERSISTENT_VOLUME_CLAIMS if gone => {
+            picture.remove_claim(namespace, name);
+            None
+        }
         PERSISTENT_VOLUME_CLAIMS => Typed::from_json(&object.json).ok().map(|claim| picture.set_claim(&claim)),
-        PERSISTENT_VOLUMES if gone => Some(picture.remove_volume(name)),
+        PERSISTENT_VOLUMES if gone => {
+            picture.remove_volume(name);
+            None
+        }
         PERSISTENT_VOLUMES => Typed::from_json(&object.json).ok().and_then(|volume| picture.set_volume(&volume).ok()),
-        STORAGE_CLASSES if gone => Some(picture.remove_storage_class(name)),
+        STORAGE_CLASSES if gone => {
+            picture.remove_storage_class(name);
+            None
+        }
         STORAGE_CLASSES => Typed::from_json(&object.json).ok().map(|class| picture.set_storage_class(&class)),
+        CSI_NODES if !gone => {
+            let migrated = |node: &Object| node.value()["metadata"]["annotations"][MIGRATED_PLUGINS].clone();
+            previous.is_none_or(|old| migrated(old) != migrated(object)).then_some(Event::StorageDriver)
+        }
+        CSI_STORAGE_CAPACITIES if !gone => {
+            previous.is_none_or(|old| room(object) > room(old)).then_some(Event::StorageDriver)
+        }
         DEVICE_CLASSES if gone => {
             picture.remove_device_class(name);
             None
@@ -426,6 +499,14 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
         RESOURCE_CLAIMS => Typed::from_json(&object.json).ok().and_then(|claim| picture.set_resource_claim(&claim)),
         _ => None,
     }
+}
+
+/// The largest volume that a driver says it has room for.
+// upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go volumeLimit (v1.36)
+fn room(capacity: &Object) -> Option<Quantity> {
+    let capacity = capacity.value();
+    let limits = [&capacity["maximumVolumeSize"], &capacity["capacity"]];
+    limits.into_iter().find_map(|limit| Quantity::parse(limit.as_str()?).ok())
 }
 
 fn note_scheduling(

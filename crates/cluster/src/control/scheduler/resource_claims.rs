@@ -12,6 +12,7 @@ use super::super::value::{items, list_mut, map_mut, time_text};
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::resource::{PODS, RESOURCE_CLAIMS};
 use crate::status::Status;
+use klab_scheduler::queue::Event;
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{ClaimAllocation, Decision, ExtendedAllocation};
 
@@ -25,24 +26,53 @@ pub(super) fn writes() -> WriteOptions<'static> {
     WriteOptions::by("kube-scheduler")
 }
 
-/// Gives the claims of a pod what was decided, and reserves them for it.
+/// Gives the claims of a pod what was decided, and reserves them for it; adds what that may help to the events. One claim under two names is reserved twice, which
+/// fails unless it was reserved before, as in kube-scheduler.
 ///
 /// # Errors
 /// Why one of them could not be written.
-pub(super) fn reserve(plane: &mut Plane, pod: &Pod, decision: &mut Decision) -> Result<(), String> {
+pub(super) fn reserve(
+    plane: &mut Plane,
+    pod: &Pod,
+    decision: &mut Decision,
+    events: &mut Vec<Event>,
+) -> Result<(), String> {
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let is_reserved = |given: &ClaimAllocation| {
+        let claim = plane.cluster.get(RESOURCE_CLAIMS, &given.namespace, &given.name);
+        claim.is_some_and(|claim| items(&claim.value()["status"]["reservedFor"]).iter().any(|it| it["uid"] == uid))
+    };
+    let mut wanted: Vec<ClaimAllocation> = Vec::with_capacity(decision.allocations.len());
+    wanted.extend(decision.allocations.iter().filter(|given| !is_reserved(given)).cloned());
     if let Some(extended) = decision.extended.take() {
-        decision.allocations.push(make(plane, pod, extended)?);
+        let made = make(plane, pod, extended)?;
+        wanted.push(made.clone());
+        decision.allocations.push(made);
     }
+    wanted.iter().try_for_each(|given| reserve_one(plane, pod, given).map(|event| events.extend(event)))
+}
+
+/// Lets go of the claims of a pod that is not bound after all. Returns what that may help.
+pub(super) fn unreserve(plane: &mut Plane, pod: &Pod, decision: &Decision) -> Vec<Event> {
+    let mut events = Vec::new();
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     for given in &decision.allocations {
-        reserve_one(plane, pod, given).map_err(|status| {
-            let key = format!("{}/{}", given.namespace, given.name);
-            match given.allocation {
-                Some(_) => format!("add allocation and reservation to claim {key}: {status}"),
-                None => format!("add reservation to claim {key}: {status}"),
+        let (namespace, name) = (given.namespace.as_str(), given.name.as_str());
+        if unmake(plane, namespace, name) {
+            continue;
+        }
+        let written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
+            let status = &mut claim["status"];
+            list_mut(&mut status["reservedFor"]).retain(|consumer| consumer["uid"] != *uid);
+            if items(&status["reservedFor"]).is_empty() {
+                map_mut(status).remove("reservedFor");
             }
-        })?;
+        });
+        if let Some(claim) = written.ok().and_then(|claim| Typed::from_json(&claim.json).ok()) {
+            events.extend(plane.picture.set_resource_claim(&claim));
+        }
     }
-    Ok(())
+    events
 }
 
 /// Makes the claim for the extended resources of a pod that are devices, and tells the pod of it.
@@ -87,7 +117,7 @@ fn make(plane: &mut Plane, pod: &Pod, extended: ExtendedAllocation) -> Result<Cl
 }
 
 /// Takes back the claim that was made for extended resources of a pod that is not bound after all.
-pub(super) fn unmake(plane: &mut Plane, namespace: &str, name: &str) -> bool {
+fn unmake(plane: &mut Plane, namespace: &str, name: &str) -> bool {
     let claim = plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
     if claim.is_none_or(|claim| claim.value()["metadata"]["annotations"][EXTENDED] != "true") {
         return false;
@@ -100,37 +130,44 @@ pub(super) fn unmake(plane: &mut Plane, namespace: &str, name: &str) -> bool {
     true
 }
 
-fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<(), Status> {
+fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<Option<Event>, String> {
     let (namespace, name) = (given.namespace.as_str(), given.name.as_str());
     let allocation = given.allocation.as_ref().and_then(|allocation| serde_json::to_value(allocation).ok());
+    let refused = |what: &str, status: Status| format!("{what} claim {namespace}/{name}: {status}");
     if allocation.is_some() {
-        plane.cluster.modify(RESOURCE_CLAIMS, Part::Main, namespace, name, &writes(), |claim| {
-            let finalizers = list_mut(&mut claim["metadata"]["finalizers"]);
-            if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
-                finalizers.push(json!(FINALIZER));
-            }
-        })?;
+        let claim = plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
+        if claim.is_some_and(|claim| !claim.value()["status"]["allocation"].is_null()) {
+            return Err(format!("claim {namespace}/{name} got allocated elsewhere in the meantime"));
+        }
+        plane
+            .cluster
+            .modify(RESOURCE_CLAIMS, Part::Main, namespace, name, &writes(), |claim| {
+                let finalizers = list_mut(&mut claim["metadata"]["finalizers"]);
+                if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+                    finalizers.push(json!(FINALIZER));
+                }
+            })
+            .map_err(|status| refused("add finalizer to", status))?;
     }
-    let uid = pod.metadata.uid.clone().unwrap_or_default();
-    let consumer = json!({ "resource": "pods", "name": pod.metadata.name, "uid": uid });
+    let what = if allocation.is_some() { "add allocation and reservation to" } else { "add reservation to" };
+    let consumer = json!({ "resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid });
     let now = time_text(plane.now());
-    let written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
-        let status = &mut claim["status"];
-        if let Some(allocation) = allocation {
-            status["allocation"] = allocation;
-        }
-        if status["allocation"].is_object() && status["allocation"]["allocationTimestamp"].is_null() {
-            status["allocation"]["allocationTimestamp"] = json!(now);
-        }
-        if !items(&status["reservedFor"]).iter().any(|other| other["uid"] == *uid) {
+    let written = plane
+        .cluster
+        .modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
+            let status = &mut claim["status"];
+            if let Some(allocation) = allocation {
+                status["allocation"] = allocation;
+            }
+            if status["allocation"].is_object() && status["allocation"]["allocationTimestamp"].is_null() {
+                status["allocation"]["allocationTimestamp"] = json!(now);
+            }
             list_mut(&mut status["reservedFor"]).push(consumer);
-        }
-    })?;
+        })
+        .map_err(|status| refused(what, status))?;
     // The next pod must not be given the same device.
-    if let Ok(claim) = ResourceClaim::from_json(&written.json) {
-        plane.picture.set_resource_claim(&claim);
-    }
-    Ok(())
+    let claim = ResourceClaim::from_json(&written.json).ok();
+    Ok(claim.and_then(|claim| plane.picture.set_resource_claim(&claim)))
 }
 
 /// Takes back the devices of a claim that nobody uses and that keep its pod from all nodes.
