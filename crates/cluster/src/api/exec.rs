@@ -17,8 +17,8 @@ use super::super::cluster::Cluster;
 use super::super::control::value::{items, text};
 use super::super::network::FromPod;
 use super::super::process::{
-    Answered, Changed, End, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World, awaited_command,
-    instance, is_prompt, is_shell, keep, keep_end, perform, present, status_of,
+    Answered, Changed, End, Given, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World,
+    awaited_command, instance, is_prompt, is_shell, keep, keep_end, keep_given, perform, present, reader, status_of,
 };
 use super::super::resource::PODS;
 use super::super::status::Status;
@@ -40,14 +40,27 @@ const IDLE: Duration = Duration::from_mins(15);
 const CHANGE: Duration = Duration::from_secs(10);
 /// How often it is looked whether the container still runs.
 const LOOK: Duration = Duration::from_millis(500);
-/// So much is read of what a command is given.
+/// No command is given more to read.
 const MAX_INPUT: usize = 256 * 1024;
+/// What comes within this time comes at once.
+const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// What a shell does itself, so that there is no program of that name.
 const BUILT_IN: [&str; 16] = [
     "cd", "export", "exit", "unset", "set", "trap", "wait", "eval", "exec", "source", ".", ":", "alias", "shift",
     "break", "read",
 ];
+
+/// Whose command it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// One of its own.
+    Executed,
+    /// The container's, which starts when a client attaches, and ends the container with it.
+    Awaited,
+    /// The container's, which has run since it started and reads now.
+    Reading,
+}
 
 /// A command that is to be executed.
 struct Execution {
@@ -61,8 +74,7 @@ struct Execution {
     container: Value,
     command: Vec<String>,
     asked: Asked,
-    /// Whether the command is the container's own, which ends with it.
-    attached: bool,
+    part: Part,
     _one: One,
 }
 
@@ -76,11 +88,10 @@ impl Call<'_> {
         if command.is_empty() {
             return Err(Status::bad_request("you must specify at least one command for the container"));
         }
-        self.carried(target, pod, container, command, false)
+        self.carried(target, pod, container, command, Part::Executed)
     }
 
-    /// Attaches to a container whose command waits for that: a shell that reads what somebody types, or a command that asks
-    /// the network, which nobody has done yet.
+    /// Attaches to a container whose command waits for that: one that reads what it is given, or that asks the network.
     pub(super) fn attach(
         &self,
         target: &Target,
@@ -93,9 +104,17 @@ impl Call<'_> {
         let nothing = || {
             not_known("there is nothing to attach to (`kubectl logs -f` shows what is printed, where that is known)")
         };
-        let command = awaited_command(self.cluster(), pod, container).filter(|_| self.query.flag("stdin"));
-        let command = command.ok_or_else(nothing)?;
-        self.carried(target, pod, container, command, true)
+        if !self.query.flag("stdin") {
+            return Err(nothing());
+        }
+        if let Some(command) = awaited_command(self.cluster(), pod, container) {
+            return self.carried(target, pod, container, command, Part::Awaited);
+        }
+        let reads = |performance: Performance| performance.wants_input || performance.doubt.is_some();
+        if reader(self.cluster(), pod, container, SignedDuration::ZERO).is_some_and(reads) {
+            return self.carried(target, pod, container, Vec::new(), Part::Reading);
+        }
+        Err(nothing())
     }
 
     /// Speaks over a connection that is to be upgraded.
@@ -105,13 +124,13 @@ impl Call<'_> {
         pod: &Arc<Value>,
         container: &Value,
         command: Vec<String>,
-        attached: bool,
+        part: Part,
     ) -> Result<Response<Body>, Status> {
         if !["stdin", "stdout", "stderr"].iter().any(|stream| self.query.flag(stream)) {
             return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
         }
         let name = text(container, &["name"]);
-        let verb = if attached { "attach" } else { "exec" };
+        let verb = if part == Part::Executed { "exec" } else { "attach" };
         reachable(self.cluster(), pod, &format!("{verb}/{}/{}/{name}", target.namespace(), target.name()))?;
         if !status_of(pod, container)["state"]["running"].is_object() {
             // As a kubelet says it: in plain words.
@@ -146,7 +165,7 @@ impl Call<'_> {
                 stderr: self.query.flag("stderr"),
                 tty: self.query.flag("tty"),
             },
-            attached,
+            part,
             _one: one,
         };
         let answer = offer.taken();
@@ -185,6 +204,12 @@ impl Printed {
 
 impl Execution {
     async fn run(&self, mut terminal: Terminal) {
+        if self.part == Part::Reading {
+            if let Some(status) = self.feed(&mut terminal).await {
+                terminal.end(&status).await;
+            }
+            return;
+        }
         let image = text(&self.container, &["image"]).to_owned();
         let program = self.command.first().map(String::as_str).unwrap_or_default();
         let name = program.rsplit('/').next().unwrap_or_default();
@@ -199,13 +224,12 @@ impl Execution {
         let Some(world) = self.world().await else {
             return terminal.end(&failed("the files of the container could not be told")).await;
         };
-        let interactive = self.asked.tty && self.asked.stdin && is_prompt(&self.command);
-        let status = if interactive {
+        let status = if self.asked.stdin && is_prompt(&self.command) {
             self.converse(&mut terminal, world).await
         } else {
             self.perform(&mut terminal, world).await
         };
-        let status = if self.attached { self.end_container(status).await } else { status };
+        let status = if self.part == Part::Awaited { self.end_container(status).await } else { status };
         if let Some(status) = status {
             terminal.end(&status).await;
         }
@@ -264,11 +288,11 @@ impl Execution {
         tokio::task::spawn_blocking(move || present(&cluster, &pod, &container, now)).await.ok()
     }
 
-    async fn performed(&self, world: World, input: Vec<u8>) -> Option<Performance> {
+    async fn performed(&self, world: World) -> Option<Performance> {
         let command = self.command.clone();
         let words = move || {
             let words: Vec<&str> = command.iter().map(String::as_str).collect();
-            perform(&words, &world, input, HORIZON)
+            perform(&words, &world, HORIZON)
         };
         tokio::task::spawn_blocking(words).await.ok()
     }
@@ -293,27 +317,43 @@ impl Execution {
     async fn perform(&self, terminal: &mut Terminal, mut world: World) -> Option<Value> {
         let begun = self.cluster.now();
         world.network = Some(self.network(begun));
-        let mut input = Vec::new();
-        let mut performance = self.performed(world.clone(), Vec::new()).await?;
-        if performance.reads && self.asked.stdin {
-            input = self.input(terminal).await?;
-            // What it asks may be another thing now.
-            world.network = Some(self.network(begun));
-            performance = self.performed(world.clone(), input.clone()).await?;
+        if self.asked.stdin {
+            world.given = Given::open();
         }
+        let mut performance = self.performed(world.clone()).await?;
         let mut printed = Printed::default();
         let (played, doubt) = loop {
             let doubt = performance.doubt.take();
             let until = doubt.as_ref().map_or(HORIZON, |doubt| doubt.at);
             let pieces = performance.pieces.iter().filter(|piece| piece.at <= until).cloned();
             let mut played = self.play(terminal, &printed.rest(pieces), begun).await;
+            if played == Some(None) && doubt.is_none() && performance.wants_input && world.given.ended.is_none() {
+                let at = |now: Timestamp| now.duration_since(begun);
+                match self.input(terminal).await? {
+                    Ok((text, is_end)) => {
+                        world.given.pieces.push((at(self.cluster.now()), text));
+                        world.given.ended = is_end.then(|| at(self.cluster.now()));
+                    }
+                    Err(status) => break (Some(Some(status)), None),
+                }
+                if world.given.pieces.iter().map(|(_, text)| text.len()).sum::<usize>() > MAX_INPUT {
+                    break (
+                        Some(Some(failed(&not_known("a command is given more than 256 KiB to read").message))),
+                        None,
+                    );
+                }
+                // What it asks may be another thing now.
+                world.network = Some(self.network(begun));
+                performance = self.performed(world.clone()).await?;
+                continue;
+            }
             match doubt {
                 Some(doubt) if performance.waits && played == Some(None) => {
                     played = self.wait(terminal, later(begun, doubt.at)).await;
                     if played != Some(None) {
                         break (played, Some(doubt));
                     }
-                    performance = self.performed(world.clone(), input.clone()).await?;
+                    performance = self.performed(world.clone()).await?;
                 }
                 doubt => break (played, doubt),
             }
@@ -357,19 +397,89 @@ impl Execution {
         kept.await.unwrap_or(Ok(()))
     }
 
-    /// All that a command is given to read.
-    async fn input(&self, terminal: &mut Terminal) -> Option<Vec<u8>> {
-        let mut input = Vec::new();
-        while input.len() < MAX_INPUT {
-            match timeout(IDLE, terminal.hear()).await.ok()? {
-                Heard::Input(text) if self.asked.tty && text.contains(&4) => break,
-                Heard::Input(text) => input.extend_from_slice(&text),
-                Heard::EndOfInput => break,
-                Heard::Other => {}
-                Heard::Gone => return None,
+    /// What is given to be read next, all of it that comes at once, and whether that is the end. A status where the command ends
+    /// before.
+    async fn input(&self, terminal: &mut Terminal) -> Option<Result<(Vec<u8>, bool), Value>> {
+        let (idle, mut input) = (Instant::now(), Vec::new());
+        while input.len() <= MAX_INPUT {
+            let patience = if input.is_empty() { LOOK } else { AT_ONCE };
+            match timeout(patience, terminal.hear()).await {
+                Ok(Heard::Input(text)) if self.asked.tty && text.contains(&3) => return Some(Err(ended(130))),
+                Ok(Heard::Input(text)) if self.asked.tty && text.contains(&4) => return Some(Ok((input, true))),
+                Ok(Heard::Input(text)) => input.extend_from_slice(&text),
+                Ok(Heard::EndOfInput) => return Some(Ok((input, true))),
+                Ok(Heard::Gone) => return None,
+                Ok(Heard::Other) => {}
+                Err(_) if !input.is_empty() => break,
+                Err(_) if !self.runs_on() => return Some(Err(ended(137))),
+                Err(_) if idle.elapsed() > IDLE => return None,
+                Err(_) => {}
             }
         }
-        Some(input)
+        Some(Ok((input, false)))
+    }
+
+    /// Gives the container's own command to read what comes, and shows what it prints from now on.
+    async fn feed(&self, terminal: &mut Terminal) -> Option<Value> {
+        let began = Ran::of(&status_of(&self.pod, &self.container)["state"])?.since;
+        let attached = self.cluster.now();
+        let (mut printed, mut is_open) = (Printed::default(), true);
+        loop {
+            let Some(performance) = self.own_performance(began).await else {
+                return Some(failed(&not_known("what the container prints is not known").message));
+            };
+            let until = performance.doubt.as_ref().map_or(SignedDuration::MAX, |doubt| doubt.at);
+            let now = performance.pieces.into_iter().filter(|piece| piece.at <= until);
+            let now: Vec<Piece> = now.filter(|piece| later(began, piece.at) >= attached).collect();
+            if self.play(terminal, &printed.rest(now), began).await?.is_some() {
+                return Some(ended(0));
+            }
+            if let Some(doubt) = performance.doubt {
+                return Some(failed(&not_known(&doubt.why).message));
+            }
+            if let End::After(took, _) = performance.end {
+                self.wait(terminal, later(began, took)).await?;
+                return Some(ended(0));
+            }
+            if !performance.wants_input || !is_open {
+                // It reads no more, or this client gives it no more: it is looked on until it ends.
+                return self.wait(terminal, Timestamp::MAX).await?.map(|_| ended(0));
+            }
+            let once = self.container["stdinOnce"] == true;
+            let (text, is_end) = match self.input(terminal).await {
+                Some(Ok(input)) => input,
+                Some(Err(_)) => return Some(ended(0)),
+                // The end of the first client is that of the input.
+                None if once => {
+                    let _gone = self.keep_given(None).await;
+                    return None;
+                }
+                None => return None,
+            };
+            is_open = !is_end;
+            let texts = [Some(text).filter(|text| !text.is_empty()).map(Some), (is_end && once).then_some(None)];
+            for text in texts.into_iter().flatten() {
+                if let Err(refused) = self.keep_given(text).await {
+                    return Some(failed(&refused.message));
+                }
+            }
+        }
+    }
+
+    /// What the container's own command does, as far as it is known what it is given.
+    async fn own_performance(&self, began: Timestamp) -> Option<Performance> {
+        let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
+        let horizon = self.cluster.now().duration_since(began).saturating_add(HORIZON);
+        tokio::task::spawn_blocking(move || reader(&cluster, &pod, &container, horizon)).await.ok().flatten()
+    }
+
+    async fn keep_given(&self, text: Option<Vec<u8>>) -> Result<(), Status> {
+        let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
+        let kept = tokio::task::spawn_blocking(move || {
+            let Some(ran) = Ran::of(&status_of(&pod, &container)["state"]) else { return Ok(()) };
+            keep_given(&cluster, &pod, instance(&pod, &container, ran), text.as_deref())
+        });
+        kept.await.unwrap_or(Ok(()))
     }
 
     /// Prints each piece at its time. A status where it ends before.
@@ -409,14 +519,16 @@ impl Execution {
         }
     }
 
-    /// A shell that somebody types into.
+    /// A shell that is given one line after another: typed at a terminal, which shows them, or not.
     async fn converse(&self, terminal: &mut Terminal, world: World) -> Option<Value> {
         let root = world.is_root();
         let mut session = Session::new(world);
-        let mut keyboard = Keyboard::default();
+        let mut keyboard = Keyboard::new(self.asked.tty);
         let mut unfinished = String::new();
-        let prompt =
-            |session: &Session| format!("{} {} ", session.directory().unwrap_or("/"), if root { "#" } else { "$" });
+        let prompt = |session: &Session| match session.directory() {
+            _ if !self.asked.tty => String::new(),
+            directory => format!("{} {} ", directory.unwrap_or("/"), if root { "#" } else { "$" }),
+        };
         terminal.print(false, prompt(&session).as_bytes()).await?;
         let mut idle = Instant::now();
         loop {
@@ -427,15 +539,16 @@ impl Execution {
                 Err(_) => continue,
             };
             idle = Instant::now();
-            let text = match heard {
-                Heard::Input(text) => text,
-                Heard::EndOfInput => return Some(ended(session.code())),
+            let keys = match heard {
+                Heard::Input(text) => text.iter().map(|byte| keyboard.press(*byte)).collect(),
+                // The last line may have no end.
+                Heard::EndOfInput => vec![keyboard.rest(), (Vec::new(), Some(Typed::End))],
                 Heard::Other => continue,
                 Heard::Gone => return None,
             };
-            for byte in text {
-                let (echo, typed) = keyboard.press(byte);
+            for (echo, typed) in keys {
                 terminal.print(false, &echo).await?;
+                let is_end = typed == Some(Typed::End);
                 let line = match typed {
                     None => continue,
                     Some(Typed::Interrupt) => {
@@ -443,13 +556,15 @@ impl Execution {
                         terminal.print(false, prompt(&session).as_bytes()).await?;
                         continue;
                     }
-                    Some(Typed::End) => return Some(ended(session.code())),
+                    Some(Typed::TooLong) => return Some(failed(&not_known("a line of more than 64 KiB").message)),
+                    Some(Typed::End) if self.asked.tty || unfinished.is_empty() => return Some(ended(session.code())),
+                    Some(Typed::End) => String::new(),
                     Some(Typed::Line(line)) => line,
                 };
                 unfinished.push_str(&line);
-                if Session::is_unfinished(&unfinished) {
+                if !is_end && Session::is_unfinished(&unfinished) {
                     unfinished.push('\n');
-                    terminal.print(false, b"> ").await?;
+                    terminal.print(false, if self.asked.tty { b"> " } else { b"" }).await?;
                     continue;
                 }
                 let line = std::mem::take(&mut unfinished);
@@ -457,6 +572,9 @@ impl Execution {
                 session = again;
                 if end.is_some() {
                     return end;
+                }
+                if is_end {
+                    return Some(ended(session.code()));
                 }
                 terminal.print(false, prompt(&session).as_bytes()).await?;
             }
@@ -500,8 +618,11 @@ impl Execution {
             terminal.print(false, b"^C\n").await?;
         }
         let why = unknown.map(|why| not_known(&why).message).or_else(|| kept.err().map(|status| status.message));
-        if let Some(why) = why {
-            terminal.print(true, format!("klab: {why}\n").as_bytes()).await?;
+        match why {
+            // At a terminal it is seen, and the next line may be known again.
+            Some(why) if self.asked.tty => terminal.print(true, format!("klab: {why}\n").as_bytes()).await?,
+            Some(why) => return Some((session, Some(failed(&why)))),
+            None => {}
         }
         Some((session, exit.map(ended)))
     }

@@ -1,7 +1,9 @@
 //! What somebody types at a terminal, letter by letter, as lines.
 
-/// No longer line is taken.
+/// No longer line is typed.
 const MAX_LINE: usize = 4096;
+/// No longer line is read by a shell without a terminal.
+const MAX_READ: usize = 64 * 1024;
 
 /// What has been typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,12 +13,16 @@ pub(super) enum Typed {
     Interrupt,
     /// `Ctrl-D` on an empty line.
     End,
+    /// A line without an end.
+    TooLong,
 }
 
 /// The line that is being typed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Keyboard {
     line: Vec<u8>,
+    /// Whether it is a terminal's, which shows what is typed and lets it be changed.
+    edits: bool,
     /// How far an escape sequence has come, such as that of an arrow.
     escape: Escape,
 }
@@ -30,8 +36,26 @@ enum Escape {
 }
 
 impl Keyboard {
+    pub(super) fn new(edits: bool) -> Self {
+        Self { line: Vec::new(), edits, escape: Escape::None }
+    }
+
+    /// What was typed of a line that has no end.
+    pub(super) fn rest(&mut self) -> (Vec<u8>, Option<Typed>) {
+        let rest = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+        (Vec::new(), Some(Typed::Line(rest)).filter(|line| !self.edits && *line != Typed::Line(String::new())))
+    }
+
     /// A key: what the terminal shows of it, and what is typed with it.
     pub(super) fn press(&mut self, key: u8) -> (Vec<u8>, Option<Typed>) {
+        if !self.edits {
+            if key != b'\n' {
+                self.line.push(key);
+                return (Vec::new(), (self.line.len() > MAX_READ).then_some(Typed::TooLong));
+            }
+            let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+            return (Vec::new(), Some(Typed::Line(line)));
+        }
         match self.escape {
             Escape::Begun => {
                 self.escape = if matches!(key, b'[' | b'O') { Escape::Within } else { Escape::None };
@@ -88,7 +112,7 @@ mod tests {
 
     #[test]
     fn keys_become_lines() {
-        let mut keyboard = Keyboard::default();
+        let mut keyboard = Keyboard::new(true);
         let mut shown = Vec::new();
         let mut typed = Vec::new();
         for key in "echx\u{7f}o h\u{1b}[Ai\r\u{3}\u{4}ä\u{7f}\r".bytes() {
@@ -103,7 +127,7 @@ mod tests {
 
     #[test]
     fn lines_have_an_end() {
-        let mut keyboard = Keyboard::default();
+        let mut keyboard = Keyboard::new(true);
         for _ in 0..10_000 {
             keyboard.press(b'a');
         }

@@ -42,7 +42,9 @@ impl Call<'_> {
             return if matches!(rest.trim_matches('/'), "pods" | "runningpods") {
                 Ok(self.pods_of_kubelet(name))
             } else {
-                Err(not_known(&format!("no kubelet answers at /{rest}")))
+                // As a kubelet says it, in plain words: clients that want figures look for no Status.
+                let refused = not_known(&format!("no kubelet answers at /{rest}"));
+                Ok(answer::text(501, format!("{}: {}", refused.reason, refused.message)))
             };
         }
         let method = &self.parts.method;

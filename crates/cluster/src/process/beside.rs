@@ -9,7 +9,7 @@ use super::file::File;
 use super::files::Made;
 use super::program::Program;
 use super::run::follow;
-use super::world::{End, World};
+use super::world::{End, Given, World};
 
 /// At so many times files may change before it is only looked whether the file is there that a command is about.
 const MOST_TIMES: usize = 128;
@@ -22,6 +22,7 @@ pub(crate) fn outcomes(command: &[&str], program: &Program, timeout: SignedDurat
     let mut there = named.filter(|path| made.contains(path)).map(|_| false);
     let mut world = program.world.clone();
     world.interventions = Arc::default();
+    world.given = Given::default();
     // What the program is to make is not there before, wherever that is.
     let absent = made.into_iter().filter(|path| !world.files.is_known(path));
     let absent: Vec<_> = absent.map(|path| (path.to_owned(), None)).collect();

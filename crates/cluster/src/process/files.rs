@@ -40,8 +40,8 @@ pub(crate) struct Ground {
     /// The directory of it that has no other files.
     pub(super) pages: Option<&'static str>,
     pub(super) read_only: bool,
-    /// Whether programs that nobody knows may have written wherever they like.
-    pub(super) untrusted: bool,
+    /// Below these, programs that are not followed may have written.
+    pub(super) untrusted: &'static [&'static str],
 }
 
 /// The files of a container.
@@ -221,9 +221,9 @@ impl Files {
         }
         if let Some((mount, rest)) = self.mount(path) {
             return match mount.find(&rest, self.now) {
-                Mounted::Found(Found::Absent) if self.ground.untrusted && mount.shared.is_some() => Found::Unknown,
+                Mounted::Found(Found::Absent) if mount.shared.is_some() && self.is_untrusted(path) => Found::Unknown,
                 Mounted::Found(Found::Directory { mode, owner, .. })
-                    if self.ground.untrusted && mount.shared.is_some() =>
+                    if mount.shared.is_some() && self.is_untrusted(path) =>
                 {
                     Found::Directory { names: None, mode, owner }
                 }
@@ -252,13 +252,19 @@ impl Files {
                 Found::Directory { names: Some(names), mode: 0o755, owner: Some((0, 0)) }
             }
             Some(known) if !known.contains(&top) && !leads_to_mount => Found::Absent,
-            Some(_) if path == "/tmp" && !self.ground.untrusted => {
+            Some(_) if path == "/tmp" && !self.is_untrusted(path) => {
                 Found::Directory { names: Some(BTreeSet::new()), mode: 0o1777, owner: Some((0, 0)) }
             }
-            Some(_) if path.starts_with("/tmp/") && !leads_to_mount && !self.ground.untrusted => Found::Absent,
+            Some(_) if path.starts_with("/tmp/") && !leads_to_mount && !self.is_untrusted(path) => Found::Absent,
             _ if path == "/" || leads_to_mount => Found::Directory { names: None, mode: 0o755, owner: Some((0, 0)) },
             _ => Found::Unknown,
         }
+    }
+
+    /// Whether programs that are not followed may have written at a path.
+    fn is_untrusted(&self, path: &str) -> bool {
+        let holds = |folder: &str| folder == "/" || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        self.ground.untrusted.iter().any(|folder| *folder == path || holds(folder))
     }
 
     /// Whether it is known what is at a path.

@@ -1,5 +1,5 @@
-//! What executed commands have done to the files of a pod's containers, as it is kept beside the pod: a container has it until
-//! it restarts, in volumes the pod has it until it is gone.
+//! What executed commands have done to the files of a pod's containers, and what these were given to read, as it is kept beside
+//! the pod: a container has it until it restarts, in volumes the pod has it until it is gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::file::File;
 use super::files::{Changed, Files, Made};
-use super::world::Intervention;
+use super::world::{Given, Intervention};
 use crate::cluster::{Cluster, Part, WriteOptions};
 use crate::control::value::{integer, items, text};
 use crate::resource::CONTAINER_FILES;
@@ -83,7 +83,7 @@ pub(crate) fn keep(
         _ => ENTRY + path.len(),
     });
     if texts.sum::<usize>() > MOST {
-        return Err(too_much());
+        return Err(too_much("executed commands write"));
     }
     let now = cluster.now();
     let new = changes.iter().map(|(path, made)| {
@@ -106,7 +106,7 @@ pub(crate) fn keep(
             value["writes"] = writes;
         }
     })?;
-    if full { Err(too_much()) } else { Ok(()) }
+    if full { Err(too_much("executed commands write")) } else { Ok(()) }
 }
 
 /// Keeps that the program of a container, to which somebody was attached, has ended now.
@@ -121,6 +121,46 @@ pub(crate) fn keep_end(cluster: &Cluster, pod: &Value, instance: Instance<'_>, c
             "code": code });
         value["ends"] = others.cloned().chain([end]).collect::<Vec<_>>().into();
     })
+}
+
+/// Keeps input that a client has sent to a container; `None` is its end.
+///
+/// # Errors
+/// When that is too much, or cannot be written.
+pub(crate) fn keep_given(
+    cluster: &Cluster,
+    pod: &Value,
+    instance: Instance<'_>,
+    text: Option<&[u8]>,
+) -> Result<(), Status> {
+    let now = cluster.now();
+    let mut full = false;
+    change(cluster, pod, |value| {
+        let new = json!({ "at": now.to_string(), "container": instance.container, "restarts": instance.restarts,
+            "text": text.map(|text| STANDARD.encode(text)) });
+        let old = items(&value["given"]).iter().filter(|entry| stays(entry, instance));
+        let given: Value = old.cloned().chain([new]).collect::<Vec<_>>().into();
+        full = given.to_string().len() > MOST;
+        if !full {
+            value["given"] = given;
+        }
+    })?;
+    if full { Err(too_much("a container is given to read")) } else { Ok(()) }
+}
+
+/// The input of a container. It stays open until a client has ended it.
+pub(super) fn given(cluster: Option<&Arc<Cluster>>, pod: &Value, instance: Option<Instance<'_>>) -> Given {
+    let mut given = Given::open();
+    let Some((kept, instance)) = cluster.and_then(|cluster| entries(cluster, pod)).zip(instance) else { return given };
+    for entry in items(&kept["given"]).iter().filter(|entry| is_of(entry, instance.container, instance.restarts)) {
+        let Some(at) = entry["at"].as_str().and_then(|at| at.parse::<Timestamp>().ok()) else { continue };
+        let at = at.duration_since(instance.since).max(SignedDuration::ZERO);
+        match entry["text"].as_str().and_then(|text| STANDARD.decode(text).ok()) {
+            Some(text) => given.pieces.push((at, text)),
+            None => given.ended = Some(at),
+        }
+    }
+    given
 }
 
 /// When a container's program ended by what somebody did who was attached to it, and with which code.
@@ -149,8 +189,7 @@ fn change(cluster: &Cluster, pod: &Value, change: impl FnOnce(&mut Value)) -> Re
             .modify(CONTAINER_FILES, Part::Main, namespace, name, |value| {
                 let is_its = value["metadata"]["ownerReferences"][0]["uid"] == metadata["uid"];
                 if let Some(value) = value.as_object_mut().filter(|_| !is_its) {
-                    value.remove("writes");
-                    value.remove("ends");
+                    value.retain(|field, _| !["writes", "ends", "given"].contains(&field.as_str()));
                 }
                 value["metadata"]["ownerReferences"] = owners;
                 change(value);
@@ -166,9 +205,8 @@ fn stays(entry: &Value, now: Instance<'_>) -> bool {
         || integer(entry, &["restarts"]).is_some_and(|restarts| restarts >= now.restarts - 1)
 }
 
-fn too_much() -> Status {
-    let why =
-        format!("what executed commands write is kept up to {} KiB of a pod, and this would be more", MOST / 1024);
+fn too_much(what: &str) -> Status {
+    let why = format!("what {what} is kept up to {} KiB of a pod, and this would be more", MOST / 1024);
     Status::new(507, "InsufficientStorage", why)
 }
 

@@ -65,7 +65,7 @@ pub(crate) use self::clients::is_client;
 pub(crate) use self::files::{Changed, Made};
 pub(crate) use self::given::host_of;
 pub(crate) use self::image::{Image, is_of_every_shell};
-pub(crate) use self::kept::{Instance, keep, keep_end};
+pub(crate) use self::kept::{Instance, keep, keep_end, keep_given};
 pub(crate) use self::log::{Line, LogOptions, lines};
 pub(crate) use self::obstacles::{obstacle, unfilled};
 pub(crate) use self::output::{Piece, Stream};
@@ -74,5 +74,5 @@ pub(crate) use self::reach::{Heard, Lookup, Moment, Protocol, Reach, Request, Re
 pub(crate) use self::run::{follow, perform};
 pub(crate) use self::servers::{Porter, Server};
 pub(crate) use self::session::{Answered, Session, is_prompt, is_shell};
-pub(crate) use self::story::{Ran, awaited_command, instance, last_message, past, present, status_of};
-pub(crate) use self::world::{End, Performance, World};
+pub(crate) use self::story::{Ran, awaited_command, instance, last_message, past, present, reader, status_of};
+pub(crate) use self::world::{End, Given, Performance, World};

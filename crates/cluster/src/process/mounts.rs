@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,10 +14,12 @@ use super::fields::{amount, field};
 use super::file::{File, Found};
 use super::history::{Name, as_of, changes_after, last_as_of};
 use crate::cluster::Cluster;
-use crate::control::value::{integer, items, text};
+use crate::control::value::{integer, items, text, time_of};
 use crate::pod_token::{file_user, pod_token};
-use crate::resource::{CONFIG_MAPS, PODS, SECRETS};
+use crate::resource::{CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS};
 
+/// Says of a volume who made it on demand.
+const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// Where credentials are mounted into every container.
 const CREDENTIALS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -41,8 +43,13 @@ enum Kind {
     },
     /// What is in it is written by the kubelet.
     Written(Source, Mutex<Kept>),
+    /// A disk, which may have been made for this pod.
+    Disk(Disk),
     Unknown,
 }
+
+/// What some file systems begin with.
+const LOST_AND_FOUND: &str = "lost+found";
 
 impl fmt::Debug for Mount {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +66,14 @@ struct Kept {
     /// When it was changed since the container started, once somebody has asked.
     changes: Option<Vec<Timestamp>>,
     trees: BTreeMap<Option<Timestamp>, Option<Arc<Tree>>>,
+}
+
+/// A disk, by the claim that is bound to it.
+struct Disk {
+    cluster: Arc<Cluster>,
+    pod: Arc<Value>,
+    volume: Value,
+    is_new: OnceLock<bool>,
 }
 
 /// What a volume is filled from.
@@ -85,7 +100,12 @@ impl Mount {
     /// What is at a path at an instant.
     pub(super) fn find(&self, path: &str, now: Option<Timestamp>) -> Mounted {
         match &self.kind {
-            Kind::Unknown => Mounted::Unknown,
+            Kind::Disk(disk) if path.split('/').next() != Some(LOST_AND_FOUND) && disk.is_new() => {
+                // What the file system of a new disk begins with is not known in full.
+                let top = Found::Directory { names: None, mode: 0o777, owner: None };
+                Mounted::Found(if path.is_empty() { top } else { Found::Absent })
+            }
+            Kind::Disk(_) | Kind::Unknown => Mounted::Unknown,
             Kind::Empty { mode, group, folders } => {
                 let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
                 let below = folders.iter().filter_map(|folder| folder.strip_prefix(&prefix));
@@ -166,8 +186,15 @@ pub(super) fn mounts(mounting: &Mounting<'_>) -> Vec<Mount> {
         let written = ["configMap", "secret", "projected", "downwardAPI"].iter().any(|kind| volume[*kind].is_object());
         let mode = if group.is_some() { 0o2777 } else { 0o777 };
         let mut shared = None;
-        let kind = if volume["emptyDir"].is_object() {
+        let is_disk = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();
+        if is_disk || volume["emptyDir"].is_object() {
             shared = Some(if sub_path.is_empty() { name.to_owned() } else { format!("{name}/{sub_path}") });
+        }
+        let kind = if let Some(cluster) = mounting.cluster.filter(|_| is_disk) {
+            let pod = Arc::clone(copy.get_or_insert_with(|| Arc::new(pod.clone())));
+            let (cluster, volume) = (Arc::clone(cluster), volume.clone());
+            Kind::Disk(Disk { cluster, pod, volume, is_new: OnceLock::new() })
+        } else if volume["emptyDir"].is_object() {
             let mode = if sub_path.is_empty() { mode } else { mode & 0o2777 };
             let folders =
                 if sub_path.is_empty() { parts_of(container, name, mounting.environment) } else { Vec::new() };
@@ -201,6 +228,51 @@ pub(super) fn mounts(mounting: &Mounting<'_>) -> Vec<Mount> {
         })
     };
     items(&container["volumeMounts"]).iter().filter_map(mount).collect()
+}
+
+impl Disk {
+    /// Whether only the containers of this pod can have written onto it: it was made on demand after the pod, for a claim that
+    /// no other pod names.
+    fn is_new(&self) -> bool {
+        *self.is_new.get_or_init(|| self.looks_new().unwrap_or(false))
+    }
+
+    fn looks_new(&self) -> Option<bool> {
+        let (metadata, volume) = (&self.pod["metadata"], &self.volume);
+        let namespace = text(metadata, &["namespace"]);
+        let claim = match volume["persistentVolumeClaim"]["claimName"].as_str() {
+            Some(claim) => claim.to_owned(),
+            None => format!("{}-{}", text(metadata, &["name"]), text(volume, &["name"])),
+        };
+        let bound = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, &claim)?.value();
+        let disk = self.cluster.get(PERSISTENT_VOLUMES, "", text(&bound, &["spec", "volumeName"]))?.value();
+        let made = |object: &Value| time_of(&object["metadata"]["creationTimestamp"]);
+        if text(&disk, &["metadata", "annotations", PROVISIONED_BY]).is_empty() || made(&disk)? < made(&self.pod)? {
+            return Some(false);
+        }
+        let names = |other: &Value| {
+            let mut volumes = items(&other["spec"]["volumes"]).iter();
+            volumes.any(|volume| volume["persistentVolumeClaim"]["claimName"] == claim.as_str())
+        };
+        let pods = self.cluster.list(PODS, Some(namespace)).0;
+        Some(
+            pods.iter()
+                .map(|other| other.value())
+                .all(|other| other["metadata"]["uid"] == metadata["uid"] || !names(&other)),
+        )
+    }
+}
+
+/// Whether a volume of a pod was empty when the pod came.
+pub(super) fn began_empty(cluster: &Arc<Cluster>, pod: &Value, volume: &Value) -> bool {
+    let disk = || Disk {
+        cluster: Arc::clone(cluster),
+        pod: Arc::new(pod.clone()),
+        volume: volume.clone(),
+        is_new: OnceLock::new(),
+    };
+    let is_disk = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();
+    volume["emptyDir"].is_object() || (is_disk && disk().is_new())
 }
 
 /// The parts of a volume that a container mounts by themselves.

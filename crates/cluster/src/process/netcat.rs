@@ -41,7 +41,7 @@ impl Run {
             _ => return self.unknown(|| "whom `nc` asks is not known".to_owned()),
         };
         let Ok(port) = port else { return self.unknown(|| "at which port `nc` asks is not known".to_owned()) };
-        let input = if looks { Some(Vec::new()) } else { self.input.rest() };
+        let input = if looks { Some(Vec::new()) } else { self.read_rest() };
         let Some(input) = input else { return self.unknown(|| "what `nc` sends is not known".to_owned()) };
         let sent = if looks || input.is_empty() { Sent::Nothing } else { Sent::Text(&input) };
         let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use jiff::SignedDuration;
 
+use super::world::Given;
+
 /// So many bytes of what was printed are kept; what was printed first is dropped, as a kubelet's rotated logs are.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
 /// So many bytes go through a pipe or into a variable.
@@ -105,45 +107,80 @@ impl Buffer {
 /// What a program reads; none where that cannot be told.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
-    pub(super) text: Option<Vec<u8>>,
-    pub(super) at: usize,
-    /// Whether somebody has looked what there is.
-    pub(super) asked: bool,
+    text: Option<Vec<u8>>,
+    at: usize,
+    /// How much of the text has come by when.
+    times: Vec<(usize, SignedDuration)>,
+    /// When it is at its end; none while more may come.
+    ended: Option<SignedDuration>,
+    /// When what was read last had come.
+    pub(super) came: SignedDuration,
+    /// Whether a program waits for what has not come yet.
+    pub(super) blocked: bool,
 }
 
 impl Default for Input {
     /// Nothing is there to be read.
     fn default() -> Self {
-        Self { text: Some(Vec::new()), at: 0, asked: false }
+        Self::of(Some(Vec::new()))
     }
 }
 
 impl Input {
     pub(super) fn of(text: Option<Vec<u8>>) -> Self {
-        Self { text, at: 0, asked: false }
+        let (times, ended) = (Vec::new(), Some(SignedDuration::ZERO));
+        Self { text, at: 0, times, ended, came: SignedDuration::ZERO, blocked: false }
+    }
+
+    pub(super) fn given(given: &Given) -> Self {
+        let (mut text, mut times) = (Vec::new(), Vec::new());
+        for (at, piece) in &given.pieces {
+            text.extend_from_slice(piece);
+            times.push((text.len(), *at));
+        }
+        Self { times, ended: given.ended, ..Self::of(Some(text)) }
+    }
+
+    /// What a pipe carries on that a program has written until then, unless it waits for more to read itself.
+    pub(super) fn piped(text: Option<Vec<u8>>, at: SignedDuration, is_all: bool) -> Self {
+        let times = text.iter().map(|text| (text.len(), at)).collect();
+        Self { times, ended: is_all.then_some(at), ..Self::of(text) }
+    }
+
+    /// Whether something is left to be read, or may come.
+    pub(super) fn matters(&self) -> bool {
+        self.ended.is_none() || self.text.as_ref().is_none_or(|text| self.at < text.len())
     }
 
     /// All that is left.
     pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
-        self.asked = true;
         let text = self.text.as_ref()?;
         let rest = text.get(self.at..).unwrap_or_default().to_vec();
         self.at = text.len();
+        self.reach_end();
         Some(rest)
     }
 
     /// The next line without its end; the inner one is none at the end of all lines.
     #[expect(clippy::option_option, reason = "not known, and at its end")]
     pub(super) fn line(&mut self) -> Option<Option<String>> {
-        self.asked = true;
         let text = self.text.as_ref()?;
         let rest = text.get(self.at..).unwrap_or_default();
         let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
             self.at = text.len();
+            self.reach_end();
             return Some(None);
         };
         let line = String::from_utf8_lossy(&rest[..end]).into_owned();
         self.at += end + 1;
+        let time = self.times.iter().find(|(length, _)| *length >= self.at);
+        self.came = time.map_or(self.came, |(_, time)| *time);
         Some(Some(line))
+    }
+
+    fn reach_end(&mut self) {
+        let last = self.times.last().map_or(SignedDuration::ZERO, |(_, time)| *time);
+        self.came = self.ended.unwrap_or_default().max(last);
+        self.blocked = self.ended.is_none();
     }
 }

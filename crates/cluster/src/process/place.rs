@@ -11,7 +11,8 @@ use super::files::{Files, Ground};
 use super::given::{given, host_name};
 use super::image::{Image, SHELLS, base_name, is_official};
 use super::mounts::{Mounting, mounts};
-use super::world::{Identity, Privileges, World};
+use super::servers::Server;
+use super::world::{Given, Identity, Privileges, World};
 use crate::cluster::Cluster;
 use crate::control::value::{integer, items, security_setting, text};
 
@@ -45,7 +46,7 @@ impl Place<'_> {
         self.world_with(false)
     }
 
-    /// [`Place::world`], where programs that nobody knows may have written what they like.
+    /// [`Place::world`], where a program that is not followed may have written: one that is known only where servers do.
     pub(super) fn world_with(&self, untrusted: bool) -> (World, Environment) {
         let thorough = self.purpose != Purpose::Life;
         let image = Image::named(text(self.container, &["image"]));
@@ -78,7 +79,11 @@ impl Place<'_> {
             image: image.files,
             pages: image.pages,
             read_only: self.container["securityContext"]["readOnlyRootFilesystem"] == true,
-            untrusted,
+            untrusted: match Server::keeps_to_itself(self.container) {
+                _ if !untrusted => &[],
+                true => &["/etc", "/run", "/tmp", "/usr", "/var"],
+                false => &["/"],
+            },
         };
         let owner = identity.as_ref().map(|identity| (identity.user, identity.group));
         let mut variables = environment.known.clone();
@@ -111,6 +116,7 @@ impl Place<'_> {
             privileges: self.privileges(),
             host_name: (!host.is_empty()).then_some(host),
             directory: directory.or_else(|| image.bare.then(|| "/".to_owned())),
+            given: Given::default(),
         };
         (world, environment)
     }

@@ -91,7 +91,7 @@ impl Run {
     /// All parts run at once; the last one's end is the pipe's.
     pub(super) fn pipe(&mut self, parts: &[Node]) -> Flow {
         let (begun, mut latest, mut forever) = (self.at, self.at, false);
-        let (outer_out, outer_input, variables) = (self.out.clone(), self.input.clone(), self.variables.clone());
+        let (outer_out, mut outer_input, variables) = (self.out.clone(), self.input.clone(), self.variables.clone());
         for (index, part) in parts.iter().enumerate() {
             self.at = begun;
             let last = index + 1 == parts.len();
@@ -104,11 +104,15 @@ impl Run {
             }
             forever |= self.node(part, true) == Flow::Forever;
             latest = latest.max(self.at);
+            if index == 0 {
+                outer_input = self.input.clone();
+            }
             if !last {
                 let text = self.buffers.pop().and_then(|buffer| buffer.0);
+                let is_all = !self.input.blocked;
                 // What comes late cannot be passed on at its time.
-                let text = text.filter(|text| !forever || text.is_empty());
-                self.input = Input::of(text);
+                let text = text.filter(|text| !is_all || !forever || text.is_empty());
+                self.input = Input::piped(text, self.at, is_all);
             }
         }
         (self.out, self.input, self.variables) = (outer_out, outer_input, variables);

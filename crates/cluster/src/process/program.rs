@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::health::Health;
 use super::image::{Image, SHELLS, base_name, is_official};
-use super::kept::{Instance, end_of, interventions};
+use super::kept::{Instance, end_of, given, interventions};
 use super::place::{Place, Purpose};
 use super::reach::{Protocol, Reach};
 use super::run::follow;
@@ -107,6 +107,9 @@ pub(crate) fn program(
         }
         if let Some(instance) = instance {
             world.interventions = interventions(cluster, pod, instance, &world.files);
+        }
+        if container["stdin"] == true {
+            world.given = given(cluster, pod, instance);
         }
         (world, environment)
     };

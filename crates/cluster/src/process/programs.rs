@@ -14,6 +14,11 @@ use crate::clock::later;
 
 impl Run {
     pub(super) fn command(&mut self, words: &[Option<String>]) -> Flow {
+        let flow = self.command_of(words);
+        if self.input.blocked { Flow::Forever } else { flow }
+    }
+
+    fn command_of(&mut self, words: &[Option<String>]) -> Flow {
         if self.spend(0) {
             return self.unknown(|| "it runs more commands than are followed".to_owned());
         }
@@ -205,7 +210,7 @@ impl Run {
         let has = |letter: char| flags.iter().flatten().any(|flag| !flag.starts_with("--") && flag.contains(letter));
         let (script, arguments) = match rest.first() {
             // A shell without a terminal reads what it is given, which mostly is nothing.
-            None => match self.input.rest() {
+            None => match self.read_rest() {
                 Some(text) if text.is_empty() => return self.done(0),
                 Some(text) => (String::from_utf8_lossy(&text).into_owned(), Vec::new()),
                 None => return self.unknown(|| format!("what `{name}` reads is not known")),
@@ -301,7 +306,7 @@ impl Run {
     /// `read NAME`: a line of what it is given.
     fn read(&mut self, arguments: &[Option<String>]) -> Flow {
         let names: Vec<String> = arguments.iter().flatten().filter(|word| !word.starts_with('-')).cloned().collect();
-        match self.input.line() {
+        match self.read_line() {
             Some(Some(line)) => {
                 let mut rest = line.as_str();
                 for (index, name) in names.iter().enumerate() {

@@ -118,7 +118,7 @@ impl Run {
         let plain = |known: &str| flags.iter().all(|(flag, _)| known.contains(*flag));
         let code = i64::from(failed);
         match name {
-            "cat" if plain("u") => self.say(all),
+            "cat" if plain("u") => self.pass_on(all),
             "hexdump" if has('C') && plain("C") => self.say(dump(&all)),
             "tac" if plain("") => {
                 let lines: Vec<&[u8]> = lines(&all).collect();
@@ -228,14 +228,14 @@ impl Run {
 
     fn texts(&mut self, paths: &[&str]) -> Vec<Result<(String, Vec<u8>), Unread>> {
         if paths.is_empty() {
-            let text = self.input.rest().ok_or_else(|| Unread::Unknown("what it is given".to_owned()));
+            let text = self.read_rest().ok_or_else(|| Unread::Unknown("what it is given".to_owned()));
             return vec![text.map(|text| (String::new(), text))];
         }
         paths
             .iter()
             .map(|path| match *path {
                 "-" | "/dev/stdin" => {
-                    self.input.rest().map(|text| (String::new(), text)).ok_or_else(|| Unread::Unknown("-".to_owned()))
+                    self.read_rest().map(|text| (String::new(), text)).ok_or_else(|| Unread::Unknown("-".to_owned()))
                 }
                 "/dev/null" => Ok((String::new(), Vec::new())),
                 path => match self.files.find(&self.full(path)) {
@@ -252,7 +252,7 @@ impl Run {
     }
 
     fn tee(&mut self, flags: &[(char, String)], paths: &[&str]) -> Flow {
-        let text = self.input.rest();
+        let text = self.read_rest();
         for path in paths.iter().filter(|path| !path.starts_with("/dev/")) {
             let full = self.full(path);
             if let Some(refused) = self.files.refusal(&full) {
@@ -264,7 +264,7 @@ impl Run {
         }
         match text {
             Some(text) => {
-                self.say(text);
+                self.pass_on(text);
                 self.done(0)
             }
             None => self.mute(0, || "what `tee` passes on is not known".to_owned()),
@@ -272,7 +272,7 @@ impl Run {
     }
 
     fn translate(&mut self, flags: &[(char, String)], sets: &[&str]) -> Flow {
-        let text = self.input.rest().map(|text| String::from_utf8_lossy(&text).into_owned());
+        let text = self.read_rest().map(|text| String::from_utf8_lossy(&text).into_owned());
         let removes = matches!(flags, [('d', _)]);
         let sets: Option<Vec<Vec<char>>> = sets.iter().map(|set| letters(set)).collect();
         let out = match (text, sets.as_deref(), flags.is_empty()) {

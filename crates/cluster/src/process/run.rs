@@ -34,9 +34,8 @@ pub(crate) fn follow(arguments: &[&str], world: &World) -> Course {
 }
 
 /// Follows a command with all that it prints, for so long.
-pub(crate) fn perform(arguments: &[&str], world: &World, input: Vec<u8>, horizon: SignedDuration) -> Performance {
+pub(crate) fn perform(arguments: &[&str], world: &World, horizon: SignedDuration) -> Performance {
     let mut run = Run::new(world, Some(horizon));
-    run.input = Input::of(Some(input));
     let end = run.main(arguments);
     run.keep_up(None);
     run.performance(end)
@@ -138,7 +137,7 @@ impl Run {
             calls: 0,
             transcript: Transcript::new(horizon.is_some()),
             buffers: Vec::new(),
-            input: Input::default(),
+            input: Input::given(&world.given),
             out: Sink::Stream(Stream::Out),
             err: Sink::Stream(Stream::Err),
             horizon,
@@ -168,7 +167,7 @@ impl Run {
             pieces: self.transcript.pieces,
             doubt: self.transcript.doubt,
             waits: self.waits,
-            reads: self.input.asked,
+            wants_input: self.input.blocked,
             files: self.files,
         }
     }
@@ -181,6 +180,9 @@ impl Run {
 
     /// What is done, and how it ends, is not known.
     pub(super) fn unknown(&mut self, why: impl FnOnce() -> String) -> Flow {
+        if self.input.blocked {
+            return Flow::Forever;
+        }
         self.code = 0;
         (self.unknown, self.unknown_last) = (true, true);
         self.transcript.doubt(self.at, why);
@@ -193,7 +195,7 @@ impl Run {
     /// It ends as it should, but what it prints is not known.
     pub(super) fn mute(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
         let out = self.out.clone();
-        if matches!(out, Sink::Stream(_)) {
+        if matches!(out, Sink::Stream(_)) && !self.input.blocked {
             self.transcript.doubt(self.at, why);
         }
         self.print(&out, None);
@@ -220,6 +222,10 @@ impl Run {
     }
 
     pub(super) fn print(&mut self, to: &Sink, text: Option<&[u8]>) {
+        // A program that waits for input prints nothing.
+        if self.input.blocked {
+            return;
+        }
         if let Some(text) = text {
             self.commands = self.commands.saturating_add(text.len() / BYTES);
         }
@@ -236,6 +242,34 @@ impl Run {
             (Sink::File(path), text) => self.files.append(path, text),
             (Sink::Nowhere, _) | (Sink::Stream(_), None) => {}
         }
+    }
+
+    /// All that is left to be read.
+    pub(super) fn read_rest(&mut self) -> Option<Vec<u8>> {
+        let rest = self.input.rest();
+        self.wait_for_input();
+        rest
+    }
+
+    /// The next line to be read.
+    #[expect(clippy::option_option, reason = "not known, and at its end")]
+    pub(super) fn read_line(&mut self) -> Option<Option<String>> {
+        let line = self.input.line();
+        self.wait_for_input();
+        line
+    }
+
+    fn wait_for_input(&mut self) {
+        self.at = self.at.max(self.input.came);
+        // Input that comes after the horizon is as good as none.
+        self.input.blocked |= self.horizon.is_some_and(|horizon| self.at > horizon);
+    }
+
+    /// Passes on what was read as it comes, though the program waits for more.
+    pub(super) fn pass_on(&mut self, text: impl AsRef<[u8]>) {
+        let blocked = std::mem::take(&mut self.input.blocked);
+        self.say(text);
+        self.input.blocked = blocked;
     }
 
     /// Prints.
@@ -428,7 +462,7 @@ impl Run {
                 self.go_round(SignedDuration::ZERO, next);
                 continue;
             }
-            if same && unchanged && !self.asked_time && !before_input_matters(&self.input) {
+            if same && unchanged && !self.asked_time && !self.input.matters() {
                 self.skip(self.at.saturating_sub(before.at), next.map_or(horizon, |next| next.min(horizon)));
             }
         }
@@ -480,7 +514,7 @@ impl Run {
             if self.spend(0) {
                 return self.give_up();
             }
-            return Flow::Next;
+            return if self.input.blocked { Flow::Forever } else { Flow::Next };
         }
         let outside: Vec<(String, Option<Option<String>>)> = assignments
             .iter()
@@ -505,7 +539,7 @@ impl Run {
         }
         let words = self.expand_all(rest);
         self.print_command(assignments, &words);
-        let flow = self.command(&words);
+        let flow = if self.input.blocked { Flow::Forever } else { self.command(&words) };
         for (name, value) in outside {
             match value {
                 Some(value) => self.variables.insert(name, value),
@@ -534,6 +568,7 @@ impl Run {
     /// The next line comes; time has passed.
     pub(super) fn begin_anew(&mut self, world: World) {
         self.files = world.files.clone();
+        self.input = Input::given(&world.given);
         self.world = Arc::new(world);
         self.at = SignedDuration::ZERO;
         (self.commands, self.calls, self.questions) = (0, 0, 0);
@@ -563,9 +598,4 @@ impl Run {
             .map(|(name, value)| Some((name.clone(), value.clone()?)))
             .collect()
     }
-}
-
-/// Whether a loop reads, so that its turns differ though nothing else does.
-fn before_input_matters(input: &Input) -> bool {
-    input.text.as_ref().is_none_or(|text| input.at < text.len())
 }

@@ -55,6 +55,17 @@ impl Server {
         }
     }
 
+    /// Whether a server runs in a container that writes into its own directories only.
+    pub(super) fn keeps_to_itself(container: &Value) -> bool {
+        let image = text(container, &["image"]);
+        let mounts = items(&container["volumeMounts"]).iter().map(|mount| text(mount, &["mountPath"]));
+        let as_it_comes = matches!(base_name(image), "nginx" | "httpd")
+            && words(container).next().is_none()
+            && is_official(image)
+            && mounts.into_iter().all(|path| !path.starts_with("/etc") && !path.starts_with("/usr"));
+        as_it_comes || Self::of(container).is_some()
+    }
+
     /// The server of a container, if it listens there.
     pub(crate) fn at(container: &Value, port: u16, protocol: Protocol) -> Option<Self> {
         Self::of(container).filter(|server| server.ports().contains(&(port, protocol)))

@@ -6,7 +6,7 @@ use super::files::Changed;
 use super::output::Piece;
 use super::run::{Flow, Run};
 use super::script::parse;
-use super::world::World;
+use super::world::{Given, World};
 
 /// No command of a session is followed for longer.
 const HORIZON: SignedDuration = SignedDuration::from_mins(10);
@@ -68,7 +68,7 @@ impl Session {
     pub(crate) fn line(&mut self, line: &str, world: World) -> Answered {
         let before = self.run.clone();
         let found = world.files.clone();
-        self.run.begin_anew(world);
+        self.run.begin_anew(World { given: Given::open(), ..world });
         let flow = self.run.script(line);
         let exit = (flow == Flow::Exit).then_some(self.run.code);
         let (pieces, doubt) = self.run.take_printed();
@@ -78,6 +78,7 @@ impl Session {
             return Answered { pieces, took: doubt.at, unknown: None, exit: None, waits: true, changes };
         }
         let unknown = match (doubt, flow) {
+            _ if self.run.input.blocked => Some("a command of a shell reads what the shell reads, too".to_owned()),
             (Some(doubt), _) => Some(doubt.why),
             (None, Flow::Forever) => Some(format!("it goes on for more than {} minutes", HORIZON.as_mins())),
             _ => None,

@@ -10,8 +10,9 @@ use super::clients::is_client;
 use super::environment::Environment;
 use super::file::Found;
 use super::files::{Changed, Made};
-use super::kept::{Instance, interventions, last_in_volumes};
+use super::kept::{Instance, given, interventions, last_in_volumes};
 use super::log::{last_words, lines};
+use super::mounts::began_empty;
 use super::place::{Place, Purpose};
 use super::run::perform;
 use super::session::is_prompt;
@@ -66,6 +67,18 @@ pub(crate) fn past(
     }
     let (shared, _) = others(cluster, pod, container, until);
     run(cluster, pod, container, ran, ran.horizon(until), shared)
+}
+
+/// What a container with `stdin` has done within the horizon, with the input that clients have sent; none without `stdin`.
+pub(crate) fn reader(
+    cluster: &Arc<Cluster>,
+    pod: &Value,
+    container: &Value,
+    horizon: SignedDuration,
+) -> Option<Performance> {
+    let ran = Ran::of(&status_of(pod, container)["state"]).filter(|_| container["stdin"] == true)?;
+    let (shared, _) = others(cluster, pod, container, cluster.now());
+    run(cluster, pod, container, ran, horizon, shared).ok()
 }
 
 /// The command of a container that does what it does when somebody attaches to it: a shell without a script, a command that
@@ -213,10 +226,13 @@ fn run(
             .retain(|(path, _)| world.files.shared(path).is_none_or(|path| !shared.contains_key(&path)));
     }
     world.interventions = all.into();
+    if container["stdin"] == true {
+        world.given = given(Some(cluster), pod, Some(instance(pod, container, ran)));
+    }
     let words = words_of(&place, &environment)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // What ends at once has its time, too.
-    Ok(perform(&words, &world, Vec::new(), horizon))
+    Ok(perform(&words, &world, horizon))
 }
 
 fn words_of(place: &Place<'_>, environment: &Environment) -> Result<Vec<String>, String> {
@@ -232,9 +248,8 @@ fn others(cluster: &Arc<Cluster>, pod: &Value, container: &Value, now: Timestamp
         mounts.map(|mount| text(mount, &["name"]).to_owned()).collect()
     };
     let empty = |name: &String| {
-        items(&pod["spec"]["volumes"])
-            .iter()
-            .any(|volume| volume["name"] == name.as_str() && volume["emptyDir"].is_object())
+        let mut volumes = items(&pod["spec"]["volumes"]).iter();
+        volumes.any(|volume| volume["name"] == name.as_str() && began_empty(cluster, pod, volume))
     };
     let own: Vec<String> = has_shared(container).into_iter().filter(|name| empty(name)).collect();
     let (mut shared, mut known) = (Shared::new(), true);

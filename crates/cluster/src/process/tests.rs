@@ -38,7 +38,7 @@ fn every_turn_of_a_loop_asks_the_network() {
     let tools = Tools { busybox: true, ..Tools::default() };
     let world = World { network: Some(network), tools, ..World::default() };
     let script = "while true; do nc -z 10.0.0.1 80; sleep 0.1; done";
-    perform(&["sh", "-c", script], &world, Vec::new(), SignedDuration::from_mins(10));
+    perform(&["sh", "-c", script], &world, SignedDuration::from_mins(10));
     let asked = listener.0.lock().unwrap();
     assert_eq!(asked.len(), 6001);
     assert!(asked.windows(2).all(|turns| turns[1] - turns[0] == SignedDuration::from_millis(100)));

@@ -46,6 +46,29 @@ pub(crate) struct Intervention {
     pub(crate) changes: Vec<Changed>,
 }
 
+/// What a command is given to read, as it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Each with the time since the command started.
+    pub(crate) pieces: Vec<(SignedDuration, Vec<u8>)>,
+    /// When it is at its end; none while more may come.
+    pub(crate) ended: Option<SignedDuration>,
+}
+
+impl Given {
+    /// Nothing yet.
+    pub(crate) fn open() -> Self {
+        Self { pieces: Vec::new(), ended: None }
+    }
+}
+
+impl Default for Given {
+    /// Nothing at all.
+    fn default() -> Self {
+        Self { pieces: Vec::new(), ended: Some(SignedDuration::ZERO) }
+    }
+}
+
 /// What a command finds when it starts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
@@ -71,6 +94,7 @@ pub(crate) struct World {
     pub(crate) privileges: Privileges,
     pub(crate) host_name: Option<String>,
     pub(crate) directory: Option<String>,
+    pub(crate) given: Given,
 }
 
 impl World {
@@ -137,8 +161,8 @@ pub(crate) struct Performance {
     pub(crate) doubt: Option<Doubt>,
     /// Whether that is so only because the time for what it asks of the network has not come.
     pub(crate) waits: bool,
-    /// Whether it looks at what it is given to read.
-    pub(crate) reads: bool,
+    /// Whether it waits for more to read.
+    pub(crate) wants_input: bool,
     /// The files when it ended, or when nobody looked any further.
     pub(crate) files: Files,
 }
@@ -147,6 +171,6 @@ impl Performance {
     /// Nothing has been done so far.
     pub(crate) fn nothing() -> Self {
         let files = Files::default();
-        Self { end: End::Never, pieces: VecDeque::new(), doubt: None, waits: false, reads: false, files }
+        Self { end: End::Never, pieces: VecDeque::new(), doubt: None, waits: false, wants_input: false, files }
     }
 }

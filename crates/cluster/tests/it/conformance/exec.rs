@@ -481,3 +481,92 @@ fn who_attaches_to_a_command_that_asks_the_network_is_told_what_it_is_told() {
     let refused = ground.spoken(&attach("other", false), "v5.channel.k8s.io", &[]).unwrap_err();
     assert!(refused.starts_with("HTTP/1.1 501 "), "{refused}");
 }
+
+fn reader(command: &[&str]) -> Value {
+    json!({ "restartPolicy": "OnFailure", "containers": [{ "name": "main", "image": "busybox:1.37", "args": command,
+        "stdin": true, "stdinOnce": true }] })
+}
+
+fn log_of(ground: &Ground, pod: &str) -> String {
+    String::from_utf8(ground.get(&format!("{PODS}/{pod}/log")).bytes.to_vec()).unwrap()
+}
+
+/// What is typed, with the end of it.
+fn closed<'a>(typed: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    typed.iter().copied().chain([&[255_u8, 0][..]]).collect()
+}
+
+// upstream: test/e2e/kubectl/kubectl.go "should support inline execution and attach" (v1.36)
+#[test]
+fn a_container_that_reads_waits_for_its_input_and_its_log_has_what_came_of_it() {
+    let ground = Ground::with_nodes(1);
+    ground.start("run-test", reader(&["sh", "-c", "echo -n read: && cat && echo 'stdin closed'"]));
+    let phase = || ground.get(&format!("{PODS}/run-test")).good()["status"]["phase"].clone();
+    let log = || log_of(&ground, "run-test");
+    // As of a real runtime, a line that has no end yet is in no log.
+    assert_eq!((phase(), log().as_str()), (json!("Running"), ""));
+    let typed = closed(&[b"\0value\n", b"\0abcd1234"]);
+    let attached = ground.spoken(&attach("run-test", false), "v5.channel.k8s.io", &typed).unwrap();
+    assert_eq!((attached.out.as_str(), attached.code()), ("value\nabcd1234stdin closed\n", 0));
+    ground.pass(2);
+    assert_eq!((phase(), log().as_str()), (json!("Succeeded"), "read:value\nabcd1234stdin closed\n"));
+}
+
+/// A container whose command reads waits for input, and then prints what the same command prints when it is executed.
+#[test]
+fn what_is_read_is_the_same_attached_and_executed() {
+    let ground = Ground::with_nodes(1);
+    ground.start("box", sleeper());
+    let text = "b 1\na 2\n";
+    let typed = [b"\0b 1\n".as_slice(), b"\0a 2\n"];
+    for (at, (script, wanted)) in [
+        ("cat", text),
+        ("wc -l", "2\n"),
+        ("sort", "a 2\nb 1\n"),
+        ("head -n1", "b 1\n"),
+        ("tr a-z A-Z", "B 1\nA 2\n"),
+        ("cat | cat", text),
+        ("cat | wc -l", "2\n"),
+        ("read x; read y; echo $y-$x", "a 2-b 1\n"),
+        ("while read word number; do echo $number; done; echo over", "1\n2\nover\n"),
+        ("x=$(cat); echo \"<$x>\"", "<b 1\na 2>\n"),
+        ("cat > /tmp/f; cat /tmp/f", text),
+        ("echo before; sh -c cat; echo after", "before\nb 1\na 2\nafter\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let command = ["sh", "-c", script];
+        let executed =
+            ground.spoken(&path("box", &command, "&stdin=true"), "v5.channel.k8s.io", &closed(&typed)).unwrap();
+        assert_eq!((executed.out.as_str(), executed.code()), (wanted, 0), "executed: {script}");
+        let name = format!("reader-{at}");
+        ground.start(&name, reader(&command));
+        let before = log_of(&ground, &name);
+        assert!(before.is_empty() || before == "before\n", "{script} has read nothing: {before}");
+        let attached = ground.spoken(&attach(&name, false), "v5.channel.k8s.io", &closed(&typed)).unwrap();
+        assert_eq!(format!("{before}{}", attached.out), wanted, "attached: {script}");
+        ground.pass(2);
+        let pod = ground.get(&format!("{PODS}/{name}")).good();
+        assert_eq!(pod["status"]["phase"], "Succeeded", "{script}");
+        assert_eq!(log_of(&ground, &name), wanted, "the log of: {script}");
+    }
+}
+
+// upstream: test/e2e/kubectl/kubectl.go "should support exec" (v1.36)
+#[test]
+fn a_shell_without_a_terminal_runs_each_line_as_it_comes() {
+    let ground = Ground::with_nodes(1);
+    ground.start("box", sleeper());
+    let shell =
+        |typed: &[&[u8]]| ground.spoken(&path("box", &["sh"], "&stdin=true"), "v5.channel.k8s.io", typed).unwrap();
+    // The input stays open: `exit` ends the shell.
+    let lines = shell(&[b"\0echo hi\nfor i in 1 2; do\n", b"\0echo $i; done\nexit 3\n"]);
+    assert_eq!((lines.out.as_str(), lines.err.as_str(), lines.code()), ("hi\n1\n2\n", "", 3));
+    let last = shell(&closed(&[b"\0cd /tmp\npwd"]));
+    assert_eq!((last.out.as_str(), last.code()), ("/tmp\n", 0), "the last line has no end");
+    // How much of its input a shell leaves to its commands depends on the shell.
+    let shared = shell(&[b"\0echo first\nread x\nhello\n"]);
+    assert_eq!(shared.out, "first\n");
+    assert!(shared.message().ends_with("a command of a shell reads what the shell reads, too"), "{}", shared.message());
+}

@@ -267,6 +267,18 @@ fn grace_periods_are_used_up_by_those_that_do_not_heed_the_signal() {
     assert!(on_node().is_empty());
 }
 
+// upstream: test/e2e/framework/metrics/metrics_grabber.go GrabFromKubelet, which shows the words of an answer that is no Status (v1.36)
+#[test]
+fn figures_of_a_kubelet_are_refused_in_plain_words() {
+    let ground = Ground::with_nodes(1);
+    for path in ["metrics", "metrics/resource", "metrics/cadvisor", "stats/summary", "configz"] {
+        let refused = ground.get(&format!("/api/v1/nodes/node-0/proxy/{path}"));
+        let words = String::from_utf8_lossy(&refused.bytes).into_owned();
+        let why = format!("NotImplemented: the embedded cluster runs no containers: no kubelet answers at /{path}");
+        assert_eq!((refused.status, words), (501, why));
+    }
+}
+
 #[test]
 fn a_handler_of_sigterm_takes_its_time() {
     let ground = Ground::with_nodes(1);
