@@ -18,7 +18,7 @@ use super::super::control::value::{items, text};
 use super::super::network::FromPod;
 use super::super::process::{
     Answered, Changed, End, Given, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World,
-    awaited_command, instance, is_prompt, is_shell, keep, keep_end, keep_given, perform, present, reader, status_of,
+    awaited_command, instance, is_prompt, is_shell, keep, keep_end, perform, present, reader, status_of,
 };
 use super::super::resource::PODS;
 use super::super::status::Status;
@@ -33,7 +33,7 @@ use super::streams::{not_known, reachable};
 use super::terminal::{Asked, Terminal, ended, failed};
 
 /// A command is followed for so long.
-const HORIZON: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const HORIZON: SignedDuration = SignedDuration::from_mins(10);
 /// So long nobody needs to type anything.
 const IDLE: Duration = Duration::from_mins(15);
 /// How long the other end may take to speak the new protocol.
@@ -63,15 +63,15 @@ enum Part {
 }
 
 /// A command that is to be executed.
-struct Execution {
+pub(super) struct Execution {
     /// Kept, so that the cluster stays awake.
-    cluster: Arc<Cluster>,
+    pub(super) cluster: Arc<Cluster>,
     /// Gone when the cluster is no longer served.
     served: Weak<Shared>,
     namespace: String,
     name: String,
-    pod: Arc<Value>,
-    container: Value,
+    pub(super) pod: Arc<Value>,
+    pub(super) container: Value,
     command: Vec<String>,
     asked: Asked,
     part: Part,
@@ -181,11 +181,11 @@ impl Call<'_> {
 
 /// How much of what a command prints was shown, of each stream: one that is followed anew prints it again.
 #[derive(Debug, Default)]
-struct Printed([usize; 2]);
+pub(super) struct Printed([usize; 2]);
 
 impl Printed {
     /// What was not shown yet; it will be.
-    fn rest(&mut self, pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
+    pub(super) fn rest(&mut self, pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
         let mut seen = [0; 2];
         let mut rest = Vec::new();
         for mut piece in pieces {
@@ -399,7 +399,7 @@ impl Execution {
 
     /// What is given to be read next, all of it that comes at once, and whether that is the end. A status where the command ends
     /// before.
-    async fn input(&self, terminal: &mut Terminal) -> Option<Result<(Vec<u8>, bool), Value>> {
+    pub(super) async fn input(&self, terminal: &mut Terminal) -> Option<Result<(Vec<u8>, bool), Value>> {
         let (idle, mut input) = (Instant::now(), Vec::new());
         while input.len() <= MAX_INPUT {
             let patience = if input.is_empty() { LOOK } else { AT_ONCE };
@@ -419,71 +419,13 @@ impl Execution {
         Some(Ok((input, false)))
     }
 
-    /// Gives the container's own command to read what comes, and shows what it prints from now on.
-    async fn feed(&self, terminal: &mut Terminal) -> Option<Value> {
-        let began = Ran::of(&status_of(&self.pod, &self.container)["state"])?.since;
-        let attached = self.cluster.now();
-        let (mut printed, mut is_open) = (Printed::default(), true);
-        loop {
-            let Some(performance) = self.own_performance(began).await else {
-                return Some(failed(&not_known("what the container prints is not known").message));
-            };
-            let until = performance.doubt.as_ref().map_or(SignedDuration::MAX, |doubt| doubt.at);
-            let now = performance.pieces.into_iter().filter(|piece| piece.at <= until);
-            let now: Vec<Piece> = now.filter(|piece| later(began, piece.at) >= attached).collect();
-            if self.play(terminal, &printed.rest(now), began).await?.is_some() {
-                return Some(ended(0));
-            }
-            if let Some(doubt) = performance.doubt {
-                return Some(failed(&not_known(&doubt.why).message));
-            }
-            if let End::After(took, _) = performance.end {
-                self.wait(terminal, later(began, took)).await?;
-                return Some(ended(0));
-            }
-            if !performance.wants_input || !is_open {
-                // It reads no more, or this client gives it no more: it is looked on until it ends.
-                return self.wait(terminal, Timestamp::MAX).await?.map(|_| ended(0));
-            }
-            let once = self.container["stdinOnce"] == true;
-            let (text, is_end) = match self.input(terminal).await {
-                Some(Ok(input)) => input,
-                Some(Err(_)) => return Some(ended(0)),
-                // The end of the first client is that of the input.
-                None if once => {
-                    let _gone = self.keep_given(None).await;
-                    return None;
-                }
-                None => return None,
-            };
-            is_open = !is_end;
-            let texts = [Some(text).filter(|text| !text.is_empty()).map(Some), (is_end && once).then_some(None)];
-            for text in texts.into_iter().flatten() {
-                if let Err(refused) = self.keep_given(text).await {
-                    return Some(failed(&refused.message));
-                }
-            }
-        }
-    }
-
-    /// What the container's own command does, as far as it is known what it is given.
-    async fn own_performance(&self, began: Timestamp) -> Option<Performance> {
-        let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
-        let horizon = self.cluster.now().duration_since(began).saturating_add(HORIZON);
-        tokio::task::spawn_blocking(move || reader(&cluster, &pod, &container, horizon)).await.ok().flatten()
-    }
-
-    async fn keep_given(&self, text: Option<Vec<u8>>) -> Result<(), Status> {
-        let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
-        let kept = tokio::task::spawn_blocking(move || {
-            let Some(ran) = Ran::of(&status_of(&pod, &container)["state"]) else { return Ok(()) };
-            keep_given(&cluster, &pod, instance(&pod, &container, ran), text.as_deref())
-        });
-        kept.await.unwrap_or(Ok(()))
-    }
-
     /// Prints each piece at its time. A status where it ends before.
-    async fn play(&self, terminal: &mut Terminal, pieces: &[Piece], begun: Timestamp) -> Option<Option<Value>> {
+    pub(super) async fn play(
+        &self,
+        terminal: &mut Terminal,
+        pieces: &[Piece],
+        begun: Timestamp,
+    ) -> Option<Option<Value>> {
         for piece in pieces {
             if let Some(status) = self.wait(terminal, later(begun, piece.at)).await? {
                 return Some(Some(status));
@@ -494,7 +436,7 @@ impl Execution {
     }
 
     /// Waits until the cluster's clock has come to that. A status where it ends before: `Ctrl-C`, the end of the container.
-    async fn wait(&self, terminal: &mut Terminal, until: Timestamp) -> Option<Option<Value>> {
+    pub(super) async fn wait(&self, terminal: &mut Terminal, until: Timestamp) -> Option<Option<Value>> {
         let patience = Instant::now();
         loop {
             let now = self.cluster.now();

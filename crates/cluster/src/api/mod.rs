@@ -24,6 +24,8 @@ mod exec;
 mod executed;
 mod fairness;
 #[cfg(feature = "server")]
+mod feeding;
+#[cfg(feature = "server")]
 mod handshake;
 mod health;
 mod impersonation;

@@ -7,9 +7,10 @@ use jiff::SignedDuration;
 
 use super::file::File;
 use super::files::Made;
+use super::output::Given;
 use super::program::Program;
 use super::run::follow;
-use super::world::{End, Given, World};
+use super::world::{End, World};
 
 /// At so many times files may change before it is only looked whether the file is there that a command is about.
 const MOST_TIMES: usize = 128;

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::file::File;
 use super::files::{Changed, Files, Made};
-use super::world::{Given, Intervention};
+use super::output::Given;
+use super::world::Intervention;
 use crate::cluster::{Cluster, Part, WriteOptions};
 use crate::control::value::{integer, items, text};
 use crate::resource::CONTAINER_FILES;

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use jiff::SignedDuration;
 
-use super::world::Given;
-
 /// So many bytes of what was printed are kept; what was printed first is dropped, as a kubelet's rotated logs are.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
 /// So many bytes go through a pipe or into a variable.
@@ -101,6 +99,29 @@ impl Buffer {
                 self.0 = None;
             }
         }
+    }
+}
+
+/// What a command is given to read, as it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Each with the time since the command started.
+    pub(crate) pieces: Vec<(SignedDuration, Vec<u8>)>,
+    /// When it is at its end; none while more may come.
+    pub(crate) ended: Option<SignedDuration>,
+}
+
+impl Given {
+    /// Nothing yet.
+    pub(crate) fn open() -> Self {
+        Self { pieces: Vec::new(), ended: None }
+    }
+}
+
+impl Default for Given {
+    /// Nothing at all.
+    fn default() -> Self {
+        Self { pieces: Vec::new(), ended: Some(SignedDuration::ZERO) }
     }
 }
 

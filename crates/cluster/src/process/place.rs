@@ -11,8 +11,9 @@ use super::files::{Files, Ground};
 use super::given::{given, host_name};
 use super::image::{Image, SHELLS, base_name, is_official};
 use super::mounts::{Mounting, mounts};
+use super::output::Given;
 use super::servers::Server;
-use super::world::{Given, Identity, Privileges, World};
+use super::world::{Identity, Privileges, World};
 use crate::cluster::Cluster;
 use crate::control::value::{integer, items, security_setting, text};
 

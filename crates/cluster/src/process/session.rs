@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 
 use super::files::Changed;
-use super::output::Piece;
+use super::output::{Given, Piece};
 use super::run::{Flow, Run};
 use super::script::parse;
-use super::world::{Given, World};
+use super::world::World;
 
 /// No command of a session is followed for longer.
 const HORIZON: SignedDuration = SignedDuration::from_mins(10);

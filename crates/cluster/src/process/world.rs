@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::file::File;
 use super::files::{Changed, Files};
 use super::image::{Shell, Tools};
-use super::output::{Doubt, Piece};
+use super::output::{Doubt, Given, Piece};
 use super::reach::Reach;
 
 /// Programs that are done at once, and well.
@@ -44,29 +44,6 @@ pub(crate) struct Intervention {
     /// In time since it started.
     pub(crate) at: SignedDuration,
     pub(crate) changes: Vec<Changed>,
-}
-
-/// What a command is given to read, as it comes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
-    /// Each with the time since the command started.
-    pub(crate) pieces: Vec<(SignedDuration, Vec<u8>)>,
-    /// When it is at its end; none while more may come.
-    pub(crate) ended: Option<SignedDuration>,
-}
-
-impl Given {
-    /// Nothing yet.
-    pub(crate) fn open() -> Self {
-        Self { pieces: Vec::new(), ended: None }
-    }
-}
-
-impl Default for Given {
-    /// Nothing at all.
-    fn default() -> Self {
-        Self { pieces: Vec::new(), ended: Some(SignedDuration::ZERO) }
-    }
 }
 
 /// What a command finds when it starts.

@@ -31,7 +31,9 @@ const MOMENTS: [&str; 3] = [
 ];
 
 /// Scenarios that differ, and why.
-const KNOWN: [(&str, &str); 5] = [
+const KNOWN: [(&str, &str); 7] = [
+    ("dra-101", "after an error the real scheduler tries again by the clock, klab with the next event after a second"),
+    ("dra-43", "after an error the real scheduler tries again by the clock, klab with the next event after a second"),
     ("dra2-6", "of two pods that a node with devices sends back, the other one is tried first and gets them"),
     ("dra2-324", "a pod whose claim was allocated for another one was not tried again, as others are"),
     // upstream: pkg/controller/disruption/disruption.go updatePod (v1.36)
