@@ -409,11 +409,10 @@ impl Execution {
                 Ok(Heard::Input(text)) => input.extend_from_slice(&text),
                 Ok(Heard::EndOfInput) => return Some(Ok((input, true))),
                 Ok(Heard::Gone) => return None,
-                Ok(Heard::Other) => {}
                 Err(_) if !input.is_empty() => break,
                 Err(_) if !self.runs_on() => return Some(Err(ended(137))),
                 Err(_) if idle.elapsed() > IDLE => return None,
-                Err(_) => {}
+                Ok(Heard::Other) | Err(_) => {}
             }
         }
         Some(Ok((input, false)))

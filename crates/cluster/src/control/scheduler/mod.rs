@@ -409,30 +409,44 @@ fn is_outdated(plane: &Plane, change: &Change<'_>) -> bool {
             .is_none_or(|now| now.resource_version > object.resource_version)
 }
 
+/// Takes an object other than a pod out of the scheduler's picture.
+fn object_gone(picture: &mut Picture, object: &Object) -> Option<Event> {
+    let (namespace, name) = (object.namespace.as_ref(), object.name.as_ref());
+    match object.resource {
+        NODES => return picture.remove_node(name),
+        RESOURCE_CLAIMS => return picture.remove_resource_claim(namespace, name),
+        NAMESPACES => picture.remove_namespace(name),
+        SERVICES | REPLICA_SETS | STATEFUL_SETS => {
+            picture.remove_workload(object.resource.row().kind, namespace, name);
+        }
+        POD_DISRUPTION_BUDGETS => picture.remove_disruption_budget(namespace, name),
+        PERSISTENT_VOLUME_CLAIMS => picture.remove_claim(namespace, name),
+        PERSISTENT_VOLUMES => picture.remove_volume(name),
+        STORAGE_CLASSES => picture.remove_storage_class(name),
+        DEVICE_CLASSES => picture.remove_device_class(name),
+        RESOURCE_SLICES => picture.remove_resource_slice(name),
+        _ => {}
+    }
+    None
+}
+
 /// Takes a change of any other object into the scheduler's picture.
 fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
     let Change { object, previous, gone, .. } = *change;
-    let (namespace, name) = (object.namespace.as_ref(), object.name.as_ref());
+    if gone {
+        return object_gone(picture, object);
+    }
     let workload = |resource: ResourceId| [REPLICA_SETS, STATEFUL_SETS].contains(&resource);
     // Selectors of these never change.
-    if workload(object.resource) && previous.is_some() && !gone {
+    if workload(object.resource) && previous.is_some() {
         return None;
     }
     match object.resource {
-        NODES if gone => picture.remove_node(name),
         NODES => Typed::from_json(&object.json).ok().and_then(|node| picture.set_node(&node).ok()).flatten(),
-        NAMESPACES if gone => {
-            picture.remove_namespace(name);
-            None
-        }
         NAMESPACES => {
             if let Ok(namespace) = Typed::from_json(&object.json) {
                 picture.set_namespace(&namespace);
             }
-            None
-        }
-        SERVICES | REPLICA_SETS | STATEFUL_SETS if gone => {
-            picture.remove_workload(object.resource.row().kind, namespace, name);
             None
         }
         SERVICES => {
@@ -453,49 +467,22 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
             }
             None
         }
-        POD_DISRUPTION_BUDGETS if gone => {
-            picture.remove_disruption_budget(namespace, name);
-            None
-        }
         POD_DISRUPTION_BUDGETS => {
             if let Ok(budget) = Typed::from_json(&object.json) {
                 let _refused = picture.set_disruption_budget(&budget);
             }
             None
         }
-        PERSISTENT_VOLUME_CLAIMS if gone => {
-            picture.remove_claim(namespace, name);
-            None
-        }
         PERSISTENT_VOLUME_CLAIMS => Typed::from_json(&object.json).ok().map(|claim| picture.set_claim(&claim)),
-        PERSISTENT_VOLUMES if gone => {
-            picture.remove_volume(name);
-            None
-        }
         PERSISTENT_VOLUMES => Typed::from_json(&object.json).ok().and_then(|volume| picture.set_volume(&volume).ok()),
-        STORAGE_CLASSES if gone => {
-            picture.remove_storage_class(name);
-            None
-        }
         STORAGE_CLASSES => Typed::from_json(&object.json).ok().map(|class| picture.set_storage_class(&class)),
-        CSI_NODES if !gone => {
+        CSI_NODES => {
             let migrated = |node: &Object| node.value()["metadata"]["annotations"][MIGRATED_PLUGINS].clone();
             previous.is_none_or(|old| migrated(old) != migrated(object)).then_some(Event::StorageDriver)
         }
-        CSI_STORAGE_CAPACITIES if !gone => {
-            previous.is_none_or(|old| room(object) > room(old)).then_some(Event::StorageDriver)
-        }
-        DEVICE_CLASSES if gone => {
-            picture.remove_device_class(name);
-            None
-        }
+        CSI_STORAGE_CAPACITIES => previous.is_none_or(|old| room(object) > room(old)).then_some(Event::StorageDriver),
         DEVICE_CLASSES => Typed::from_json(&object.json).ok().map(|class| picture.set_device_class(&class)),
-        RESOURCE_SLICES if gone => {
-            picture.remove_resource_slice(name);
-            None
-        }
         RESOURCE_SLICES => Typed::from_json(&object.json).ok().map(|slice| picture.set_resource_slice(&slice)),
-        RESOURCE_CLAIMS if gone => picture.remove_resource_claim(namespace, name),
         RESOURCE_CLAIMS => Typed::from_json(&object.json).ok().and_then(|claim| picture.set_resource_claim(&claim)),
         _ => None,
     }
