@@ -4,7 +4,6 @@
 //! `KLAB_SCENARIO=<id>` replays one scenario.
 
 #![expect(clippy::unwrap_used, reason = "a scenario that cannot be read is a failed test")]
-#![expect(clippy::print_stdout, reason = "a test that reports what it replayed")]
 
 mod matrix;
 mod picture;

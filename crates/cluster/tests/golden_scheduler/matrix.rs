@@ -37,7 +37,9 @@ fn each_event_sends_back_the_recorded_pods() {
             }
             world.kubelet();
         };
-        before.iter().for_each(|step| play(&mut world, step));
+        for step in before {
+            play(&mut world, step);
+        }
         let namespace = row["namespace"].as_str().unwrap();
         let was = shown(&world, namespace);
         for request in list(last, "requests") {
