@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::context::{Context, invalid, not_up};
+use crate::context::{Context, invalid};
 use crate::error::Result;
 use crate::state::home::state_error;
 use klab_lab::spec::{self, Lab, LoadOptions};
@@ -12,7 +12,7 @@ use klab_lab::spec::{self, Lab, LoadOptions};
 /// # Errors
 /// When the lab is not up, or its file is invalid.
 pub(crate) fn lab(context: &Context, name: String, file: Option<&Path>, mut options: LoadOptions) -> Result<Lab> {
-    let record = context.record(&name)?.ok_or_else(|| not_up(&name))?;
+    let record = context.record(&name)?.ok_or_else(|| context.not_up(&name))?;
     options.reach.outside |= record.allow_outside;
     options.provider = Some(record.provider);
     if options.vars.is_empty() {

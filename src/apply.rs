@@ -221,6 +221,24 @@ impl Applier {
         Ok((outcome, live))
     }
 
+    /// Applies each of `manifests` whatever happens to the others; gives those that the cluster refuses, each with its words.
+    ///
+    /// # Errors
+    /// When the cluster does not answer.
+    pub async fn refused<'m>(&mut self, manifests: &'m [Manifest]) -> Result<Vec<(&'m Manifest, String)>> {
+        let kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
+        let mut refused = Vec::new();
+        for tier in Tier::ALL {
+            self.resolve(&kinds).await?;
+            for manifest in manifests.iter().filter(|manifest| Tier::of(&manifest.object) == tier) {
+                if let Err(words) = self.apply_one(manifest, false).await {
+                    refused.push((manifest, words));
+                }
+            }
+        }
+        Ok(refused)
+    }
+
     /// Looks, and changes nothing: those of `manifests` that are in the cluster already and were not made for the lab.
     ///
     /// # Errors

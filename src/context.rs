@@ -18,12 +18,13 @@ use crate::interruption::{CleanUp, Interruption};
 use crate::later;
 use crate::provider::sim::daemon;
 use crate::provider::{self, AzureNames, Memory, Provider};
+use crate::shipped;
 use crate::state::azure::ClusterNote;
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Home, Joined, Record};
 use crate::ui::Ui;
-use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, Unread};
+use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, Unread, did_you_mean};
 use klab_lab::words::plural;
 
 /// What every command works with.
@@ -75,7 +76,7 @@ impl Context {
         if Joined::read(&self.home, lab)?.is_some() {
             return Ok(Joined::kubeconfig(&self.home, lab));
         }
-        let record = self.record(lab)?.ok_or_else(|| not_up(lab))?;
+        let record = self.record(lab)?.ok_or_else(|| self.not_up(lab))?;
         // What was left to a process that was killed goes on with whatever is asked of the lab next.
         later::operations(&self.home, lab)?;
         self.provider(record.provider)?.kubeconfig(lab)
@@ -296,6 +297,33 @@ impl Context {
         Ok(labs)
     }
 
+    /// The name of a lab or class of this machine that `name` may be a slip for. One that differs in digits alone is another seat.
+    pub(crate) fn similar(&self, name: &str) -> Option<String> {
+        let letters = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+        let mut names = self.labs().unwrap_or_default();
+        names.extend(self.home.hosted().unwrap_or_default());
+        names.retain(|known| letters(known) != letters(name));
+        did_you_mean(name, names.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    /// The error for a lab that is not up: with the name that may be meant, or with the command that makes the lab.
+    pub(crate) fn not_up(&self, lab: &str) -> Error {
+        if self.home.hosted().is_ok_and(|classes| classes.iter().any(|class| class == lab)) {
+            return Error::message(Kind::Usage, format!("`{lab}` is a class hosted on this machine, not a lab"))
+                .hint(format!("`klab verify {lab} --seats --watch` shows where its learners are"));
+        }
+        let error = Error::message(Kind::Usage, format!("lab `{lab}` is not up"));
+        let error = match (self.similar(lab), shipped::similar(Path::new(lab))) {
+            (Some(similar), _) => error.hint(format!("did you mean `{similar}`?")),
+            (None, Some(lesson)) => error.hint(format!("`klab up {lesson}` makes lab `{lesson}`")),
+            (None, None) if lab.parse::<u32>().is_ok() => {
+                error.hint(format!("a step is named by an option: `klab guide --step {lab}`, `klab step --to {lab}`"))
+            }
+            (None, None) => error,
+        };
+        error.hint("`klab list` shows the labs that are up")
+    }
+
     /// The lab that is meant: by name, by lab file, or the only one that is up.
     ///
     /// # Errors
@@ -389,11 +417,6 @@ pub(crate) fn lab_name_in(path: &Path) -> Result<String, String> {
 /// Whether an argument names a file rather than a lab.
 pub(crate) fn is_path(argument: &str) -> bool {
     argument.contains('/') || Path::new(argument).extension().is_some_and(|extension| extension == "toml")
-}
-
-/// A lab was named that is not up.
-pub(crate) fn not_up(lab: &str) -> Error {
-    Error::message(Kind::Usage, format!("lab `{lab}` is not up")).hint("`klab list` shows the labs that are")
 }
 
 /// The path of a lab file made absolute, as records keep it.

@@ -120,7 +120,11 @@ pub fn verdict(report: &Report, timeout: Duration, what: &str) -> Result<String>
     if report.decided() {
         return Err(Error::message(Kind::NotHeld, format!("{what} does not hold: {failed} failed")));
     }
-    let message = format!("{what} does not hold after {}: {failed} may still come to hold", duration(timeout));
+    let open = match total.saturating_sub(report.held()) {
+        1 => "1 check has".to_owned(),
+        open => format!("{open} checks have"),
+    };
+    let message = format!("{what} is still waiting after {}: {open} not passed yet", duration(timeout));
     Err(Error::message(Kind::Deadline, message).hint("`--timeout 10m` waits longer"))
 }
 
@@ -225,5 +229,5 @@ fn waiting_for(report: &Report, timeout: Duration) -> String {
     let open: Vec<&str> =
         report.checks.iter().filter(|check| !check.verdict.is_held()).map(|check| check.name.as_str()).collect();
     let open = if open.is_empty() { "checks".to_owned() } else { first_of(&open, 1) };
-    format!("{open}, up to {}", duration(timeout))
+    format!("{open} (limit {})", duration(timeout))
 }

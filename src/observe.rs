@@ -290,6 +290,16 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     Ok(())
 }
 
+/// Claims and what they are made from, where a pod may wait for one. Who may not list them is told nothing of them.
+async fn awaited_claims(client: &Client, snapshot: &Snapshot) -> Option<DeviceObjects> {
+    if !DeviceObjects::are_awaited(&snapshot.pods) {
+        return None;
+    }
+    let claims = list::<ResourceClaim>(client).await.ok()?;
+    let templates = list::<ResourceClaimTemplate>(client).await.ok()?;
+    Some(DeviceObjects { claims, templates, ..DeviceObjects::default() })
+}
+
 /// Devices and claims, where pods ask for some.
 async fn devices(client: &Client, pods: &[Arc<Pod>]) -> Result<DeviceObjects> {
     let mut objects = DeviceObjects { language: Some(klab_cluster::device_selectors()), ..DeviceObjects::default() };
@@ -403,6 +413,10 @@ pub fn is_to_be_fetched(checks: &[Check], snapshot: &Snapshot) -> bool {
 pub async fn fetch(client: &Client, checks: &[Check], snapshot: &mut Snapshot) -> Result<()> {
     snapshot.objects.clear();
     snapshot.events = failed_mounts(client, snapshot).await;
+    // What [`complete`] read is more, and has a language.
+    if snapshot.devices.as_ref().is_none_or(|devices| devices.language.is_none()) {
+        snapshot.devices = awaited_claims(client, snapshot).await;
+    }
     for check in checks.iter().filter(|check| is_fetched(check)) {
         let Subject::Object(reference) = &check.subject.value else { continue };
         let object = object(client, reference).await?.map(Arc::new);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Kind, Result};
 use crate::state::Home;
 use crate::state::home::state_error;
+use klab_lab::spec::did_you_mean;
 use klab_lab::words::listed;
 
 macro_rules! files {
@@ -67,10 +68,17 @@ pub fn all() -> Vec<ShippedLesson> {
 /// file in klab's home, written out with what it refers to.
 ///
 /// # Errors
-/// When the lesson cannot be written.
+/// When the lesson cannot be written, or there is no such file and a lesson's name is like it.
 pub fn lab_file(home: &Home, named: &Path) -> Result<PathBuf> {
-    if named.exists() || !is_lesson(named) {
+    if named.exists() {
         return Ok(named.to_owned());
+    }
+    if !is_lesson(named) {
+        let Some(lesson) = similar(named) else { return Ok(named.to_owned()) };
+        let message = format!("there is no file `{}`", named.display());
+        return Err(Error::message(Kind::Usage, message)
+            .hint(format!("did you mean `{lesson}`, a lesson that comes with klab?"))
+            .hint("`klab lessons` lists them"));
     }
     let folder = home.lessons();
     for (path, text) in FILES {
@@ -83,9 +91,20 @@ pub fn lab_file(home: &Home, named: &Path) -> Result<PathBuf> {
     Ok(folder.join(named).with_extension("toml"))
 }
 
+/// The names of the lessons.
+fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().filter_map(|(path, _)| path.strip_suffix(".toml"))
+}
+
 /// Whether a word is a lesson's name.
 fn is_lesson(named: &Path) -> bool {
-    named.to_str().is_some_and(|name| FILES.iter().any(|(path, _)| path.strip_suffix(".toml") == Some(name)))
+    named.to_str().is_some_and(|name| names().any(|lesson| lesson == name))
+}
+
+/// The lesson that a path may mean which leads nowhere: a slip in its name, or the lesson's file in klab's sources.
+pub(crate) fn similar(named: &Path) -> Option<&'static str> {
+    let stem = named.file_stem()?.to_str()?;
+    names().find(|lesson| *lesson == stem).or_else(|| did_you_mean(stem, names()))
 }
 
 /// Writes all lessons with their files into a folder; gives the paths. Nothing is written where a file of another content
@@ -172,8 +191,12 @@ mod tests {
         assert!(home.lessons().join("affinity/quota.yaml").is_file());
         fs::write(&file, "of another klab").unwrap();
         assert_eq!(fs::read_to_string(lab_file(&home, Path::new("affinity")).unwrap()).unwrap(), FILES[0].1);
-        for path in ["affinity.toml", "./affinity", "affinity/quota", "other", ""] {
+        for path in ["affinity/quota", "other", "other.toml", ""] {
             assert_eq!(lab_file(&home, Path::new(path)).unwrap(), Path::new(path));
+        }
+        for path in ["afinity", "affinity.toml", "./affinity", "lessons/affinity.toml", "Affinity"] {
+            let hints = lab_file(&home, Path::new(path)).unwrap_err().hints;
+            assert_eq!(hints[0], "did you mean `affinity`, a lesson that comes with klab?", "{path}");
         }
         let own = folder.path().join("own");
         fs::write(&own, "").unwrap();

@@ -18,7 +18,7 @@ use crate::error::{Error, Kind};
 use crate::event::{Event, Events, Sink, Stamped};
 use crate::invocation::Invocation;
 use klab_lab::printable::{printable, printable_with_styles};
-use klab_lab::report::wrapped;
+use klab_lab::report::{with_commands_apart, wrapped};
 use klab_lab::words::duration;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -241,6 +241,11 @@ impl Ui {
         }
     }
 
+    /// Writes a sentence of advice to stderr, its commands on lines of their own.
+    pub fn advise(&self, text: &str) {
+        self.say(&with_commands_apart(text));
+    }
+
     /// Asks a question at the terminal; `None` where there is nobody to ask.
     pub fn agrees(&self, question: &str) -> Option<bool> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
@@ -271,7 +276,7 @@ impl Ui {
             self.shared.bars().drain().for_each(|(_, bar)| bar.finish_and_clear());
             live.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let leaves = leaves.map_or(String::new(), |words| format!("; {words}"));
+        let leaves = leaves.map_or(String::new(), |words| format!("; {}", with_commands_apart(words)));
         for what in self.under_way() {
             self.shared.line(&format!("{CARE}continues{CARE:#}: {what}"));
         }
@@ -305,8 +310,8 @@ impl Ui {
             let _ = writeln!(text, "{CARE}left behind{CARE:#}: {}", indented(left));
         }
         for hint in &error.hints {
-            let hint = self.invocation().spelled(hint);
-            let _ = writeln!(text, "{LEAD}hint{LEAD:#}: {}", indented(&hint));
+            let hint = with_commands_apart(hint);
+            let _ = writeln!(text, "{LEAD}hint{LEAD:#}: {}", indented(&self.invocation().spelled(&hint)));
         }
         self.shared.line(text.trim_end());
     }
@@ -472,6 +477,7 @@ impl Sink for Shared {
                 if !self.quiet {
                     let time =
                         elapsed_ms.map_or(String::new(), |ms| format!(" in {}", duration(Duration::from_millis(ms))));
+                    let what = with_commands_apart(what).replace('\n', "\n             ");
                     self.line(&format!("{GOOD}{verb:>12}{GOOD:#} {what}{time}"));
                 }
             }
@@ -482,7 +488,10 @@ impl Sink for Shared {
                 }
             }
             Event::UnderWay { .. } => {}
-            Event::Warned { message, .. } => self.line(&format!("{CARE}warning{CARE:#}: {message}")),
+            Event::Warned { message, .. } => {
+                let message = with_commands_apart(message);
+                self.line(&format!("{CARE}warning{CARE:#}: {}", indented(&message)));
+            }
         }
     }
 }

@@ -259,9 +259,9 @@ impl Change {
 
     /// How its object is made as in the lab again; none where it is not about a field.
     pub(super) fn again(&self) -> Option<Again> {
-        let Self::Field { path, wanted, .. } = self else { return None };
+        let Self::Field { object, path, wanted, .. } = self else { return None };
         Some(match wanted {
-            _ if path.starts_with("spec.selector") => Again::Recreated,
+            _ if !can_change(&object.kind, path) => Again::Recreated,
             None => Again::Replaced,
             // Rules of another key are other rules: applying adds one to what is there.
             Some(_) if path.ends_with(".topologyKey") || path.ends_with("topologySpreadConstraints") => Again::Replaced,
@@ -319,6 +319,34 @@ impl Change {
             "kind": object.kind, "namespace": object.namespace, "name": object.name, "what": what, "path": path,
             "found": found, "wanted": wanted, "undo": self.undo(lab, steps),
         })
+    }
+}
+
+/// Whether the API server lets a field of an object change. Applying a manifest that differs in another one changes nothing or is
+/// refused.
+fn can_change(kind: &str, path: &str) -> bool {
+    let is_within = |fields: &[&str]| fields.iter().any(|field| path.starts_with(field));
+    if !path.starts_with("spec") {
+        return true;
+    }
+    match kind {
+        // upstream: pkg/apis/core/validation/validation.go, ValidatePodUpdate and ValidatePersistentVolumeClaimUpdate
+        "Pod" => path.rsplit('.').next() == Some("image") || is_within(&["spec.activeDeadlineSeconds"]),
+        "PersistentVolumeClaim" => is_within(&["spec.resources", "spec.volumeAttributesClassName"]),
+        // upstream: pkg/apis/batch/validation/validation.go, ValidateJobSpecUpdate
+        "Job" => is_within(&[
+            "spec.parallelism",
+            "spec.suspend",
+            "spec.activeDeadlineSeconds",
+            "spec.backoffLimit",
+            "spec.ttl",
+        ]),
+        // upstream: pkg/apis/apps/validation/validation.go, ValidateStatefulSetUpdate
+        "StatefulSet" => {
+            !is_within(&["spec.selector", "spec.serviceName", "spec.volumeClaimTemplates", "spec.podManagementPolicy"])
+        }
+        "Service" | "PodDisruptionBudget" => true,
+        _ => !is_within(&["spec.selector"]),
     }
 }
 

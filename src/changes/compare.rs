@@ -8,16 +8,19 @@ use serde_json::{Map, Value};
 use super::change::{Change, Named, Objects, Scope};
 use klab_cluster::VERSION_ANNOTATION;
 use klab_cluster::node_pools::{NAMESPACE, NODE_POOLS, STATUS};
-use klab_lab::names::{POOL_LABEL, is_system_namespace as system};
+use klab_lab::names::{
+    LAB_LABEL, MANAGED_BY_LABEL, MANAGER, POOL_LABEL, WORKLOAD_LABEL, is_system_namespace as system,
+};
 use klab_scheduler::autoscaler::TAINTS;
 use klab_scheduler::taint::Taint;
 use klab_scheduler::typed::Typed;
 
 /// Annotations that controllers and tools write by themselves.
-const OTHERS_ANNOTATIONS: [&str; 8] = [
+const OTHERS_ANNOTATIONS: [&str; 9] = [
     "kubectl.kubernetes.io/",
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
+    "batch.kubernetes.io/",
     "pv.kubernetes.io/",
     "volume.kubernetes.io/",
     "volume.beta.kubernetes.io/",
@@ -25,7 +28,7 @@ const OTHERS_ANNOTATIONS: [&str; 8] = [
     VERSION_ANNOTATION,
 ];
 /// Fields that the cluster fills in, by kind (empty: of any) and path.
-const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
+const OTHERS_FIELDS: [(&str, &[&str]); 9] = [
     ("", &["status"]),
     ("Service", &["spec", "clusterIP"]),
     ("Service", &["spec", "clusterIPs"]),
@@ -34,9 +37,18 @@ const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
     ("Namespace", &["spec"]),
     ("ServiceAccount", &["secrets"]),
     ("Pod", &["spec", "nodeName"]),
-    ("Pod", &["spec", "volumes"]),
     ("Deployment", &["spec", "template", "metadata", "creationTimestamp"]),
 ];
+/// Labels with which a Job's controller ties its pods to it: its uid, which every cluster makes another one.
+// upstream: pkg/registry/batch/job/strategy.go, generateSelector
+const UIDS_OF_JOBS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
+/// What the name of a pod's token volume begins with; the rest is chance.
+// upstream: plugin/pkg/admission/serviceaccount/admission.go, ServiceAccountVolumeName
+const TOKEN_VOLUME: &str = "kube-api-access-";
+/// Where workloads keep the labels and annotations of their pods.
+const TEMPLATES: [&str; 2] = ["/spec/template/metadata", "/spec/jobTemplate/spec/template/metadata"];
+/// Where a template pins its pods to a node.
+const PINS: [&str; 2] = ["/spec/template/spec/nodeName", "/spec/jobTemplate/spec/template/spec/nodeName"];
 /// Where pods and those who make them have tolerations: one that does not say how it compares means `Equal`.
 const TOLERATIONS: [&str; 3] =
     ["/spec/tolerations", "/spec/template/spec/tolerations", "/spec/jobTemplate/spec/template/spec/tolerations"];
@@ -63,7 +75,15 @@ pub(super) fn compare(wanted: &Objects, found: &Objects, scope: Scope) -> Vec<Ch
     nodes_differ(&wanted_nodes, &found_nodes, scope, &autoscaled(wanted, found), &mut changes);
     let others = |objects: &Objects| -> BTreeMap<Named, Value> {
         let own = objects.iter().filter(|(name, object)| is_compared(name, object, scope));
-        own.map(|(name, object)| (name.clone(), essence(name, object))).collect()
+        let essence = |(name, object): (&Named, &Value)| {
+            let mut essence = essence(name, object);
+            // Another provider names its nodes otherwise.
+            if scope == Scope::OwnOnly {
+                pin_to_pool(&mut essence, objects);
+            }
+            (name.clone(), essence)
+        };
+        own.map(essence).collect()
     };
     let (wanted, found) = (others(wanted), others(found));
     let names: BTreeSet<&Named> = wanted.keys().chain(found.keys()).collect();
@@ -207,7 +227,8 @@ fn is_compared(name: &Named, object: &Value, scope: Scope) -> bool {
         return false;
     }
     // Made for a claim, and named by chance.
-    if name.kind == "PersistentVolume" && object["spec"]["claimRef"].is_object() {
+    let annotations = &object["metadata"]["annotations"];
+    if name.kind == "PersistentVolume" && annotations["pv.kubernetes.io/provisioned-by"].is_string() {
         return false;
     }
     match scope {
@@ -232,8 +253,11 @@ fn essence(name: &Named, object: &Value) -> Value {
         metadata.retain(|key, _| METADATA.contains(&key.as_str()));
     }
     without_others_annotations(&mut essence["metadata"]);
-    if essence["spec"]["template"]["metadata"].is_object() {
-        without_others_annotations(&mut essence["spec"]["template"]["metadata"]);
+    without_own_labels(&mut essence["metadata"], name.kind == "Pod");
+    for path in TEMPLATES {
+        if let Some(metadata) = essence.pointer_mut(path).filter(|metadata| metadata.is_object()) {
+            without_others_annotations(metadata);
+        }
     }
     for (kind, path) in OTHERS_FIELDS {
         if kind.is_empty() || kind == name.kind {
@@ -252,13 +276,64 @@ fn essence(name: &Named, object: &Value) -> Value {
             remove(port, &["nodePort"]);
         }
     }
-    if name.kind == "Pod" {
-        // The token's volume has a name by chance.
-        for container in essence["spec"]["containers"].as_array_mut().into_iter().flatten() {
-            remove(container, &["volumeMounts"]);
+    match name.kind.as_str() {
+        "Pod" => without_token(&mut essence["spec"]),
+        "Job" => {
+            for path in ["/spec/selector/matchLabels", "/spec/template/metadata/labels"] {
+                if let Some(labels) = essence.pointer_mut(path).and_then(Value::as_object_mut) {
+                    labels.retain(|key, _| !UIDS_OF_JOBS.contains(&key.as_str()));
+                }
+            }
         }
+        // The cluster's own token, which its controller writes.
+        "Secret" if essence["type"] == "kubernetes.io/service-account-token" => remove(&mut essence, &["data"]),
+        "PersistentVolume" => remove(&mut essence, &["spec", "claimRef"]),
+        _ => {}
     }
     essence
+}
+
+/// Takes the volume of a pod's token out, and what mounts it.
+fn without_token(spec: &mut Value) {
+    let is_token = |item: &Value| item["name"].as_str().is_some_and(|name| name.starts_with(TOKEN_VOLUME));
+    let drop_from = |holder: &mut Value, field: &str| {
+        let Some(list) = holder.get_mut(field).and_then(Value::as_array_mut) else { return };
+        list.retain(|item| !is_token(item));
+        if list.is_empty() {
+            remove(holder, &[field]);
+        }
+    };
+    drop_from(spec, "volumes");
+    for field in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
+            drop_from(container, "volumeMounts");
+        }
+    }
+}
+
+/// Takes klab's own labels out, which a file that a learner applies does not have. By a pod's label checks find it: that stays.
+fn without_own_labels(metadata: &mut Value, is_pod: bool) {
+    let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) else { return };
+    labels.retain(|key, value| match key.as_str() {
+        MANAGED_BY_LABEL => value != MANAGER,
+        LAB_LABEL => false,
+        WORKLOAD_LABEL => is_pod,
+        _ => true,
+    });
+    if labels.is_empty() {
+        remove(metadata, &["labels"]);
+    }
+}
+
+/// Names the pool of the node that a template pins its pods to, in place of the node.
+fn pin_to_pool(essence: &mut Value, objects: &Objects) {
+    for path in PINS {
+        let Some(pin) = essence.pointer_mut(path) else { continue };
+        let node = pin.as_str().map(|name| Named::of_cluster("Node", name)).and_then(|node| objects.get(&node));
+        if let Some(pool) = node.and_then(pool_of) {
+            *pin = format!("pool:{pool}").into();
+        }
+    }
 }
 
 fn without_others_annotations(metadata: &mut Value) {

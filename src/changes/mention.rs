@@ -32,13 +32,13 @@ pub fn mention(
     if !report.checks.iter().any(helpless) {
         return Ok(None);
     }
-    report.open = asides(&slips.open);
+    report.open = Told::to_do(&slips.open, lab, step.unwrap_or_default()).into_iter().map(Told::aside).collect();
     let nothing = report.unasked.is_empty() && report.open.is_empty();
     let name = &lab.name;
     let before = step.and_then(|step| step.checked_sub(1)).and_then(|before| lab.steps.get(before));
     Ok(nothing.then(|| match before.map(|step| &step.name) {
         Some(before) => {
-            format!("all is as the step makes it, and came about otherwise: `klab reset {name} --to {before}` goes back to where it begins")
+            format!("everything the step asks for is in place, but came about in a different order; `klab reset {name} --to {before}` goes back to where the step begins")
         }
         None => format!("`klab reset {name}` goes back to where the lesson begins"),
     }))

@@ -1,6 +1,8 @@
 //! Differences as people are told of them: by object, with one command where one takes all of it back.
 
 use super::change::Change;
+use crate::lesson::command::{Line, of_step};
+use crate::provider::AzureNames;
 use klab_lab::spec::Lab;
 use klab_lab::verify::Aside;
 
@@ -23,6 +25,24 @@ impl Told {
     pub fn all(changes: &[Change], lab: &Lab, steps: usize) -> Vec<Self> {
         let alike = |one: &Change, two: &Change| matches!((one, two), (Change::Field { object, .. }, Change::Field { object: other, .. }) if object == other);
         changes.chunk_by(alike).map(|group| Self::of(group, lab, steps)).collect()
+    }
+
+    /// What a step (from 0) asks for and is not done: as [`Told::all`], but an object that the step makes was never there, and is
+    /// made as the step makes it.
+    pub fn to_do(changes: &[Change], lab: &Lab, step: usize) -> Vec<Self> {
+        let steps = step.saturating_add(1);
+        let of_step = |change: &Change| match change {
+            Change::Gone(object) if lab.workload(&object.name).is_none() => {
+                let undo = Some(made_by(lab, step));
+                Self { object: object.label(), words: vec!["is not there yet".to_owned()], undo }
+            }
+            Change::Gone(_) => Self {
+                words: vec!["is not there yet".to_owned()],
+                ..Self::of(std::slice::from_ref(change), lab, steps)
+            },
+            _ => Self::of(std::slice::from_ref(change), lab, steps),
+        };
+        changes.iter().map(of_step).collect()
     }
 
     fn of(changes: &[Change], lab: &Lab, steps: usize) -> Self {
@@ -55,12 +75,24 @@ impl Told {
     }
 }
 
+/// The command that makes what a step (from 0) applies: the step's own line, where it is a single one of one line.
+fn made_by(lab: &Lab, step: usize) -> String {
+    let lines = of_step(lab, step, &AzureNames::default());
+    let applies = |command: &&String| command.starts_with("kubectl apply ") || command.starts_with("kubectl create ");
+    let commands: Vec<&String> = lines.iter().flat_map(Line::commands).filter(applies).collect();
+    match commands.as_slice() {
+        [one] if !one.contains('\n') => (*one).clone(),
+        _ => format!("klab step {}", lab.name),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::changes::Named;
-    use klab_lab::spec::{LoadOptions, parse};
+    use klab_lab::spec::{LoadOptions, load, parse};
     use serde_json::json;
+    use std::path::Path;
 
     fn field(name: &str, path: &str, found: u32, wanted: Option<u32>) -> Change {
         let object = json!({ "kind": "Deployment", "apiVersion": "apps/v1", "metadata": { "name": name } });
@@ -104,6 +136,27 @@ mod tests {
             let told = Told::all(&changes, &lab, 1);
             assert_eq!(told.len(), 1);
             assert_eq!(told[0].undo.as_deref(), undo);
+        }
+    }
+
+    #[test]
+    fn what_a_step_makes_is_made_as_the_step_does() {
+        let gone = |kind: &str, name: &str| {
+            Change::Gone(Named::of(&json!({ "kind": kind, "apiVersion": "v1", "metadata": { "name": name } })))
+        };
+        let text = "lab = 'x'\n[pool.a]\nnodes = 1\n[workload.web]\n[[step]]\nname = 'more'\n\
+                    do = [{ yaml = 'kind: ResourceQuota' }, { cordon = 'pool:a' }]\n";
+        let lab = parse("x.toml", text, &LoadOptions::default()).unwrap();
+        let lesson = load(Path::new("labs/affinity.toml"), &LoadOptions::default()).unwrap();
+        let quota = lesson.steps.iter().position(|step| *step.name == "quota").unwrap();
+        for (lab, step, change, undo) in [
+            // A here-document is no line to paste.
+            (&lab, 0, gone("ResourceQuota", "q"), "klab step x"),
+            (&lab, 0, gone("Pod", "web"), "klab render x --workload web | kubectl apply -f -"),
+            (&lesson, quota, gone("ResourceQuota", "q"), "kubectl apply -f labs/affinity/quota.yaml"),
+        ] {
+            let told = Told::to_do(&[change], lab, step);
+            assert_eq!((told[0].words[0].as_str(), told[0].undo.as_deref()), ("is not there yet", Some(undo)));
         }
     }
 }

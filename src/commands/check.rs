@@ -1,6 +1,5 @@
 //! `klab check`: all problems of lab files, without making anything.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -9,10 +8,10 @@ use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
 use crate::event::Verb;
 use crate::provider;
-use crate::render::{self, Manifest};
-use crate::trial::files;
+use crate::render;
+use crate::trial::{files, objects};
 use crate::ui::Format;
-use klab_lab::spec::{self, Action, Diagnostic, Diagnostics, Lab};
+use klab_lab::spec::{self, Diagnostics, Lab};
 use klab_lab::words::plural;
 
 /// What can be typed after `klab check`.
@@ -48,9 +47,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
                         plural(lab.steps.len(), "step")
                     );
                     let is_good = refused.is_empty();
-                    let unmade = unmade_priority_classes(&lab, &manifests);
+                    let problems = objects::problems(&lab, &manifests)?;
                     let mut diagnostics = lab.warnings;
-                    diagnostics.extend(unmade);
+                    diagnostics.extend(problems);
                     diagnostics.extend(refused);
                     (diagnostics, is_good.then_some(facts))
                 }
@@ -88,68 +87,4 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// What the lab's provider cannot make, whatever the machine; it would be refused before anything is made.
 fn refused_by_provider(lab: &Lab) -> Diagnostics {
     provider::refused_anywhere(lab)
-}
-
-/// Priority classes that workloads ask for, in the set-up or in a step, and nothing of the lab makes: a cluster refuses their pods. Of
-/// a lab whose steps apply manifests nothing is said, as those may make them.
-fn unmade_priority_classes(lab: &Lab, manifests: &[Manifest]) -> Diagnostics {
-    let actions = || lab.steps.iter().flat_map(|step| &step.actions);
-    if actions().any(|action| matches!(action.value.tried(), Action::Apply { .. })) {
-        return Diagnostics::default();
-    }
-    let is_made = |name: &str| {
-        let made = |manifest: &Manifest| {
-            manifest.object["kind"] == "PriorityClass" && manifest.object["metadata"]["name"] == name
-        };
-        name.is_empty()
-            || ["system-cluster-critical", "system-node-critical"].contains(&name)
-            || manifests.iter().any(made)
-    };
-    let written = lab.workloads.iter().filter_map(|workload| {
-        let class = workload.priority_class.as_ref()?;
-        Some((workload.name.as_str(), class.value.as_str(), &class.at))
-    });
-    let set = actions().filter_map(|action| match &action.value {
-        Action::Set { workload, fields } => Some((workload.as_str(), fields.priority_class.as_deref()?, &action.at)),
-        _ => None,
-    });
-    let mut told = BTreeSet::new();
-    let mut found = Diagnostics::default();
-    for (workload, class, at) in written.chain(set) {
-        if !is_made(class) && told.insert((workload, class)) {
-            let message =
-                format!("workload `{workload}` asks for the priority class `{class}`, which nothing in the lab makes");
-            let help = "make it with a manifest of kind PriorityClass, or leave `priority_class` out";
-            let warning = Diagnostic::warning("priority-class", message);
-            found.push(warning.at(at, "the cluster will refuse its pods").help(help));
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use klab_lab::spec::{LoadOptions, parse};
-
-    #[test]
-    fn a_priority_class_that_nothing_makes_is_warned_of() {
-        let told = |class: &str, made: &str, step: &str| {
-            let text = format!(
-                "lab = \"a\"\n[pool.main]\nmode = \"system\"\nnodes = 1\nsize = \"Standard_B2ms\"\n\
-                 [workload.web]\nimage = \"nginx\"\npriority_class = \"{class}\"\n{step}"
-            );
-            let lab = parse("lab.toml", &text, &LoadOptions::default());
-            let lab = lab.unwrap_or_else(|problems| panic!("{}", problems.render(false)));
-            let mut manifests = render::render(&lab).unwrap();
-            manifests[0].object = json!({ "kind": "PriorityClass", "metadata": { "name": made } });
-            unmade_priority_classes(&lab, &manifests).iter().count()
-        };
-        let sets = "[[step]]\nname = \"s\"\ndo = [{ set = \"web\", priority_class = \"low\" }]\n";
-        assert_eq!(told("high", "high", ""), 0);
-        assert_eq!(told("high", "other", ""), 1);
-        assert_eq!(told("system-node-critical", "other", ""), 0);
-        assert_eq!(told("high", "high", sets), 1, "the one that a step asks for");
-        assert_eq!(told("high", "other", sets), 2);
-    }
 }

@@ -14,8 +14,8 @@ use crate::ui::Format;
 pub struct Arguments {
     #[command(flatten)]
     which: WhichLesson,
-    /// Compare with the lab after this step; after the last step that is done by default.
-    #[arg(long, value_name = "NAME")]
+    /// Compare with the lab after this step, by name or number; after the last step that is done by default.
+    #[arg(long, value_name = "STEP")]
     step: Option<String>,
 }
 
@@ -63,14 +63,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         told.words.iter().for_each(|words| text.push_str(&format!("  {words}\n")));
         if let Some(undo) = &told.undo {
-            text.push_str(&format!("    to undo: {undo}\n"));
+            text.push_str(&format!("    to undo:\n        {undo}\n"));
         }
         last = Some(told.object);
     }
     context.ui.result(text.trim_end());
     let name = &lab.name;
-    context.ui.say(&format!(
-        "`klab reset {name}` brings all of it back to the set-up, `klab reset {name} --to STEP` to a step"
-    ));
+    context.ui.advise(&format!("`klab reset {name}` brings all of it back to the set-up, or to a step with `--to`"));
     Ok(())
 }

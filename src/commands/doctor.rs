@@ -93,7 +93,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         context.ui.result(&table(&findings.iter().map(row).collect::<Vec<_>>()));
         for finding in &findings {
             if let Some(fix) = &finding.fix {
-                context.ui.say(&format!("hint: {}: {fix}", finding.subject));
+                context.ui.advise(&format!("hint: {}: {fix}", finding.subject));
             }
         }
     }

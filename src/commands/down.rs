@@ -52,5 +52,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if !context.home.lab(&lab).exists() && hosted::is_hosted(context, &lab) {
         return kept::remove(context, &lab, arguments.yes);
     }
+    // A lab that goes on running because of a slip in its name may cost money.
+    if !context.home.lab(&lab).exists() && context.similar(&lab).is_some() {
+        return Err(context.not_up(&lab));
+    }
     remove_and_wait(context, &lab, !arguments.no_wait)
 }

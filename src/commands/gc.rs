@@ -38,7 +38,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let shown: Vec<&Expired> = expired.iter().chain(others.iter().filter(|_| arguments.all)).collect();
         show(context, &shown, now);
         if !expired.is_empty() {
-            context.ui.say("hint: `klab gc --yes` removes what has expired");
+            context.ui.advise("hint: `klab gc --yes` removes what has expired");
         }
         return Ok(());
     }

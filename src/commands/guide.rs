@@ -17,8 +17,8 @@ use klab_lab::verify::Before;
 pub struct Arguments {
     #[command(flatten)]
     which: WhichLesson,
-    /// Show this step; the one that is next by default.
-    #[arg(long, value_name = "NAME")]
+    /// Show this step, by name or number; the next one by default.
+    #[arg(long, value_name = "STEP")]
     step: Option<String>,
 }
 

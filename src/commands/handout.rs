@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::lesson::{azure, azure_of, lines};
 use super::{Context, LabOptions};
-use crate::context::not_up;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Verb;
 use crate::handout::handout;
@@ -57,7 +56,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         (None, Some(number)) => return Class::of(&context.home, &name)?.seat(number).map(|_| ()),
         (None, None) => {
             let lab = super::applied::lab(context, Some(&name), &LabOptions::default())?;
-            let source = context.record(&name)?.ok_or_else(|| not_up(&name))?.source;
+            let source = context.record(&name)?.ok_or_else(|| context.not_up(&name))?.source;
             let template = template(arguments, &source)?;
             vec![page(context, &lab, None, template.as_ref(), &azure(context, &lab))?]
         }

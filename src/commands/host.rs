@@ -288,7 +288,7 @@ async fn serve(
         context.ui.say(&format!("class `{name}` is over, and its seats are removed"));
         return Ok(());
     }
-    context.ui.say(&format!("class `{name}` is kept: `klab host --resume --name {name}` brings it back"));
+    context.ui.advise(&format!("class `{name}` is kept; `klab host --resume --name {name}` brings it back"));
     Ok(())
 }
 

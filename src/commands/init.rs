@@ -1,21 +1,25 @@
 //! `klab init`: a commented lab file to begin with.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Verb;
+use klab_lab::spec;
 
 /// What can be typed after `klab init`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The file to write.
+    /// The file to write; the lab gets its name, and the file `.toml` where no ending is given.
     #[arg(value_name = "FILE", default_value = "lab.toml")]
     file: PathBuf,
 }
 
+/// The name of the lab in the template.
+const NAME: &str = "my-lab";
 /// The lab it writes.
 pub const TEMPLATE: &str = include_str!("../../templates/lab.toml");
 
@@ -24,15 +28,47 @@ pub const TEMPLATE: &str = include_str!("../../templates/lab.toml");
 /// # Errors
 /// When the file exists or cannot be written.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let path = arguments.file.display();
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&arguments.file).map_err(|error| {
+    let file = match arguments.file.extension() {
+        Some(_) => arguments.file.clone(),
+        None => arguments.file.with_extension("toml"),
+    };
+    let (text, path) = (text(&file), file.display());
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&file).map_err(|error| {
         if error.kind() == ErrorKind::AlreadyExists {
             return Error::message(Kind::Usage, format!("`{path}` exists and was left as it is"))
                 .hint("give another name: `klab init my-lab.toml`");
         }
         Error::new(Kind::Outside, anyhow::Error::new(error).context(format!("could not write `{path}`")))
     })?;
-    file.write_all(TEMPLATE.as_bytes()).kind(Kind::Outside, || format!("could not write `{path}`"))?;
+    file.write_all(text.as_bytes()).kind(Kind::Outside, || format!("could not write `{path}`"))?;
     context.ui.events().counting(1).note(Verb::WriteFiles, format!("{path}; `klab up {path}` makes the lab"));
     Ok(())
+}
+
+/// The template, with a name for the lab that the file's name gives; that of the default file names no lab.
+fn text(file: &Path) -> String {
+    let stem = file.file_stem().and_then(OsStr::to_str).filter(|stem| *stem != "lab");
+    let name = stem.and_then(spec::lab_name_like).unwrap_or_else(|| NAME.to_owned());
+    let quoted = format!("\"{name}\"");
+    TEMPLATE.replacen(&format!("{:<18}", format!("\"{NAME}\"")), &format!("{quoted:<18}"), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use klab_lab::spec::{LoadOptions, parse};
+
+    #[test]
+    fn the_lab_is_named_after_its_file() {
+        for (file, name) in [
+            ("lab.toml", "my-lab"),
+            ("zones-lab.toml", "zones-lab"),
+            ("labs/GPU_lab.toml", "gpu-lab"),
+            ("2.toml", "my-lab"),
+            ("a-very-long-name-of-a-lab-that-is-cut.toml", "a-very-long-name-of-a-lab-that"),
+        ] {
+            let lab = parse(file, &text(Path::new(file)), &LoadOptions::default()).unwrap();
+            assert_eq!(lab.name.value, name, "{file}");
+        }
+    }
 }

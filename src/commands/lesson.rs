@@ -17,7 +17,7 @@ use klab_lab::verify::Before;
 use klab_lab::words::plural;
 
 pub(super) use crate::lesson::command::of_step as lines;
-pub(super) use crate::lesson::words::{find, label, only_typed, step_document, title};
+pub(super) use crate::lesson::words::{find, label, only_typed, step_document, the_end, title};
 
 /// The lesson that a command is about.
 #[derive(Debug, Clone, Default, clap::Args)]

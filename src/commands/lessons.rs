@@ -47,6 +47,6 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         rows.push(vec![lesson.name.to_owned(), lesson.steps.to_string(), lesson.title]);
     }
     context.ui.result(&table(&rows));
-    context.ui.say("`klab up scheduling` makes one; `klab guide` then shows what to do.");
+    context.ui.advise("`klab up scheduling` makes one; then `klab guide` shows what to do");
     Ok(())
 }

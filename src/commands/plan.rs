@@ -15,6 +15,7 @@ use crate::on_kubernetes::sizing::{Wanted, size};
 use crate::provider::{self, Foreign};
 use crate::render::{self, Manifest};
 use crate::shipped;
+use crate::trial::objects;
 use crate::ui::Format;
 use klab_lab::cost::LabCost;
 use klab_lab::plan::{Action, Observed, plan};
@@ -141,6 +142,13 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         && actions.iter().any(|action| matches!(action, Action::ReplacePool { .. }))
     {
         caveats.push("nodes are replaced only by `klab up --replace-pools`".to_owned());
+    }
+    if !observed.exists {
+        // Of a cluster that is there, it says so itself.
+        let problems = objects::problems(lab, manifests)?;
+        if !problems.is_empty() {
+            context.ui.say(problems.render(true).trim_end());
+        }
     }
     let keys = || manifests.iter().map(|manifest| ObjectKey::of(&manifest.object)).collect();
     let known = record.map(|record| record.kinds).unwrap_or_default();

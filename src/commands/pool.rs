@@ -144,8 +144,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 fn added(live: &Live, pool: &str, keys: &Keys) -> Result<Table> {
     if live.names().contains(&pool) {
         let message = format!("lab `{}` has a pool `{pool}` already", live.lab.name);
-        return Err(Error::message(Kind::Usage, message)
-            .hint(format!("`klab pool update {pool}` changes it, `klab pool scale {pool}` its number of nodes")));
+        return Err(Error::message(Kind::Usage, message).hint(format!(
+            "`klab pool update {pool}` changes it, `klab pool scale {pool}` changes its number of nodes"
+        )));
     }
     let mut wanted = live.declared(pool).unwrap_or_else(|| Table::from_iter([("mode".to_owned(), "user".into())]));
     wanted.remove("deferred");

@@ -27,8 +27,8 @@ pub struct Arguments {
     /// Only the objects of this workload, also of one that a step makes.
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// As it is after this step of the lesson; at the set-up by default.
-    #[arg(long, value_name = "NAME")]
+    /// As it is after this step of the lesson, by name or number; at the set-up by default.
+    #[arg(long, value_name = "STEP")]
     step: Option<String>,
 }
 

@@ -8,7 +8,6 @@ use super::one::{self, make, wait};
 use super::{Context, invalid, joined, step};
 use crate::at_work::LabAtWork;
 use crate::changes::{Baseline, Change, Named, Twin, live_objects};
-use crate::context::not_up;
 use crate::drain;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb};
@@ -26,7 +25,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub struct Arguments {
     #[command(flatten)]
     which: WhichLesson,
-    /// Bring the lab to where this step is done; to its set-up by default.
+    /// Bring the lab to where this step, by name or number, is done; to its set-up by default.
     #[arg(long, value_name = "STEP")]
     to: Option<String>,
     /// Remove what was added without asking.
@@ -62,7 +61,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let differences = || Ok::<_, Error>(baseline.differences(&wanted, &context.block_on(live_objects(&client))?, lab));
     let added: Vec<Named> = objects(&differences()?, Change::is_new);
     consent(context, arguments, name, &added)?;
-    let record = context.record(name)?.ok_or_else(|| not_up(name))?;
+    let record = context.record(name)?.ok_or_else(|| context.not_up(name))?;
     let up = one::Arguments::of(&record.source, &record.vars);
     let manifests = render::render(lab).map_err(|diagnostics| invalid(&record.source, &diagnostics))?;
     let provider = context.provider(lab.provider)?;
@@ -74,7 +73,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         run: None,
     };
     let made = {
-        let mut at_work = LabAtWork::existing(context, name, "reset")?.ok_or_else(|| not_up(name))?;
+        let mut at_work = LabAtWork::existing(context, name, "reset")?.ok_or_else(|| context.not_up(name))?;
         at_work.interruption_leaves(format!("lab `{name}` is partly reset; `klab reset {name}` continues"));
         remove(&performer, &mut at_work, &added)?;
         let mut made = make(&mut at_work, &up, lab, &manifests)?;

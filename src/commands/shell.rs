@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::{Context, kubeconfig};
-use crate::context::not_up;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
@@ -47,7 +46,7 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     if Joined::read(&context.home, &lab)?.is_some() {
         return Ok(LabShell { kubeconfig: context.kubeconfig(&lab)?, lab, azure: None, programs: None });
     }
-    let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
+    let record = context.record(&lab)?.ok_or_else(|| context.not_up(&lab))?;
     let provider = context.provider(record.provider)?;
     let kubeconfig = provider.kubeconfig(&lab)?;
     let profile = record.provider.profile();

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::Context;
 use super::lesson::{Lesson, WhichLesson};
-use crate::context::not_up;
 use crate::error::Result;
 use crate::grade::warn_of_faults;
 use crate::observe;
@@ -43,7 +42,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if let Some(joined) = Joined::read(&context.home, &lab)? {
         return super::joined::status(context, &joined);
     }
-    let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
+    let record = context.record(&lab)?.ok_or_else(|| context.not_up(&lab))?;
     let lesson = Lesson::open(context, &WhichLesson::of(&lab)).ok();
     let file = lesson.as_ref().map(|lesson| &lesson.lab);
     let lesson = lesson.as_ref().filter(|lesson| !lesson.lab.steps.is_empty());

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, title};
+use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, the_end, title};
 use super::{Context, board, joined};
 use crate::at_work::LabAtWork;
-use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::grade::{Grading, grade};
@@ -25,8 +24,8 @@ use klab_lab::spec::Step;
 pub struct Arguments {
     #[command(flatten)]
     which: WhichLesson,
-    /// Go on until this step is done; back to it, where later ones are.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "back"])]
+    /// Go on until this step, by name or number, is done; back to it, where later ones are.
+    #[arg(long, value_name = "STEP", conflicts_with_all = ["all", "back"])]
     to: Option<String>,
     /// Perform all steps that are left.
     #[arg(long, conflicts_with = "back")]
@@ -76,7 +75,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let name = lesson.lab.name.value.clone();
-    let lab = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| not_up(&name))?;
+    let lab = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| context.not_up(&name))?;
     // Another klab may have gone on while this one waited for the lock.
     let mut lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let provider = context.provider(lesson.lab.provider)?;
@@ -106,9 +105,9 @@ fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
         None => (lesson.progress.done + 1).min(total),
     };
     if lesson.progress.done == wanted && lesson.progress.doing.is_none() {
-        let words = match (&arguments.to, wanted == total) {
-            (Some(name), _) => format!("step `{name}` is the last one done already"),
-            (None, _) => format!("all {} are done", klab_lab::words::plural(total, "step")),
+        let words = match &arguments.to {
+            Some(_) => format!("{} is the last one done already", label(&lesson.lab, wanted - 1)),
+            None => the_end(&lesson.lab),
         };
         at_work.context.ui.events().note(Verb::FinishSteps, words);
         return Ok(());
@@ -187,7 +186,11 @@ impl AtWork<'_> {
             Some(next) => format!("{label}; next is `{}`", next.name),
             None => format!("{label}, the last one"),
         };
-        self.context.ui.events().about(About::Step, &step.name.value).note(Verb::FinishStep, next);
+        let events = self.context.ui.events();
+        events.about(About::Step, &step.name.value).note(Verb::FinishStep, next);
+        if lab.steps.len() == number + 1 {
+            events.note(Verb::FinishSteps, the_end(&lab));
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::lesson::{Lesson, WhichLesson, find, label, note_before};
+use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end};
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
@@ -21,7 +21,6 @@ use crate::state::class::Class;
 use crate::ui::Format;
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
-use klab_lab::words::plural;
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -31,8 +30,8 @@ pub struct Arguments {
     /// How long to wait until every check holds.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
     timeout: Duration,
-    /// Grade this step of the lesson; the one that is next by default.
-    #[arg(long, value_name = "NAME")]
+    /// Grade this step of the lesson, by name or number; the next one by default.
+    #[arg(long, value_name = "STEP")]
     step: Option<String>,
     /// Look at all seats of a class once, and print where everybody is; also as `--format csv`. Of a hosted class `--watch` keeps it
     /// there.
@@ -198,15 +197,13 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let done = match pass::passed(&lab, &lesson.progress, graded.step) {
         Passed::All => {
             if !lab.steps.is_empty() {
-                context.ui.events().note(Verb::FinishSteps, format!("all {}", plural(lab.steps.len(), "step")));
+                context.ui.events().note(Verb::FinishSteps, the_end(&lab));
             }
             return Ok(());
         }
         Passed::Before(done) => {
-            let words = next.map_or(String::new(), |next| {
-                format!("; `klab guide` opens {}, then `klab verify` grades that", label(&lab, next))
-            });
-            context.ui.events().note(Verb::HoldStep, format!("{}, as before{words}", label(&lab, done - 1)));
+            let words = next.map_or(String::new(), |next| format!("; `klab guide` opens {}", label(&lab, next)));
+            context.ui.events().note(Verb::HoldStep, format!("{}{words}", label(&lab, done - 1)));
             return Ok(());
         }
         Passed::Now(done) => done,
@@ -214,7 +211,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let words = match (graded.step, lab.steps.len() > done) {
         (None, _) => format!("the set-up; `klab guide` shows {}", label(&lab, 0)),
         (Some(step), true) => format!("{}; `klab guide` shows the next", label(&lab, step)),
-        (Some(step), false) => format!("{}: the lesson is done", label(&lab, step)),
+        (Some(step), false) => label(&lab, step),
     };
     if pass::moves_on(&lesson.progress, done) {
         lesson.progress.reach(done);
@@ -222,6 +219,9 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         lesson.keep_if_free("verify")?;
     }
     context.ui.events().note(Verb::PassStep, words);
+    if graded.step.is_some() && lab.steps.len() <= done {
+        context.ui.events().note(Verb::FinishSteps, the_end(&lab));
+    }
     Ok(())
 }
 

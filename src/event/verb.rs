@@ -104,7 +104,7 @@ verbs! {
     FinishStep "finish-step" "Done" "Done" "";
     FinishSteps "finish-steps" "Done" "Done" "";
     PassStep "pass-step" "Passed" "Passed" "";
-    HoldStep "hold-step" "Holds" "Holds" "";
+    HoldStep "hold-step" "Still holds" "Still holds" "";
     ExpectRefusal "expect-refusal" "Refused" "Refused" "";
     Wait "wait" "Waiting" "Waited" "seconds";
     WaitOperation "wait-operation" "Waiting" "Waited" "";

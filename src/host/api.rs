@@ -91,7 +91,7 @@ pub async fn guide(
     ))
 }
 
-fn unusable(error: &Error) -> Refusal {
+pub(super) fn unusable(error: &Error) -> Refusal {
     let hints: String = error.hints.iter().map(|hint| format!("; {hint}")).collect();
     Refusal::bad_request(format!("{error}{hints}"))
 }

@@ -147,10 +147,8 @@ pub async fn grade(
         Passed::All if lab.steps.is_empty() => {}
         Passed::All => events.note(Verb::FinishSteps, format!("all {}", plural(lab.steps.len(), "step"))),
         Passed::Before(done) => {
-            let words = next.map_or(String::new(), |next| {
-                format!("; `klab guide` opens {}, then `klab verify` grades that", label(lab, next))
-            });
-            events.note(Verb::HoldStep, format!("{}, as before{words}", label(lab, done.saturating_sub(1))));
+            let words = next.map_or(String::new(), |next| format!("; `klab guide` opens {}", label(lab, next)));
+            events.note(Verb::HoldStep, format!("{}{words}", label(lab, done.saturating_sub(1))));
         }
         Passed::Now(done) => {
             let words = match (graded.step, lab.steps.len() > done) {

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::address::From;
 use super::answer::{failed, json_answer, page, typed};
+use super::api::unusable;
 use super::code::For;
 use super::forwarding::{at_all_others, shards_are};
 use super::metrics::count;
@@ -30,6 +31,7 @@ use super::state::{Host, Learner};
 use super::teacher::{Asker, is_word, of};
 use super::whole::{self, Class, Following};
 use super::{agreeing, cookie, grading, learner, viewing};
+use crate::lesson::words::find;
 use klab_cluster::clock::later;
 
 /// The shards whose seats are missing in a spreadsheet.
@@ -355,10 +357,10 @@ pub async fn part(
     viewing::answer(&host, (learner.seat, &learner.lab, Viewer::Instructor), (&what, query), &headers).await
 }
 
-/// Where a seat is to be brought.
+/// The step that a seat is brought to, by name or number; 0 is the set-up.
 #[derive(Debug, Default, Deserialize)]
 pub struct To {
-    done: Option<usize>,
+    done: Option<String>,
 }
 
 /// Does something with one seat.
@@ -375,7 +377,12 @@ pub async fn act(
     host.audit.seat(&what, learner.seat, "instructor");
     match what.as_str() {
         "reset" => learner::bring_back(&host, &learner, None).await?,
-        "steps" => learner::bring_back(&host, &learner, done).await?,
+        "steps" => {
+            let course = host.course(&learner.lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
+            let step = done.filter(|step| step != "0").map(|step| find(course.lab(), &step)).transpose();
+            let done = step.map_err(|error| unusable(&error))?.map(|step| step.saturating_add(1));
+            learner::bring_back(&host, &learner, done).await?;
+        }
         "hint" => return tell(&host, Some(learner.seat), String::from_utf8_lossy(&body).into_owned()).await,
         "forget-pin" => {
             let entry = Entry::PinForgotten { person: learner.person };

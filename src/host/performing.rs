@@ -65,8 +65,10 @@ pub fn go(host: &Host, seat: SeatId, lab: &str, way: &Way, talk: &Talk) -> Resul
     let progress = steps.at_work.progress()?;
     if progress.done == wanted && progress.doing.is_none() {
         let words = match way {
-            Way::To(name) => format!("step `{name}` is the last one done already"),
-            _ => format!("all {} are done", plural(total, "step")),
+            Way::To(_) => {
+                format!("{} is the last one done already", label(steps.at_work.lab, wanted.saturating_sub(1)))
+            }
+            _ => format!("all {}", plural(total, "step")),
         };
         steps.events.note(Verb::FinishSteps, words);
         return Ok(());

@@ -80,7 +80,7 @@ impl Refusal {
     }
 
     pub(super) fn wrong_code() -> Self {
-        Self::guess(403, "Forbidden", "this code opens nothing here: type it again as it is on the instructor's screen")
+        Self::guess(403, "Forbidden", "this code is not valid: check it against the instructor's screen")
     }
 
     pub(super) fn needs_code() -> Self {
@@ -132,7 +132,7 @@ impl Refusal {
 
     /// A class that is over.
     pub fn closed() -> Self {
-        Self::forbidden("the class is closed: what is there can be looked at, and nothing be changed")
+        Self::forbidden("the class is closed: you can look, but not change anything")
     }
 
     /// Too many tries.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::control_plane::seconds;
 pub use super::line::{Edit, Line};
 use super::line::{command, namespace, object};
-use super::nodes::{pattern_text, selector, workload_of};
+use super::nodes::{pattern_text, selector};
 use super::rewrite::set;
 use super::stage::stage_within;
 use super::undo::{Undo, undo};
@@ -154,7 +154,7 @@ fn apply(lab: &Lab, path: &Located<String>) -> Vec<Line> {
 fn delete(lab: &Lab, object: &ObjectRef) -> Vec<Line> {
     let mut arguments = vec!["delete".to_owned()];
     let mut of = object.namespace.clone();
-    match workload_of(lab, object) {
+    match lab.workload_of(object) {
         Some(workload) if object.kind.eq_ignore_ascii_case("workload") => {
             let manifests = render_workload(lab, workload).unwrap_or_default();
             arguments.extend(manifests.iter().map(|one| format!("{}/{}", one.kind().to_ascii_lowercase(), one.name())));

@@ -52,13 +52,14 @@ impl Edit {
     pub fn told(&self) -> Vec<(&'static str, Vec<&str>)> {
         let mut told = Vec::new();
         if !self.yaml.is_empty() {
-            told.push(("In the editor, make these fields read so, each as a whole:", self.yaml.lines().collect()));
+            told.push(("In the editor, set these fields to:", self.yaml.lines().collect()));
         }
         if !self.gone.is_empty() {
-            let words = if self.yaml.is_empty() {
-                "In the editor, take out, with all that is in it:"
-            } else {
-                "Take out, with all that is in it:"
+            let words = match (self.yaml.is_empty(), self.gone.len()) {
+                (true, 1) => "In the editor, delete the whole field:",
+                (true, _) => "In the editor, delete these whole fields:",
+                (false, 1) => "Delete the whole field:",
+                (false, _) => "Delete these whole fields:",
             };
             told.push((words, self.gone.iter().map(String::as_str).collect()));
         }

@@ -24,7 +24,7 @@ pub mod undo;
 pub mod words;
 mod workloads;
 
-pub use nodes::{change as change_nodes, workload_of};
+pub use nodes::change as change_nodes;
 pub use performer::{Performer, Run};
 pub use reset::{reset, restart_misplaced};
 pub use stage::{note_before, open_next, stage, stage_within, staged};

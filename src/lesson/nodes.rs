@@ -16,32 +16,11 @@ use crate::provider::{Machines, Work, cannot_stop_nodes};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::names::POOL_LABEL;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Action, Lab, NodeForm, NodeSet, ObjectRef, Workload, WorkloadKind, singular};
+use klab_lab::spec::{Action, Lab, NodeForm, NodeSet};
 use klab_lab::words::plural;
 
 /// How often a change is tried again when somebody else changed the node in between.
 const ATTEMPTS: usize = 8;
-
-/// The workload of a lab that an object is: named as such (`workload/web`), or by its kind (`deployment/web`).
-pub fn workload_of<'a>(lab: &'a Lab, object: &ObjectRef) -> Option<&'a Workload> {
-    if object.kind.eq_ignore_ascii_case("workload") {
-        return lab.workload(&object.name);
-    }
-    let (wanted, group) = match singular(&object.kind).as_str() {
-        "deployment" => (WorkloadKind::Deployment, "apps"),
-        "daemonset" => (WorkloadKind::DaemonSet, "apps"),
-        "statefulset" => (WorkloadKind::StatefulSet, "apps"),
-        "job" => (WorkloadKind::Job, "batch"),
-        "pod" => (WorkloadKind::Pod, ""),
-        _ => return None,
-    };
-    lab.workloads.iter().find(|workload| {
-        *workload.name == *object.name
-            && workload.kind == wanted
-            && workload.namespace == object.namespace
-            && object.group.as_deref().is_none_or(|named| named == group)
-    })
-}
 
 /// The label selector that finds these nodes; none for a node by name.
 pub(super) fn selector(set: &NodeSet) -> Option<String> {

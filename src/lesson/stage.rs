@@ -1,6 +1,5 @@
 //! Pure: the lab as it should be after this many of its steps.
 
-use super::nodes::workload_of;
 use crate::state::Progress;
 use klab_lab::spec::{Action, KubernetesVersion, Lab, Located};
 use klab_lab::verify::{self, Before, Snapshot};
@@ -84,7 +83,7 @@ fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
             }
         }
         Action::Delete { object } => {
-            let name = workload_of(staged, object).map(|workload| workload.name.value.clone());
+            let name = staged.workload_of(object).map(|workload| workload.name.value.clone());
             if let Some(workload) = staged.workloads.iter_mut().find(|one| Some(&one.name.value) == name.as_ref()) {
                 workload.deferred = true;
             }

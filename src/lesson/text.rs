@@ -68,7 +68,7 @@ pub fn intro(lab: &Lab, progress: &Progress, page: Page) -> String {
     text.push_str(&table(&rows));
     text.push('\n');
     if progress.next(lab.steps.len()).is_none() {
-        text.push_str("All steps are done. `klab up` with the lab's file brings it back to its set-up.\n");
+        text.push_str("All steps are done. `klab lessons` lists more lessons; `klab up` with the lab's file begins this one again.\n");
     } else {
         text.push_str("`klab verify` checks the set-up and opens the first step; `klab step` performs it for you.\n");
     }

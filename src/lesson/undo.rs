@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::history::History;
-use super::nodes::{pattern_text, workload_of};
+use super::nodes::pattern_text;
 use super::stage::stage_within;
 use crate::apply::ObjectKey;
 use crate::render::{Manifest, render, render_content};
@@ -220,7 +220,7 @@ fn applied(lab: &Lab, before: &Lab, step: usize, action: usize, content: &Manife
 }
 
 fn deleted(lab: &Lab, before: &Lab, step: usize, action: usize, object: &ObjectRef) -> Undo {
-    if let Some(workload) = workload_of(before, object) {
+    if let Some(workload) = before.workload_of(object) {
         return Undo::Actions(vec![Action::Deploy { workload: workload.name.value.clone() }]);
     }
     match objects(lab, before, step, action) {
@@ -252,7 +252,7 @@ fn objects(lab: &Lab, before: &Lab, step: usize, action: usize) -> Result<BTreeM
     for done in super::stage::actions_before(lab, step, action) {
         match &done.value {
             Action::Apply { content } => there.extend(keyed(render_content(before, content)?)),
-            Action::Delete { object } if workload_of(before, object).is_none() => {
+            Action::Delete { object } if before.workload_of(object).is_none() => {
                 there.retain(|key, _| !is(key, object));
             }
             _ => {}

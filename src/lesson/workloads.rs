@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch};
 use serde_json::json;
 
-use super::nodes::{failure, workload_of};
+use super::nodes::failure;
 use super::performer::Performer;
 use super::undo::Objects;
 use crate::apply::{Applier, ObjectKey, patch_parameters};
@@ -139,7 +139,7 @@ pub(super) fn apply(
 /// Deletes one object, or a workload with all its objects, and waits until it is gone.
 pub(super) fn delete(performer: &Performer<'_>, stage: &Lab, object: &ObjectRef, work: &mut Work<'_>) -> Result<()> {
     let is_workload = object.kind.eq_ignore_ascii_case("workload");
-    let references = match workload_of(stage, object) {
+    let references = match stage.workload_of(object) {
         Some(workload) if is_workload => {
             manifests(stage, workload)?.iter().map(|manifest| reference(&ObjectKey::of(&manifest.object))).collect()
         }

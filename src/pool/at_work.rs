@@ -11,7 +11,7 @@ use super::live::{Live, deferred};
 use super::perform::{actions, perform};
 use crate::applied;
 use crate::at_work::LabAtWork;
-use crate::context::{Context, not_up};
+use crate::context::Context;
 use crate::error::Result;
 use crate::lesson::stage;
 use crate::provider::{Options, Provider, refuse_absent, refuse_foreign};
@@ -77,7 +77,7 @@ impl<'c> PoolsAtWork<'c> {
     /// # Errors
     /// As [`look`], and when another klab works on the lab.
     pub(crate) fn of(context: &'c Context, name: &str, command: &'static str) -> Result<Self> {
-        let lab = LabAtWork::existing(context, name, command)?.ok_or_else(|| not_up(name))?;
+        let lab = LabAtWork::existing(context, name, command)?.ok_or_else(|| context.not_up(name))?;
         let (provider, live) = look_through(context, name)?;
         Ok(Self { context, lab, provider, live })
     }

@@ -2,12 +2,14 @@
 //!
 //! [`run`] tries one lesson in a [`World`], which is a cluster inside this process or the real thing; [`sweep`] tries many
 //! side by side, each with several seeds. What came of it is data ([`outcome`]) that [`report`] writes for people,
-//! programs and pipelines, [`page`] and [`summary`] with pictures, [`annotations`] at lines of the lab files.
+//! programs and pipelines, [`page`] and [`summary`] with pictures, [`annotations`] at lines of the lab files. [`objects`] tries
+//! the set-up's objects alone.
 
 pub mod annotations;
 mod embedded;
 pub mod files;
 mod look;
+pub mod objects;
 pub mod outcome;
 pub mod page;
 pub mod report;

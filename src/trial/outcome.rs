@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::error::Error;
 use klab_lab::board::Board;
-use klab_lab::spec::Lab;
-use klab_lab::verify::{CheckResult, Report};
+use klab_lab::spec::{Check, Lab};
+use klab_lab::verify::{CheckResult, Report, check_name};
 
 /// When in a lesson something was looked at or done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +129,8 @@ pub struct LabTrial {
     pub steps: usize,
     /// How many checks it has, in set-up and steps.
     pub checks: usize,
+    /// The names of its checks, in order, each with when it is looked at.
+    pub planned: Vec<(Moment, String)>,
     /// Where each step begins in the lab file: its line, from 1.
     pub step_lines: BTreeMap<String, usize>,
     /// A trial a seed, in the order of the seeds.
@@ -138,16 +140,30 @@ pub struct LabTrial {
 impl LabTrial {
     /// A lesson that was not tried yet.
     pub fn new(path: PathBuf, lab: &Lab) -> Self {
-        let of_steps = lab.steps.iter().map(|step| step.before.len() + step.checks.len());
+        let named = |moment: Moment, checks: &[Check]| -> Vec<(Moment, String)> {
+            checks.iter().map(|check| (moment.clone(), check_name(check))).collect()
+        };
+        let mut planned = named(Moment::SetUp, &lab.checks);
+        for step in &lab.steps {
+            planned.extend(named(Moment::Before(step.name.value.clone()), &step.before));
+            planned.extend(named(Moment::Step(step.name.value.clone()), &step.checks));
+        }
         Self {
             path,
             lab: lab.name.value.clone(),
             options: "",
             steps: lab.steps.len(),
-            checks: lab.checks.len() + of_steps.sum::<usize>(),
+            checks: planned.len(),
+            planned,
             step_lines: lab.steps.iter().map(|step| (step.name.value.clone(), step.name.at.line())).collect(),
             trials: Vec::new(),
         }
+    }
+
+    /// The checks that a trial did not come to, each with when it would have been looked at.
+    pub fn not_reached(&self, trial: &Trial) -> impl Iterator<Item = &(Moment, String)> {
+        let looked: Vec<&Moment> = trial.phases.iter().map(|phase| &phase.moment).collect();
+        self.planned.iter().filter(move |(moment, _)| !looked.contains(&moment))
     }
 
     /// Whether it passed with every seed.

@@ -126,6 +126,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn colours_of_drawings_follow_the_page_also_where_a_shape_is_used() {
+        let rules: Vec<&str> =
+            STYLE.lines().filter(|line| line.contains("[fill=") || line.contains("[stroke=")).collect();
+        assert!(rules.len() > 6, "{rules:?}");
+        for selector in rules.iter().flat_map(|rule| rule.split('{').next().unwrap().split(',')) {
+            assert!(
+                selector.trim().starts_with('[') && !selector.trim().contains(' '),
+                "`{selector}` names an ancestor"
+            );
+        }
+    }
+
+    #[test]
     fn a_page_escapes_what_it_is_told_and_closes_its_own_script() {
         let lab = LabTrial {
             path: PathBuf::from("a<b>.toml"),
@@ -133,6 +146,7 @@ mod tests {
             options: "",
             steps: 0,
             checks: 0,
+            planned: Vec::new(),
             step_lines: BTreeMap::new(),
             trials: Vec::new(),
         };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::outcome::{Failure, LabTrial, Moment, Trial};
 use crate::error::Error;
-use klab_lab::report::{self, Styles, check_lines};
+use klab_lab::report::{self, Styles, check_lines, with_commands_apart};
 use klab_lab::words::{duration, first_of, plural};
 
 /// Name and version of the JSON document's form.
@@ -36,13 +36,14 @@ pub fn human(labs: &[LabTrial]) -> String {
             text.push_str(&failure_lines(lab, first));
         }
         for step in first_proves_nothing(lab) {
-            let _ = writeln!(
-                text,
-                "      {care}warning{care:#}: step `{step}`: all its checks held before its actions, so they prove nothing"
-            );
+            let _ = writeln!(text, "      {care}warning{care:#}: {}", proves_nothing(step));
         }
     }
     text
+}
+
+fn proves_nothing(step: &str) -> String {
+    format!("step `{step}`: all its checks held before its actions, so they prove nothing")
 }
 
 fn cells(lab: &LabTrial) -> [String; 5] {
@@ -81,7 +82,7 @@ fn failure_lines(lab: &LabTrial, trial: &Trial) -> String {
         let (word, verb) = if failed.len() == 1 { ("seed", "fails") } else { ("seeds", "fail") };
         let _ = writeln!(
             text,
-            "      {word} {named} of {} {verb}; this is seed {seed}: `klab test {}{} --seed {seed}` shows it again",
+            "      {word} {named} of {} {verb}; this shows seed {seed} again:\n          klab test {}{} --seed {seed}",
             lab.trials.len(),
             lab.path.display(),
             lab.options,
@@ -106,6 +107,7 @@ fn error_lines(moment: &str, error: &Error) -> String {
         let _ = writeln!(text, "        left behind: {left}");
     }
     for hint in &error.hints {
+        let hint = with_commands_apart(hint).replace('\n', "\n          ");
         let _ = writeln!(text, "        {lead}hint:{lead:#} {hint}");
     }
     text
@@ -191,8 +193,19 @@ pub fn junit(labs: &[LabTrial]) -> anyhow::Result<String> {
             suite.add_property(("seed", trial.seed.to_string().as_str()));
             suite.add_test_cases(trial.phases.iter().flat_map(|phase| {
                 let class = format!("{} / {}", lab.lab, phase.moment);
-                phase.report.checks.iter().map(move |check| report::junit_case(check, &class))
+                phase.report.checks.iter().map(move |check| report::junit_case(check, &class, phase.report.elapsed))
             }));
+            suite.add_test_cases(lab.not_reached(trial).map(|(moment, check)| {
+                let mut status = TestCaseStatus::skipped();
+                status.set_message("not reached: the lesson failed before");
+                let mut case = TestCase::new(check.as_str(), status);
+                case.set_classname(format!("{} / {moment}", lab.lab));
+                case
+            }));
+            let warnings: Vec<String> = trial.proves_nothing().map(proves_nothing).collect();
+            if !warnings.is_empty() {
+                suite.set_system_out(format!("warning: {}", warnings.join("\nwarning: ")));
+            }
             let failure = match &trial.failure {
                 Some(Failure::Error { moment, error }) => Some((moment.to_string(), error)),
                 _ => None,

@@ -140,6 +140,7 @@ mod tests {
             options: "",
             steps: 2,
             checks: 5,
+            planned: Vec::new(),
             step_lines: BTreeMap::new(),
             trials: vec![trial],
         }

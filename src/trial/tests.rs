@@ -134,8 +134,10 @@ fn what_fails_is_explained_and_ends_the_lesson() {
               web-6c5d49b7fd-x5gwd  Pending for [time], fits on none of 3 nodes:
                 aks-main-87038019-vmss000000, aks-main-87038019-vmss000001, aks-main-87038019-vmss000002
                   no label disk, nodeSelector asks for disk=ssd
-              fix: add the label `disk = "ssd"` to `[pool.main]` (lab.toml:2), or `kubectl label nodes -l agentpool=main disk=ssd`
-               or: remove `disk` from the node selector of `[workload.web]` (lab.toml:15), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"disk":null}}}}}'`
+              fix: add the label `disk = "ssd"` to `[pool.main]` (lab.toml:2), or:
+                   kubectl label nodes -l agentpool=main disk=ssd
+               or: remove `disk` from the node selector of `[workload.web]` (lab.toml:15), or:
+                   kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"disk":null}}}}}'
               at lab.toml:16
     "#);
 }
@@ -169,7 +171,10 @@ fn a_lucky_tie_is_found_by_its_seeds() {
     assert!((1..12).contains(&failed), "{failed} of 12 seeds choose another of three equal nodes");
     let first = trial.failed().next().unwrap().seed;
     let text = text(trial);
-    assert!(text.contains(&format!("`klab test lab.toml --seed {first}` shows it again")), "{text}");
+    assert!(
+        text.contains(&format!("this shows seed {first} again:\n          klab test lab.toml --seed {first}\n")),
+        "{text}"
+    );
     assert!(text.contains("of 12 fail"), "{text}");
 }
 

@@ -44,7 +44,7 @@ impl Slow {
             going.due = klab_cluster::deadline::after(now, AGAIN);
             let since = duration(now.saturating_duration_since(going.begun));
             let detail = if going.detail.is_empty() { String::new() } else { format!(": {}", going.detail) };
-            (going.verb, format!("{}, for {since} by now{detail}", going.what))
+            (going.verb, format!("{}, {since} so far{detail}", going.what))
         });
         said.collect()
     }
@@ -68,10 +68,10 @@ mod tests {
             |slow: &mut Slow, seconds| slow.due(at(seconds)).pop().map(|(verb, words)| format!("{verb} {words}"));
         slow.begin(1, "Verifying", "3 checks", begun);
         assert_eq!(said(&mut slow, 9), None);
-        assert_eq!(said(&mut slow, 11).as_deref(), Some("Verifying 3 checks, for 11 s by now"));
+        assert_eq!(said(&mut slow, 11).as_deref(), Some("Verifying 3 checks, 11 s so far"));
         slow.is_at(1, "waiting for web");
         assert_eq!(said(&mut slow, 12), None);
-        assert_eq!(said(&mut slow, 71).as_deref(), Some("Verifying 3 checks, for 1m 11s by now: waiting for web"));
+        assert_eq!(said(&mut slow, 71).as_deref(), Some("Verifying 3 checks, 1m 11s so far: waiting for web"));
         slow.end(1);
         assert_eq!(said(&mut slow, 300), None);
     }

@@ -165,12 +165,12 @@
     codes.textContent = "";
     for (const code of facts.codes) {
       const line = document.createElement("p");
-      line.textContent = `${code.of === "class" ? "class" : "seat"} code ${code.name}: ${code.used} came${code.revoked ? ", taken back" : ""} `;
+      line.textContent = `${code.of === "class" ? "class" : "seat"} code ${code.name}: ${code.used ? `used by ${code.used}` : "unused"}${code.revoked ? ", revoked" : ""} `;
       if (!code.revoked) {
         const button = document.createElement("button");
         button.type = "button";
         button.dataset.act = `revoke?code=${code.number}`;
-        button.textContent = "Take back";
+        button.textContent = "Revoke";
         line.append(button);
       }
       codes.append(line);

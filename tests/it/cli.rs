@@ -69,8 +69,10 @@ fn a_picture_wants_a_terminal() {
     assert_snapshot!(environment.klab(&["watch"]), @r"
     --- stderr
     error: `klab watch` draws on a terminal, and this is none
-    hint: `klab verify --watch` prints a line for every change of the checks
-    hint: `klab board --format json` is the board for programs
+    hint: this prints a line for every change of the checks:
+            klab verify --watch
+    hint: this is the board for programs:
+            klab board --format json
     --- status 2
     ");
 }
@@ -81,13 +83,17 @@ fn without_a_lab_commands_say_so() {
     assert_snapshot!(environment.klab(&["verify"]), @r"
     --- stderr
     error: no lab is up
-    hint: `klab up scheduling` makes one; `klab lessons` lists more
+    hint: this makes one:
+            klab up scheduling
+        this lists more:
+            klab lessons
     --- status 2
     ");
     assert_snapshot!(environment.klab(&["status", "nosuch"]), @r"
     --- stderr
     error: lab `nosuch` is not up
-    hint: `klab list` shows the labs that are
+    hint: this shows the labs that are up:
+            klab list
     --- status 2
     ");
     assert_snapshot!(environment.klab(&["down"]), @r"
@@ -205,7 +211,8 @@ fn init_writes_a_lab_that_is_valid_and_overwrites_nothing() {
     let environment = Environment::new();
     assert_snapshot!(environment.klab(&["init"]), @r"
     --- stderr
-           Wrote lab.toml; `klab up lab.toml` makes the lab
+           Wrote lab.toml; this makes the lab:
+                     klab up lab.toml
     --- status 0
     ");
     assert_snapshot!(environment.klab(&["check", "lab.toml"]), @r"
@@ -216,7 +223,8 @@ fn init_writes_a_lab_that_is_valid_and_overwrites_nothing() {
     assert_snapshot!(environment.klab(&["init"]), @r"
     --- stderr
     error: `lab.toml` exists and was left as it is
-    hint: give another name: `klab init my-lab.toml`
+    hint: give another name:
+            klab init my-lab.toml
     --- status 2
     ");
 }
@@ -265,7 +273,7 @@ fn objects_the_server_refuses_are_reported_in_its_own_words() {
         "the cluster refused 2 objects:",
         "(from bad.yaml:1): ConfigMap \"Not_A_Name\" is invalid: metadata.name: Invalid value",
         "the cluster serves no kind `Nonsense` of `v1`",
-        "hint: `klab up small.toml` continues from here, `klab down small` removes what there is",
+        "hint: this continues from here:\n        klab up small.toml\n    this removes what there is:\n        klab down small\n",
         "--- status 4",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");

@@ -310,7 +310,7 @@ fn a_broken_lab_is_told_and_removed_and_keeps_no_other_down() {
         let shown = environment.klab(&[command, "faults"]);
         let words = "cluster `faults` cannot be served: could not use its `seed.json`";
         assert!(shown.contains(words) && shown.contains("[FOLDER]/home/server/clusters/faults"), "{shown}");
-        assert!(shown.contains("`klab down faults` removes it"), "{shown}");
+        assert!(shown.contains("klab down faults"), "{shown}");
         assert!(shown.ends_with("--- status 3\n"), "{shown}");
     }
     let listed = environment.klab(&["list"]);
@@ -364,7 +364,7 @@ fn a_lab_is_not_taken_over_by_another_file_unless_asked() {
     let other = environment.write("other.toml", &edited);
     let refused = environment.klab(&["up", "other.toml"]);
     assert!(refused.contains("lab `faults` is up from another file, `[FOLDER]/faults.toml`"), "{refused}");
-    assert!(refused.contains("`klab up other.toml --take-over`") && refused.ends_with("--- status 2\n"), "{refused}");
+    assert!(refused.contains("klab up other.toml --take-over") && refused.ends_with("--- status 2\n"), "{refused}");
     environment.succeeds(&["verify"]);
     // A copy says the same.
     std::fs::write(&other, LAB).unwrap();

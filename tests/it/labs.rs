@@ -116,5 +116,5 @@ fn shipped_lessons_are_named_listed_and_written_out() {
     environment.succeeds(&["up", "taints"]);
     environment.succeeds(&["down"]);
     let unknown = environment.klab(&["up", "taint"]);
-    assert!(unknown.contains("cannot read taint") && unknown.contains("`klab lessons`"), "{unknown}");
+    assert!(unknown.contains("there is no file `taint`\nhint: did you mean `taints`, a lesson"), "{unknown}");
 }

@@ -55,8 +55,8 @@ fn one_that_fails_is_explained_and_the_exit_code_says_so() {
       ✗ failed  bad   1 step  0 of 1 check  [time]
           step `scale`: the check does not hold
             ✗ failed   web: 1 Pending → 0 Pending, wanted 1 (3 running)
-                web-59756f94bd-ggbfm  runs on aks-main-52553205-vmss000000 (pool main), but is to stay Pending
-                web-59756f94bd-96vmp, web-59756f94bd-q8d8t  runs on aks-main-52553205-vmss000001 (pool main), but is to stay Pending
+                web-59756f94bd-ggbfm  runs on aks-main-52553205-vmss000000 (pool main), but should stay Pending
+                web-59756f94bd-96vmp, web-59756f94bd-q8d8t  run on aks-main-52553205-vmss000001 (pool main), but should stay Pending
                 at bad.toml:18
       ✓ passed  good  1 step  1 check       [time]
     --- stderr

@@ -133,7 +133,7 @@ fn mistakes_with_nodes_and_pools_lead_back_and_the_lesson_begins_again() {
     learner.errs(&[("compute", "the pool is not there yet", format!("{RENDER} batch | kubectl apply -f -"))]);
     learner.does("klab step --all");
     let guide = learner.types("klab guide", "true").text;
-    assert!(guide.contains("All steps are done. `klab up` with the lab's file brings it back"), "{guide}");
+    assert!(guide.contains("All steps are done. `klab lessons` lists more lessons"), "{guide}");
     learner.does("klab up scheduling");
     learner.has_done_no_harm("the lesson is begun again");
 }
@@ -182,10 +182,15 @@ fn steps_are_done_without_the_guide() {
     learner.does("klab step --to selector");
     learner.does(&format!("for it in prefers-ssd requires-ssd; do {RENDER} $it | kubectl apply -f -; done"));
     let seen = learner.verifies("20s").text;
-    assert!(seen.contains("Passed step 5 of 21 `wish`; `klab guide` shows the next"), "{seen}");
+    assert!(seen.contains("Passed step 5 of 21 `wish`; this shows the next:\n                 klab guide\n"), "{seen}");
     learner.does(&format!("kubectl label nodes {EXTRA} disk=sdd"));
     let seen = learner.verifies("20s").text;
-    assert!(seen.contains("Holds step 5 of 21 `wish`, as before; `klab guide` opens step 6 of 21 `label`"), "{seen}");
+    assert!(
+        seen.contains(
+            "Still holds step 5 of 21 `wish`; this opens step 6 of 21 `label`:\n                 klab guide\n"
+        ),
+        "{seen}"
+    );
     assert!(seen.contains("label disk=sdd is not in the lab"), "{seen}");
     // Whoever reads no further than the title has been shown the step.
     learner.does("klab guide | head -n 1");
@@ -201,7 +206,7 @@ fn no_lab_is_meant_where_two_are_up() {
         learner.types("unset KUBECONFIG; export KUBECONFIG=$(klab kubeconfig --path); kubectl get nodes", "true");
     assert_ne!(seen.status, 0, "{}", seen.text);
     assert!(seen.text.contains("error: 2 labs are up: scheduling, taints"), "{}", seen.text);
-    let hint = seen.text.lines().find_map(|line| line.split('`').find(|words| words.starts_with("eval")));
+    let hint = seen.text.lines().map(str::trim).find(|line| line.starts_with("eval"));
     let hint = hint.unwrap_or_else(|| panic!("nothing to type\n{}", seen.text));
     learner.does(&format!("unset KUBECONFIG; {hint}; kubectl get nodes && klab verify"));
 }

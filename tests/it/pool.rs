@@ -170,14 +170,16 @@ fn refusals_say_what_would_do() {
         "pool update nodepool1 --size Standard_D4s_v5",
         "pool update nodepool1 --autoscale 3..2",
         "pool update nodepool1",
-        "pool list --lab other",
     ];
     let shown = lines.map(|line| format!("$ klab {line}\n{}", klab(&environment, line))).concat();
     assert_snapshot!(shown, @r#"
     $ klab pool add nodepool1
     --- stderr
     error: lab `small` has a pool `nodepool1` already
-    hint: `klab pool update nodepool1` changes it, `klab pool scale nodepool1` its number of nodes
+    hint: this changes it:
+            klab pool update nodepool1
+        this changes its number of nodes:
+            klab pool scale nodepool1
     --- status 2
     $ klab pool scale extra --nodes 2
     --- stderr
@@ -198,6 +200,8 @@ fn refusals_say_what_would_do() {
     --- stderr
     error: klab does not know the VM size `B2ms`: no such size in klab's table
     hint: did you mean `Standard_B2ms`
+    hint: this lists the sizes that klab knows:
+            klab az vm list-sizes -l westeurope -o table
     hint: for sim and kind, `cpu = 4` and `memory = "16Gi"` in place of `size` describe any machine
     --- status 2
     $ klab pool add extra --taints dedicated
@@ -227,13 +231,17 @@ fn refusals_say_what_would_do() {
     --- stderr
            Found pool nodepool1 as it is to be
     --- status 0
-    $ klab pool list --lab other
-    --- stderr
-    error: lab `other` is not up
-    hint: `klab list` shows the labs that are
-    --- status 2
     "#);
     assert_eq!(nodes(&environment).len(), 2);
+}
+
+#[test]
+fn a_lab_that_is_not_up_has_no_pools() {
+    let shown = klab(&up(), "pool list --lab other");
+    assert!(
+        shown.contains("error: lab `other` is not up\nhint: this shows the labs that are up:\n        klab list\n"),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -85,14 +85,14 @@ fn what_a_learner_did_is_named_and_taken_back() {
     learner.types(&["set", "env", "deploy/api", "A=b"]);
     let told = lines().replace(node, "NODE");
     for line in [
-        "  taint dedicatd=special:NoSchedule is not in the lab\n    to undo: kubectl taint node NODE dedicatd=special:NoSchedule-\n",
-        "  label disk=ssd is not in the lab\n    to undo: kubectl label node NODE disk-\n",
-        "  is cordoned, and is not in the lab\n    to undo: kubectl uncordon NODE\n",
+        "  taint dedicatd=special:NoSchedule is not in the lab\n    to undo:\n        kubectl taint node NODE dedicatd=special:NoSchedule-\n",
+        "  label disk=ssd is not in the lab\n    to undo:\n        kubectl label node NODE disk-\n",
+        "  is cordoned, and is not in the lab\n    to undo:\n        kubectl uncordon NODE\n",
         "deployment/api\n  spec.replicas is 3, the lab has 2\n  spec.template.spec.containers[api].env is \
-         [{\"name\":\"A\",\"value\":\"b\"}], the lab has nothing\n    to undo: klab render lesson --workload api | kubectl replace -f -\n",
-        "deployment/tolerant\n  is not in the lab\n    to undo: kubectl delete deployment/tolerant\n",
+         [{\"name\":\"A\",\"value\":\"b\"}], the lab has nothing\n    to undo:\n        klab render lesson --workload api | kubectl replace -f -\n",
+        "deployment/tolerant\n  is not in the lab\n    to undo:\n        kubectl delete deployment/tolerant\n",
         "namespace/dev\n  is not in the lab\n",
-        "deployment/coredns in kube-system\n  is gone\n    to undo: klab reset lesson\n",
+        "deployment/coredns in kube-system\n  is gone\n    to undo:\n        klab reset lesson\n",
     ] {
         assert!(told.contains(line), "{line}\n{told}");
     }

@@ -164,6 +164,9 @@ pub enum Action {
         nodes: u32,
         /// Of which size.
         size: String,
+        /// The availability zones that its nodes are spread over.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        zones: Vec<u8>,
     },
     /// Add or remove nodes of a pool.
     ScalePool {
@@ -207,8 +210,17 @@ impl fmt::Display for Action {
                 write!(formatter, "upgrade the control plane from Kubernetes {from} to {to}")
             }
             Self::SetAutoscaler { changes } => write!(formatter, "set the cluster autoscaler: {}", changes.join(", ")),
-            Self::AddPool { pool, nodes, size } => write!(formatter, "add pool {pool} ({nodes} × {size})"),
-            Self::ScalePool { pool, from, to } => write!(formatter, "scale pool {pool} from {from} to {to} nodes"),
+            Self::AddPool { pool, nodes, size, zones } => {
+                let zones = match zones.as_slice() {
+                    [] => String::new(),
+                    [one] => format!(", zone {one}"),
+                    all => format!(", zones {}", all.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")),
+                };
+                write!(formatter, "add pool {pool} ({nodes} × {size}{zones})")
+            }
+            Self::ScalePool { pool, from, to } => {
+                write!(formatter, "scale pool {pool} from {from} to {}", crate::words::plural(*to as usize, "node"))
+            }
             Self::UpdatePool { pool, changes } => write!(formatter, "change pool {pool}: {}", changes.join(", ")),
             Self::ReplacePool { pool, changes, .. } => {
                 write!(formatter, "replace the nodes of pool {pool}: {}", changes.join(", "))
@@ -246,6 +258,7 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
                 pool: pool.name.value.clone(),
                 nodes: pool.nodes.value,
                 size: size_name(pool),
+                zones: pool.zones.clone(),
             }),
             Some(live) => actions.extend(pool_actions(lab, pool, live, observed.changes_in_place)),
         }
@@ -407,24 +420,27 @@ fn label_and_taint_changes(live: &ObservedPool, wanted: &Declared) -> Vec<String
 
 /// What changes about the devices of a pool's nodes, class by class, in words.
 fn device_changes(live: &Declared, wanted: &Declared) -> Vec<String> {
-    let by_class = |declared: &Declared| -> BTreeMap<String, (u64, Value)> {
-        let one = |devices: &Value| {
-            let class = devices["class"].as_str().unwrap_or_default().to_owned();
-            (class, (devices["count"].as_u64().unwrap_or_default(), devices["attributes"].clone()))
-        };
-        declared.devices.iter().map(one).collect()
+    // How many there are, and which: a class may have several kinds.
+    let by_class = |declared: &Declared| {
+        let mut classes: BTreeMap<String, (u64, Vec<Value>)> = BTreeMap::new();
+        for devices in &declared.devices {
+            let class = classes.entry(devices["class"].as_str().unwrap_or_default().to_owned()).or_default();
+            class.0 += devices["count"].as_u64().unwrap_or_default();
+            class.1.push(devices.clone());
+        }
+        classes
     };
     let (old, new) = (by_class(live), by_class(wanted));
     let mut changes = Vec::new();
-    for (class, (count, attributes)) in &new {
+    for (class, (count, kinds)) in &new {
         let noun = if *count == 1 { "device" } else { "devices" };
         match old.get(class) {
             None => changes.push(format!("{count} {noun} of class {class} a node")),
             Some((before, _)) if before != count => {
                 changes.push(format!("{count} {noun} of class {class} a node instead of {before}"));
             }
-            Some((_, before)) if before != attributes => {
-                changes.push(format!("other attributes of the devices of class {class}"));
+            Some((_, before)) if before != kinds => {
+                changes.push(format!("other devices of class {class}"));
             }
             Some(_) => {}
         }
@@ -464,13 +480,19 @@ mod tests {
                 "sim",
                 four,
                 "{ class = 'gpu.example.com', count = 4, attributes = { memory = '40Gi' } }",
-                vec!["other attributes of the devices of class gpu.example.com"],
+                vec!["other devices of class gpu.example.com"],
             ),
             (
                 "sim",
                 four,
                 "{ class = 'nic.example.com', count = 2 }",
                 vec!["2 devices of class nic.example.com a node", "no devices of class gpu.example.com"],
+            ),
+            (
+                "sim",
+                four,
+                "{ class = 'gpu.example.com', count = 3 }, { class = 'gpu.example.com', driver = 'b.example.com', count = 2 }",
+                vec!["5 devices of class gpu.example.com a node instead of 4"],
             ),
             ("kind", four, "", vec![]),
         ] {

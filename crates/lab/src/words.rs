@@ -45,11 +45,20 @@ pub fn listed(names: &[&str]) -> String {
 
 /// `a`, `b` and `c`, in backticks.
 pub(crate) fn quoted(words: &[&str]) -> String {
+    joined(words, "and")
+}
+
+/// `a`, `b` or `c`, in backticks: one of them is chosen.
+pub(crate) fn quoted_choice(words: &[&str]) -> String {
+    joined(words, "or")
+}
+
+fn joined(words: &[&str], before_last: &str) -> String {
     let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.as_slice() {
         [] => "none".to_owned(),
         [only] => only.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+        [rest @ .., last] => format!("{} {before_last} {last}", rest.join(", ")),
     }
 }
 

@@ -96,10 +96,7 @@ fn size(name: &str, location: &str) -> Result<String, Refusal> {
     if let Some(size) = VmSize::find(name) {
         return Ok(size.name.clone());
     }
-    let likeness = |size: &VmSize| strsim::jaro_winkler(&name.to_lowercase(), &size.name.to_lowercase());
-    let mut near: Vec<(f64, &str)> = VmSize::all().iter().map(|size| (likeness(size), size.name.as_str())).collect();
-    near.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let near: Vec<&str> = near.into_iter().take(5).map(|(_, name)| name).collect();
+    let near: Vec<&str> = VmSize::nearest(name).into_iter().take(5).map(|size| size.name.as_str()).collect();
     Err(words::no_size(name, location, &near))
 }
 

@@ -3,7 +3,6 @@
 use super::super::lesson::label;
 use crate::changes::{Change, Named};
 use crate::error::{Error, Kind};
-use crate::lesson::workload_of;
 use klab_lab::spec::{Action, Lab, ObjectRef, Workload};
 use klab_lab::verify::Snapshot;
 
@@ -24,7 +23,7 @@ pub(super) fn absent(
         name: name.to_owned(),
         namespace: workload.namespace.clone(),
     };
-    let is_meant = kind.is_none_or(|kind| workload_of(written, &reference(kind)).is_some())
+    let is_meant = kind.is_none_or(|kind| written.workload_of(&reference(kind)).is_some())
         && namespace.is_none_or(|namespace| namespace == workload.namespace);
     if !is_meant {
         return None;
@@ -87,7 +86,7 @@ fn first_made(lab: &Lab, from: usize, name: &str) -> Option<usize> {
 fn made(lab: &Lab, action: &Action, name: &str) -> Option<Made> {
     match action {
         Action::Deploy { workload } => (workload == name).then_some(Made::Deployed),
-        Action::Delete { object } => (*workload_of(lab, object)?.name == *name).then_some(Made::Deleted),
+        Action::Delete { object } => (*lab.workload_of(object)?.name == *name).then_some(Made::Deleted),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::Context;
 use crate::at_work::LabAtWork;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::provider::{Provider, Work};
 
 /// Stops or starts the machines of one lab.
@@ -13,7 +13,7 @@ pub(in super::super) type Switch = fn(&dyn Provider, &str, &mut Work<'_>) -> Res
 /// # Errors
 /// When it is not up, or could not be switched.
 pub(in super::super) fn switch_one(context: &Context, lab: &str, command: &'static str, act: Switch) -> Result<()> {
-    let not_up = || Error::message(Kind::Usage, format!("lab `{lab}` is not up"));
+    let not_up = || context.not_up(lab);
     let mut at_work = LabAtWork::existing(context, lab, command)?.ok_or_else(not_up)?;
     let record = at_work.record.as_ref().ok_or_else(not_up)?;
     let provider = context.provider(record.provider)?;

@@ -113,7 +113,7 @@ fn whatever_is_not_on_the_list_is_refused_with_a_reason() {
         ("kubectl --help", "`get`, `describe`"),
         ("get pods", "`kubectl get …`"),
         ("klab verify", "the page"),
-        ("az aks list", "no `az`"),
+        ("az aks list", "does not run in this console"),
         ("vi pod.yaml", "editor"),
         ("watch kubectl get pods", "-w"),
         ("bash -c 'kubectl get pods'", "no other program"),

@@ -230,8 +230,7 @@ pub(super) fn not_kubectl(word: &str) -> String {
                    `klab render LAB --workload NAME | kubectl apply -f -`"
             .to_owned(),
         "az" | "kind" | "docker" | "helm" => {
-            let shown = "the console runs kubectl alone; what a step wants of it the page does, with the button that performs the step";
-            format!("there is no `{word}` here: {shown}")
+            format!("`{word}` does not run in this console")
         }
         "vi" | "vim" | "nano" | "cat" | "ls" | "touch" | "rm" | "mv" | "cp" => {
             "files are in the editor of the page".to_owned()

@@ -162,7 +162,7 @@ fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<
             Action::CreateCluster => agenda.create = true,
             Action::UpgradeCluster { from, to } => agenda.upgrade = Some((from, to)),
             Action::SetAutoscaler { changes } => agenda.autoscaler = Some(changes),
-            Action::AddPool { pool, nodes, size } => {
+            Action::AddPool { pool, nodes, size, .. } => {
                 let spec = find(pool)?;
                 // It comes with the cluster.
                 if actions.contains(&Action::CreateCluster)

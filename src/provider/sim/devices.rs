@@ -51,7 +51,9 @@ pub(super) async fn tell_who_keeps(client: &Client, pool: &Pool, nodes: &[Node],
 
 /// The pods with devices on these nodes that are beyond those the pool is to have.
 fn keepers(pool: &Pool, nodes: &BTreeSet<String>, claims: &[ResourceClaim]) -> Vec<String> {
-    let left = |class: &str| pool.devices.iter().find(|devices| devices.class == class).map_or(0, |it| it.count);
+    let left = |driver: &str| -> u32 {
+        pool.devices.iter().filter(|devices| devices.driver() == driver).map(|devices| devices.count).sum()
+    };
     let is_lost = |claim: &&ResourceClaim| {
         let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref());
         let devices = allocation.and_then(|allocation| allocation.devices.as_ref()?.results.as_ref());

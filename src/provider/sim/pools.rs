@@ -76,7 +76,7 @@ pub(super) async fn perform(
             Ok(())
         }
         // The autoscaler is told of a pool once its nodes are there, and hears first that one goes.
-        Action::AddPool { pool, nodes, size } => {
+        Action::AddPool { pool, nodes, size, .. } => {
             let activity =
                 of(pool).counting(*nodes as usize).start(Verb::CreatePool, format!("pool {pool} ({nodes} × {size})"));
             scale(client, make, lab, find(pool)?, *nodes).await?;
@@ -85,12 +85,11 @@ pub(super) async fn perform(
             Ok(())
         }
         Action::ScalePool { pool, from, to } => {
-            let activity = of(pool)
-                .counting(*to as usize)
-                .start(Verb::ScalePool, format!("pool {pool} from {from} to {to} nodes"));
+            let what = format!("pool {pool} from {from} to {}", plural(*to as usize, "node"));
+            let activity = of(pool).counting(*to as usize).start(Verb::ScalePool, what.clone());
             scale(client, make, lab, find(pool)?, *to).await?;
             node_pools::set(client, lab, find(pool)?).await?;
-            activity.finish(format!("pool {pool} from {from} to {to} nodes"));
+            activity.finish(what);
             Ok(())
         }
         Action::UpdatePool { pool, changes } => {

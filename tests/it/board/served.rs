@@ -212,7 +212,10 @@ fn what_cannot_be_saved_or_served_is_said() {
     insta::assert_snapshot!(environment.klab(&["board"]), @r"
     --- stderr
     error: no lab is up
-    hint: `klab up scheduling` makes one; `klab lessons` lists more
+    hint: this makes one:
+            klab up scheduling
+        this lists more:
+            klab lessons
     --- status 2
     ");
     let environment = up();

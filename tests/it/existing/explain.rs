@@ -18,9 +18,12 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
       fits on none of 2 nodes:
         extra-0   taint dedicated=special:NoSchedule is not tolerated
         system-0  no label workload, nodeSelector asks for workload=extra
-      fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`: `kubectl --context klab-theirs patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
-       or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl --context klab-theirs taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
-       or: label pool system `workload=extra`: `kubectl --context klab-theirs label nodes -l agentpool=system workload=extra`
+      fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`:
+           kubectl --context klab-theirs patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
+       or: remove the taint dedicated=special:NoSchedule from pool extra:
+           kubectl --context klab-theirs taint nodes -l agentpool=extra dedicated=special:NoSchedule-
+       or: label pool system `workload=extra`:
+           kubectl --context klab-theirs label nodes -l agentpool=system workload=extra
     --- status 0
     "#);
     assert_snapshot!(cluster.klab(&["explain", "deployment.apps/away", "--context", "klab-theirs"]), @"
@@ -40,13 +43,17 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
     assert_snapshot!(cluster.klab(&["explain", "wbe", "--context", "klab-theirs"]), @"
     --- stderr
     error: there is no pod or workload `wbe` in namespace default
-    hint: `kubectl --context klab-theirs get pods -n default` shows the pods
+    hint: this shows the pods:
+            kubectl --context klab-theirs get pods -n default
     --- status 2
     ");
     assert_snapshot!(cluster.klab(&["explain", "web"]), @"
     --- stderr
     error: no lab is up
-    hint: `klab up scheduling` makes one; `klab lessons` lists more
+    hint: this makes one:
+            klab up scheduling
+        this lists more:
+            klab lessons
     hint: `klab explain POD --context NAME` explains on a cluster that klab did not make
     --- status 2
     ");
@@ -69,9 +76,12 @@ fn what_a_user_may_not_read_is_said_and_left_out() {
       fits on none of 2 nodes:
         extra-0   taint dedicated=special:NoSchedule is not tolerated
         system-0  no label workload, nodeSelector asks for workload=extra
-      fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`: `kubectl --kubeconfig observer.kubeconfig patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
-       or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl --kubeconfig observer.kubeconfig taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
-       or: label pool system `workload=extra`: `kubectl --kubeconfig observer.kubeconfig label nodes -l agentpool=system workload=extra`
+      fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`:
+           kubectl --kubeconfig observer.kubeconfig patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
+       or: remove the taint dedicated=special:NoSchedule from pool extra:
+           kubectl --kubeconfig observer.kubeconfig taint nodes -l agentpool=extra dedicated=special:NoSchedule-
+       or: label pool system `workload=extra`:
+           kubectl --kubeconfig observer.kubeconfig label nodes -l agentpool=system workload=extra
     --- stderr
     warning: you may read these in namespace default only, so what pods of others take of the nodes is not counted: pods, deployments, replicasets
     warning: you may not read these, and they are left out: replicationcontrollers, daemonsets, statefulsets, jobs, namespaces, services, poddisruptionbudgets, priorityclasses, persistentvolumeclaims, persistentvolumes, storageclasses, csinodes
@@ -82,16 +92,22 @@ fn what_a_user_may_not_read_is_said_and_left_out() {
     error: could not explain `web`: you may not list the nodes of the cluster
     caused by: nodes is forbidden: User "learner" cannot list resource "nodes" in API group "" at the cluster scope
     hint: the scheduler says of default/web-POD: 0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.
-    hint: `kubectl --kubeconfig learner.kubeconfig auth can-i list nodes` says whether you may
-    hint: who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes`, then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`
+    hint: this says whether you may:
+            kubectl --kubeconfig learner.kubeconfig auth can-i list nodes
+    hint: who administers the cluster can let you:
+            kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes
+        then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`
     --- status 3
     "#);
     assert_snapshot!(cluster.klab(&["explain", "away", "--kubeconfig", "stranger.kubeconfig"]), @r#"
     --- stderr
     error: could not explain `away`: you may not list the nodes of the cluster
     caused by: nodes is forbidden: User "stranger" cannot list resource "nodes" in API group "" at the cluster scope
-    hint: `kubectl --kubeconfig stranger.kubeconfig auth can-i list nodes` says whether you may
-    hint: who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes`, then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`
+    hint: this says whether you may:
+            kubectl --kubeconfig stranger.kubeconfig auth can-i list nodes
+    hint: who administers the cluster can let you:
+            kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes
+        then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`
     --- status 3
     "#);
     let document = cluster.own.json(&["explain", "web", "--kubeconfig", "observer.kubeconfig"]);
@@ -118,7 +134,8 @@ fn kubeconfigs_that_lead_nowhere_are_named() {
     assert_snapshot!(own.klab(&["explain", "web", "--kubeconfig", "empty"]), @"
     --- stderr
     error: the kubeconfig has no current context
-    hint: it has no context at all; `kubectl config get-contexts` shows those that kubectl sees
+    hint: it has no context at all; this shows those that kubectl sees:
+            kubectl config get-contexts
     --- status 2
     ");
     own.write("broken", "clusters: {");
@@ -159,7 +176,7 @@ fn a_cluster_that_does_not_answer_is_given_up() {
     own.write("silent", kubeconfig(&server));
     let shown = own.klab(&["explain", "web", "--kubeconfig", "silent", "--request-timeout", "200ms"]);
     assert!(shown.contains("has not answered for 200 ms"), "{shown}");
-    assert!(shown.contains("`kubectl --kubeconfig silent get nodes` should answer"), "{shown}");
+    assert!(shown.contains("this should answer:\n        kubectl --kubeconfig silent get nodes"), "{shown}");
     drop(silent);
     own.write("gone", kubeconfig(&server));
     let shown = own.klab(&["explain", "web", "--kubeconfig", "gone"]);
@@ -194,13 +211,17 @@ fn kubectl_has_it_as_a_plugin() {
     assert_snapshot!(plugin(&["verify"]), @"
     --- stderr
     error: no lab is up
-    hint: `kubectl klab up scheduling` makes one; `kubectl klab lessons` lists more
+    hint: this makes one:
+            kubectl klab up scheduling
+        this lists more:
+            kubectl klab lessons
     --- status 2
     ");
     assert_snapshot!(plugin(&["explain", "wbe"]), @"
     --- stderr
     error: there is no pod or workload `wbe` in namespace default
-    hint: `kubectl get pods -n default` shows the pods
+    hint: this shows the pods:
+            kubectl get pods -n default
     --- status 2
     ");
     // Without kubectl, klab was called as kubectl calls it.

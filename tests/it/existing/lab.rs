@@ -329,7 +329,7 @@ fn a_namespace_stays_where_klab_may_not_see_what_others_have_in_it() {
     cluster.own.succeeds(&["up", "one.toml"]);
     let said = cluster.lab("down one");
     assert!(said.contains("warning: namespace shared stays, without klab's labels: you may not list its "), "{said}");
-    assert!(said.contains("`kubectl delete namespace/shared` removes it\n"), "{said}");
+    assert!(said.contains("this removes it:\n        kubectl delete namespace/shared\n"), "{said}");
     cluster.own.nothing_is_left();
 }
 
@@ -348,9 +348,11 @@ fn nodes_that_are_not_as_the_lab_asks_are_told_with_what_mends_them() {
     hint: or give them the label, if they are yours: `kubectl label nodes NODE agentpool=gpu`
     hint: its nodes have kubernetes.azure.com/agentpool=extra, kubernetes.azure.com/agentpool=system
     error: extra-0 of pool `extra` does not have the label `disk=ssd`
-    hint: klab changes no nodes here; if they are yours: `kubectl label nodes extra-0 disk=ssd --overwrite`
+    hint: klab changes no nodes here; if they are yours:
+            kubectl label nodes extra-0 disk=ssd --overwrite
     error: extra-0 of pool `extra` does not have the taint `only=me:NoExecute`
-    hint: klab changes no nodes here; if they are yours: `kubectl taint nodes extra-0 only=me:NoExecute --overwrite`
+    hint: klab changes no nodes here; if they are yours:
+            kubectl taint nodes extra-0 only=me:NoExecute --overwrite
     --- status 3
     ");
     file("[pool.a]\nmatch = { workload = \"extra\" }\n[pool.b]\nmatch = { agentpool = \"extra\" }\n");
@@ -366,7 +368,8 @@ fn nodes_that_are_not_as_the_lab_asks_are_told_with_what_mends_them() {
     --- stderr
          Checked mine.toml: 1 pool, 0 objects, 0 checks
     warning: pool all has 2 nodes, the lab file says 1: checks that count nodes may say otherwise
-    warning: extra-0 of pool all has the taint dedicated=special:NoSchedule, which the lab file does not name; `kubectl taint nodes extra-0 dedicated=special:NoSchedule-` takes it off
+    warning: extra-0 of pool all has the taint dedicated=special:NoSchedule, which the lab file does not name; this takes it off:
+            kubectl taint nodes extra-0 dedicated=special:NoSchedule-
     warning: extra-0, system-0 of pool all are smaller than Standard_D8s_v5, for which the lab was written
            Found cluster klab-theirs at https://ADDRESS/clusters/theirs
          Applied 0 objects: none in TIME
@@ -411,7 +414,9 @@ fn a_cluster_that_is_not_reached_is_said_and_can_be_forgotten() {
          Checked mine.toml: 2 pools, 6 objects, 2 checks
     error: you may not list the nodes of the cluster, without which a lab cannot be checked
     caused by: nodes is forbidden: User "learner" cannot list resource "nodes" in API group "" at the cluster scope
-    hint: who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes`, then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`
+    hint: who administers the cluster can let you:
+            kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes
+        then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`
     --- status 3
     "#);
     assert_snapshot!(cluster.lab("up mine.toml --seats 2"), @"
@@ -447,5 +452,10 @@ fn a_cluster_that_is_not_reached_is_said_and_can_be_forgotten() {
     --- status 0
     ");
     let said = cluster.lab("down");
-    assert!(said.contains("if the cluster is gone for good, `rm -r [FOLDER]/home/labs/mine`"), "{said}");
+    assert!(
+        said.contains(
+            "if the cluster is gone for good, this makes klab forget the lab:\n        rm -r [FOLDER]/home/labs/mine\n"
+        ),
+        "{said}"
+    );
 }

@@ -47,13 +47,13 @@ running  = 2
 "#;
 
 /// klab, its home, and the pair it finds on its PATH.
-struct Stage {
+pub(crate) struct Stage {
     environment: Environment,
     pair: Pair,
 }
 
 impl Stage {
-    fn new(lab: &str) -> Self {
+    pub(crate) fn new(lab: &str) -> Self {
         let environment = Environment::new();
         let pair = Pair::new(environment.folder());
         environment.write("pools.toml", lab);
@@ -74,7 +74,7 @@ impl Stage {
         self.command(arguments).output().unwrap()
     }
 
-    fn succeeds(&self, arguments: &[&str]) -> String {
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "klab {arguments:?}\n{}", self.environment.shown(&output));
         String::from_utf8(output.stderr).unwrap()
@@ -88,7 +88,7 @@ impl Stage {
         talk
     }
 
-    fn up(&self) -> String {
+    pub(crate) fn up(&self) -> String {
         self.succeeds(&["up", "pools.toml"])
     }
 

@@ -98,7 +98,7 @@ fn paused_lab_is_stopped_and_comes_back_as_it_was() {
     assert!(talk.contains("Stopped 4 nodes"), "{talk}");
     assert!(stage.pair.containers().iter().all(|name| !stage.pair.container(name).running));
     let talk = stage.fails(3, &["kubeconfig"]);
-    assert!(talk.contains("`klab resume pools`"), "{talk}");
+    assert!(talk.contains("\n        klab resume pools"), "{talk}");
     let talk = stage.succeeds(&["resume", "pools"]);
     assert!(talk.contains("Started 4 stopped nodes"), "{talk}");
     assert_eq!(stage.pools(), before);
@@ -278,7 +278,7 @@ fn api_server_that_a_killed_klab_left_frozen_is_let_go_on() {
         || assert!(Command::new(&docker).args(["pause", "klab-pools-control-plane"]).status().unwrap().success());
     freeze();
     let talk = stage.fails(3, &["verify"]);
-    assert!(talk.contains("`klab resume pools`"), "{talk}");
+    assert!(talk.contains("\n        klab resume pools"), "{talk}");
     stage.succeeds(&["resume", "pools"]);
     stage.succeeds(&["verify"]);
     freeze();

@@ -53,7 +53,8 @@ fn learner_reads_types_and_is_graded() {
       ✓ held     api: on pool:extra, 2 running → 2 of 2 on pool:extra; 2 running
     --- stderr
         Verified 1 of 1 check in TIME
-          Passed the set-up; `klab guide` shows step 1 of 4 `taint`
+          Passed the set-up; this shows step 1 of 4 `taint`:
+                     klab guide
     --- status 0
     ");
     assert_snapshot!(klab(&environment, &["guide"]), @r"
@@ -101,7 +102,7 @@ fn learner_reads_types_and_is_graded() {
     assert_snapshot!(klab(&environment, &["verify", "--step", "nonsense"]), @r"
     --- stderr
     error: lab `lesson` has no step `nonsense`
-    hint: its steps are taint, tolerate, pools, drain
+    hint: its steps are 1 to 4: taint, tolerate, pools, drain
     --- status 2
     ");
     environment.succeeds(&["verify", "--step", "taint"]);
@@ -138,7 +139,10 @@ fn learner_reads_types_and_is_graded() {
     environment.succeeds(&["step", "--all"]);
     assert_snapshot!(klab(&environment, &["step"]), @r"
     --- stderr
-            Done all 4 steps are done
+            Done all 4 steps; this shows what to learn next:
+                     klab lessons
+                 this removes this lab:
+                     klab down lesson
     --- status 0
     ");
     let again = klab(&environment, &["up", "lesson.toml"]);
@@ -154,7 +158,10 @@ fn first_step_that_was_typed_counts_although_the_set_up_is_gone() {
     environment.succeeds(&["step"]);
     std::fs::remove_file(environment.home().join("labs/lesson/progress.json")).unwrap();
     let shown = klab(&environment, &["verify"]);
-    assert!(shown.contains("Passed step 1 of 4 `taint`; `klab guide` shows the next"), "{shown}");
+    assert!(
+        shown.contains("Passed step 1 of 4 `taint`; this shows the next:\n                 klab guide\n"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -162,12 +169,16 @@ fn what_was_reached_holds_however_often_it_is_asked() {
     let environment = environment();
     for _ in 0..3 {
         let shown = klab(&environment, &["verify"]);
-        assert!(shown.contains("Passed the set-up; `klab guide` shows step 1 of 4 `taint`"), "{shown}");
+        assert!(
+            shown.contains("Passed the set-up; this shows step 1 of 4 `taint`:\n                 klab guide\n"),
+            "{shown}"
+        );
     }
     environment.succeeds(&["step"]);
     for _ in 0..2 {
         let shown = klab(&environment, &["verify"]);
-        let words = "Holds step 1 of 4 `taint`, as before; `klab guide` opens step 2 of 4 `tolerate`";
+        let words =
+            "Still holds step 1 of 4 `taint`; this opens step 2 of 4 `tolerate`:\n                 klab guide\n";
         assert!(shown.contains(words) && !shown.contains("Passed"), "{shown}");
     }
     let guide = klab(&environment, &["guide"]);
@@ -408,7 +419,8 @@ fn a_workload_that_is_gone_is_explained_with_what_makes_it() {
     assert_snapshot!(klab(&environment, &["explain", "deployment/later"]), @"
     --- stderr
     error: deployment/later is not in the cluster yet: step 3 of 4 `pools` makes it
-    hint: `klab render lesson --workload later | kubectl apply -f -` makes it now
+    hint: this makes it now:
+            klab render lesson --workload later | kubectl apply -f -
     --- status 2
     ");
 }

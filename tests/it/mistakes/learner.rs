@@ -119,23 +119,21 @@ pub(super) struct Advice {
 
 impl Advice {
     pub(super) fn of(report: &str) -> Self {
-        let quoted = |line: &str, at: usize| line.rsplit('`').nth(at).map(str::to_owned);
+        let lines: Vec<&str> = report.lines().map(str::trim).collect();
+        // A command stands on the line below what it is for.
         let of = |lead: &str| -> Vec<String> {
-            let lines = report.lines().map(str::trim).filter(|line| line.starts_with(lead));
-            lines.filter_map(|line| quoted(line, 1)).collect()
+            let pairs = lines.windows(2).filter(|pair| pair[0].starts_with(lead) && pair[0].ends_with(':'));
+            pairs.map(|pair| pair[1].to_owned()).collect()
         };
-        let fixes = of("fix:").into_iter().filter(|fix| fix.starts_with("kubectl") || fix.starts_with("klab"));
-        let mut commands: Vec<String> = of("to undo:").into_iter().chain(fixes).chain(of("to do:")).collect();
+        let mut commands: Vec<String> = [of("to undo:"), of("fix:"), of("to do:")].concat();
         if commands.is_empty() {
-            let hints = report.lines().filter(|line| line.starts_with("hint:"));
-            commands = hints.filter_map(|line| line.split('`').nth(1)).map(str::to_owned).collect();
-            commands.retain(|command| command.starts_with("klab reset"));
-            commands = commands.iter().map(|command| format!("{command} --yes")).collect();
+            let back = lines.iter().filter(|line| line.starts_with("klab reset"));
+            commands = back.map(|command| format!("{command} --yes")).collect();
         }
         let mut seen = BTreeSet::new();
         commands.retain(|command| seen.insert(command.clone()));
-        let change = report.lines().find(|line| line.contains("kubectl edit"));
-        let words: Vec<&str> = change.map(|line| line.split('`').collect()).unwrap_or_default();
+        let change = lines.windows(2).find(|pair| pair[1].contains("kubectl edit"));
+        let words: Vec<&str> = change.map(|pair| pair[0].split('`').collect()).unwrap_or_default();
         let editor = match words.as_slice() {
             [_, to, _, from, ..] => format!("sed -i s/{from}/{to}/"),
             _ => "true".to_owned(),

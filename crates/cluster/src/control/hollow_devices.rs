@@ -1,6 +1,8 @@
 //! Devices of hollow nodes: what a node's annotation says it has is published as a driver would, and its class made where
 //! there is none.
 
+use std::collections::BTreeMap;
+
 use klab_scheduler::quantity::Quantity;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -24,14 +26,21 @@ fn writes() -> WriteOptions<'static> {
     WriteOptions::by("klab")
 }
 
-/// Devices of one class.
+/// Devices that are alike.
 #[derive(Debug, Deserialize)]
 struct Devices {
-    /// The class, which is also the driver.
     class: String,
+    /// Of the class's name, if none is named.
+    driver: Option<String>,
     count: usize,
     #[serde(default)]
     attributes: Map<String, Value>,
+}
+
+impl Devices {
+    fn driver(&self) -> &str {
+        self.driver.as_deref().unwrap_or(&self.class)
+    }
 }
 
 /// Publishes what hollow nodes have.
@@ -63,7 +72,13 @@ impl Reconciler for HollowDevices {
         let text = node.value()["metadata"]["annotations"][DEVICES_ANNOTATION].as_str().map(str::to_owned);
         // What cannot be read is none.
         let devices: Vec<Devices> = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        let wanted: Vec<String> = devices.iter().map(|devices| publish(plane, &node, devices)).collect();
+        let mut of_drivers: BTreeMap<&str, Vec<&Devices>> = BTreeMap::new();
+        for devices in &devices {
+            make_class(plane, devices);
+            of_drivers.entry(devices.driver()).or_default().push(devices);
+        }
+        let publish = |(driver, devices): (&str, Vec<&Devices>)| publish(plane, &node, driver, &devices);
+        let wanted: Vec<String> = of_drivers.into_iter().map(publish).collect();
         let (slices, _) = plane.cluster.list(RESOURCE_SLICES, None);
         for slice in slices.iter().filter(|slice| !wanted.contains(&slice.name.to_string())) {
             let value = slice.value();
@@ -74,18 +89,22 @@ impl Reconciler for HollowDevices {
     }
 }
 
-/// Has a class and a slice be there for devices of a node; gives the slice's name.
-fn publish(plane: &Plane, node: &Object, devices: &Devices) -> String {
-    let name = format!("{}-{}", node.name, devices.class);
+/// Makes the class of devices where there is none of its name: all devices of their driver.
+fn make_class(plane: &Plane, devices: &Devices) {
     if plane.cluster.get(DEVICE_CLASSES, "", &devices.class).is_none() {
         let class = json!({
             "metadata": { "name": devices.class },
-            "spec": { "selectors": [{ "cel": { "expression": format!("device.driver == \"{}\"", devices.class) } }] },
+            "spec": { "selectors": [{ "cel": { "expression": format!("device.driver == \"{}\"", devices.driver()) } }] },
         });
         // A class of a wrong name is refused, and so is its slice.
         let _made = plane.cluster.create(DEVICE_CLASSES, "", class, &writes());
     }
-    let list = list(devices);
+}
+
+/// Has the slice of a driver be there with its devices of a node; gives the slice's name.
+fn publish(plane: &Plane, node: &Object, driver: &str, devices: &[&Devices]) -> String {
+    let name = format!("{}-{driver}", node.name);
+    let list = list(driver, devices);
     match plane.cluster.get(RESOURCE_SLICES, "", &name) {
         None => {
             let slice = json!({
@@ -96,7 +115,7 @@ fn publish(plane: &Plane, node: &Object, devices: &Devices) -> String {
                     }],
                 },
                 "spec": {
-                    "driver": devices.class, "nodeName": node.name, "devices": list,
+                    "driver": driver, "nodeName": node.name, "devices": list,
                     "pool": { "name": node.name, "generation": 1, "resourceSliceCount": 1 },
                 },
             });
@@ -114,9 +133,19 @@ fn publish(plane: &Plane, node: &Object, devices: &Devices) -> String {
     name
 }
 
-/// The devices as a slice lists them: amounts such as `40Gi` are capacity, all else are attributes.
-fn list(devices: &Devices) -> Vec<Value> {
-    let kind = devices.class.split('.').next().unwrap_or_default();
+/// The devices of a driver as its slice lists them, numbered through.
+fn list(driver: &str, devices: &[&Devices]) -> Vec<Value> {
+    let kind = driver.split('.').next().unwrap_or_default();
+    let all = devices.iter().flat_map(|devices| std::iter::repeat_n(described(devices), devices.count.min(MOST)));
+    let named = all.take(MOST).enumerate().map(|(number, mut device)| {
+        device["name"] = json!(format!("{kind}-{number}"));
+        device
+    });
+    named.collect()
+}
+
+/// One of the devices, without its name: amounts such as `40Gi` are capacity, all else are attributes.
+fn described(devices: &Devices) -> Value {
     let (mut attributes, mut capacity) = (Map::new(), Map::new());
     for (name, value) in &devices.attributes {
         match value {
@@ -126,16 +155,13 @@ fn list(devices: &Devices) -> Vec<Value> {
             other => drop(attributes.insert(name.clone(), json!({ "string": other }))),
         }
     }
-    let device = |number: usize| {
-        let mut device = json!({ "name": format!("{kind}-{number}") });
-        for (field, map) in [("attributes", &attributes), ("capacity", &capacity)] {
-            if !map.is_empty() {
-                device[field] = json!(map);
-            }
+    let mut device = json!({});
+    for (field, map) in [("attributes", attributes), ("capacity", capacity)] {
+        if !map.is_empty() {
+            device[field] = json!(map);
         }
-        device
-    };
-    (0..devices.count.min(MOST)).map(device).collect()
+    }
+    device
 }
 
 /// Whether a text is an amount with a unit.
@@ -155,10 +181,23 @@ mod tests {
             "attributes": { "memory": "40Gi", "model": "a100", "numa": 1, "healthy": true },
         }))
         .unwrap();
-        let list = list(&devices);
+        let list = list(devices.driver(), &[&devices]);
         assert_eq!(list.len(), 2);
         let attributes = json!({ "model": { "string": "a100" }, "numa": { "int": 1 }, "healthy": { "bool": true } });
         let capacity = json!({ "memory": { "value": "40Gi" } });
         assert_eq!(list[1], json!({ "name": "gpu-1", "attributes": attributes, "capacity": capacity }));
+    }
+
+    #[test]
+    fn kinds_of_devices_of_one_driver_are_numbered_through() {
+        let of = |text: &str| -> Vec<Devices> { serde_json::from_str(text).unwrap() };
+        let devices = of(r#"[
+            {"class": "gpu", "driver": "gpu.example.com", "count": 1, "attributes": {"memory": "80Gi"}},
+            {"class": "gpu", "driver": "gpu.example.com", "count": 2, "attributes": {"memory": "40Gi"}}
+        ]"#);
+        let list = list("gpu.example.com", &devices.iter().collect::<Vec<_>>());
+        let told: Vec<_> =
+            list.iter().map(|one| (one["name"].as_str(), one["capacity"]["memory"]["value"].as_str())).collect();
+        assert_eq!(told, [(Some("gpu-0"), Some("80Gi")), (Some("gpu-1"), Some("40Gi")), (Some("gpu-2"), Some("40Gi"))]);
     }
 }

@@ -70,7 +70,7 @@ fn aside_lines(title: &str, verb: &str, asides: &[Aside], styles: Styles) -> Str
     for aside in asides.iter().take(ASIDES) {
         let _ = writeln!(text, "      {}", aside.what);
         if let Some(command) = &aside.command {
-            let _ = writeln!(text, "        {lead}{verb}:{lead:#} `{command}`");
+            let _ = writeln!(text, "        {lead}{verb}:{lead:#}\n            {command}");
         }
     }
     if asides.len() > ASIDES {
@@ -124,27 +124,31 @@ pub fn check_lines(check: &CheckResult, styles: Styles) -> String {
 /// What is true now, unless the name of a check that holds says as much.
 fn outcome(check: &CheckResult) -> String {
     let now = check.now();
-    if check.verdict.is_held() && check.name.ends_with(&now) { String::new() } else { format!(" → {now}") }
-}
-
-/// A change with its place in the lab file, or the command that makes it.
-pub fn suggestion_line(suggestion: &Suggestion) -> String {
-    match (&suggestion.at, &suggestion.command) {
-        (Some(at), Some(command)) => format!("{} ({at}), or `{command}`", suggestion.text),
-        (Some(at), None) => format!("{} ({at})", suggestion.text),
-        (None, Some(command)) => format!("{}: `{command}`", suggestion.text),
-        (None, None) => suggestion.text.clone(),
+    // An expression that names its check is not said again.
+    let said = now.strip_prefix('`').and_then(|now| now.split_once("` "));
+    let rest =
+        said.filter(|(expression, _)| check.name.ends_with(expression)).map(|(_, rest)| rest.trim_start_matches("is "));
+    if check.verdict.is_held() && check.name.ends_with(&now) {
+        return String::new();
     }
+    format!(" → {}", rest.unwrap_or(&now))
 }
 
-/// The smallest change, and others.
+/// The smallest change, and others: each with its place in the lab file, and the command that makes it on a line of its own.
 pub(super) fn suggestion_lines(suggestions: &[Suggestion], indent: &str, styles: Styles) -> String {
     let lead = styles.lead;
-    let line = |(position, suggestion): (usize, &Suggestion)| {
+    let mut text = String::new();
+    for (position, suggestion) in suggestions.iter().take(SUGGESTIONS).enumerate() {
         let word = if position == 0 { "fix:" } else { " or:" };
-        format!("{indent}{lead}{word}{lead:#} {}\n", suggestion_line(suggestion))
-    };
-    suggestions.iter().take(SUGGESTIONS).enumerate().map(line).collect()
+        let _ = write!(text, "{indent}{lead}{word}{lead:#} {}", suggestion.text);
+        let _ = match (&suggestion.at, &suggestion.command) {
+            (Some(at), Some(command)) => writeln!(text, " ({at}), or:\n{indent}     {command}"),
+            (Some(at), None) => writeln!(text, " ({at})"),
+            (None, Some(command)) => writeln!(text, ":\n{indent}     {command}"),
+            (None, None) => writeln!(text),
+        };
+    }
+    text
 }
 
 /// A cause: pods in the same plight, and the nodes by what keeps them away.

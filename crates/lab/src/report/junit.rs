@@ -1,5 +1,7 @@
 //! A report for pipelines: JUnit XML, a suite per look at the lab and a case per check.
 
+use std::time::Duration;
+
 use quick_junit::{NonSuccessKind, Report as Document, TestCase, TestCaseStatus, TestSuite};
 
 use super::human::{Styles, check_lines};
@@ -24,14 +26,14 @@ pub fn junit(suites: &[Suite<'_>]) -> Result<String, quick_junit::SerializeError
     for suite in suites {
         let mut written = TestSuite::new(suite.name);
         written.set_time(suite.report.elapsed);
-        written.add_test_cases(suite.report.checks.iter().map(|check| case(check, suite.name)));
+        written.add_test_cases(suite.report.checks.iter().map(|check| case(check, suite.name, suite.report.elapsed)));
         document.add_test_suite(written);
     }
     document.to_string()
 }
 
-/// One check as a case of a suite.
-pub fn case(check: &CheckResult, suite: &str) -> TestCase {
+/// One check as a case of a suite, which took as long as the look that decided it.
+pub fn case(check: &CheckResult, suite: &str, elapsed: Duration) -> TestCase {
     let status = if check.verdict.is_held() {
         TestCaseStatus::success()
     } else {
@@ -43,5 +45,6 @@ pub fn case(check: &CheckResult, suite: &str) -> TestCase {
     };
     let mut case = TestCase::new(check.name.as_str(), status);
     case.set_classname(suite);
+    case.set_time(elapsed);
     case
 }

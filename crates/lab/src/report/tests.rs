@@ -108,7 +108,8 @@ fn text() {
           gpu-0, gpu-1          6 cpu requested, 1.86 of 7.86 free
           general-0, general-1  no label accelerator, nodeSelector asks for accelerator=nvidia
         fix: set `pool.gpu.nodes = 3` (labs/x.toml:10)
-         or: uncordon gpu-2: `kubectl uncordon gpu-2`
+         or: uncordon gpu-2:
+             kubectl uncordon gpu-2
         at labs/x.toml:30
     ✗ not yet  db: 1 running → 0 running, wanted 1; 1 starting
         waiting: 1 pod is starting
@@ -303,19 +304,20 @@ fn machine_readable() {
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuites name="klab" tests="3" skipped="0" failures="2" errors="0" time="31.204">
         <testsuite name="blast" tests="3" skipped="0" errors="0" failures="2" time="31.204">
-            <testcase name="web: 3 running" classname="blast"/>
-            <testcase name="trainer: on pool:gpu, 3 running" classname="blast">
+            <testcase name="web: 3 running" classname="blast" time="31.204"/>
+            <testcase name="trainer: on pool:gpu, 3 running" classname="blast" time="31.204">
                 <failure message="trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending" type="on">  ✗ failed   trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending
           hint: Look at `kubectl describe pod`.
           trainer-7c9f6d8b5-x2k4q  Pending for 31 s, fits on none of 4 nodes:
             gpu-0, gpu-1          6 cpu requested, 1.86 of 7.86 free
             general-0, general-1  no label accelerator, nodeSelector asks for accelerator=nvidia
           fix: set `pool.gpu.nodes = 3` (labs/x.toml:10)
-           or: uncordon gpu-2: `kubectl uncordon gpu-2`
+           or: uncordon gpu-2:
+               kubectl uncordon gpu-2
           at labs/x.toml:30
     </failure>
             </testcase>
-            <testcase name="db: 1 running" classname="blast">
+            <testcase name="db: 1 running" classname="blast" time="31.204">
                 <failure message="db: 1 running → 0 running, wanted 1; 1 starting" type="running">  ✗ not yet  db: 1 running → 0 running, wanted 1; 1 starting
           waiting: 1 pod is starting
           at labs/x.toml:40

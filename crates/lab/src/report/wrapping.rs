@@ -1,4 +1,6 @@
-//! Lines that fit into a terminal: broken between words, what follows moved in. A command in back quotes stays whole, to be pasted.
+//! Lines that fit into a terminal: broken between words, what follows moved in. A command stays whole, to be pasted.
+
+use super::commands::is_command;
 
 /// The text in lines of at most `width` columns; a command that is longer has a line of its own.
 pub fn wrapped(text: &str, width: usize) -> String {
@@ -14,7 +16,7 @@ pub fn wrapped(text: &str, width: usize) -> String {
 }
 
 fn wrap(line: &str, width: usize, out: &mut String) {
-    if columns(line) <= width {
+    if columns(line) <= width || is_command(line) {
         out.push_str(line);
         return;
     }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::check::Check;
+use super::check::{Check, ObjectRef};
 use super::diagnostic::Diagnostics;
 use super::files::{Files, Reach};
+use super::kind_name::singular;
 use super::pool::Pool;
 use super::provider::{Addon, AksSettings, ExistingSettings, KindSettings, Provider, SimSettings};
 use super::source::{Located, Source};
 use super::step::{Action, SkippedStep, Step};
 use super::version::KubernetesVersion;
-use super::workload::{Bundle, ManifestSource, Namespace, Workload};
+use super::workload::{Bundle, ManifestSource, Namespace, Workload, WorkloadKind};
 use crate::names::WORKLOAD_LABEL;
 
 /// A valid lab.
@@ -94,6 +95,27 @@ impl Lab {
     /// The settings of the cluster autoscaler as text, by name.
     pub fn autoscaler_settings(&self) -> BTreeMap<String, String> {
         self.autoscaler.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect()
+    }
+
+    /// The workload that an object is: named as such (`workload/web`), or by its kind (`deployment/web`).
+    pub fn workload_of(&self, object: &ObjectRef) -> Option<&Workload> {
+        if object.kind.eq_ignore_ascii_case("workload") {
+            return self.workload(&object.name);
+        }
+        let (wanted, group) = match singular(&object.kind).as_str() {
+            "deployment" => (WorkloadKind::Deployment, "apps"),
+            "daemonset" => (WorkloadKind::DaemonSet, "apps"),
+            "statefulset" => (WorkloadKind::StatefulSet, "apps"),
+            "job" => (WorkloadKind::Job, "batch"),
+            "pod" => (WorkloadKind::Pod, ""),
+            _ => return None,
+        };
+        self.workloads.iter().find(|workload| {
+            *workload.name == *object.name
+                && workload.kind == wanted
+                && workload.namespace == object.namespace
+                && object.group.as_deref().is_none_or(|named| named == group)
+        })
     }
 
     /// The workload of this name.

@@ -154,6 +154,32 @@ impl VmSize {
     pub fn all() -> &'static [Self] {
         &SIZES
     }
+
+    /// The sizes most like a name that klab does not know: of the same series letters where klab has any, because an `NC` is a
+    /// machine with GPUs and a `D` is none; else of all.
+    pub fn nearest(name: &str) -> Vec<&'static Self> {
+        let wanted = name.to_lowercase();
+        let likeness = |size: &Self| strsim::jaro_winkler(&series(&wanted), &series(&size.name.to_lowercase()));
+        let alike = |one: &Self| letters(&one.name) == letters(name);
+        let mut near: Vec<&Self> = SIZES.iter().filter(|size| alike(size)).collect();
+        if near.is_empty() {
+            near = SIZES.iter().collect();
+        }
+        near.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
+        near
+    }
+}
+
+/// A size without the `Standard_` that all of them begin with, however it is written.
+fn series(name: &str) -> String {
+    let (first, rest) = name.split_once('_').unwrap_or(("", name));
+    let is_prefix = strsim::osa_distance(&first.to_lowercase(), "standard") <= 2;
+    if is_prefix { rest.to_owned() } else { name.to_owned() }
+}
+
+/// The letters that a size's series begins with: `NC` of `Standard_NC6s_v3`.
+fn letters(name: &str) -> String {
+    series(name).chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_uppercase()
 }
 
 /// Series whose memory grows with their CPUs: family, name before and after the number, GiB per CPU, architecture, CPUs.

@@ -32,7 +32,7 @@ pub mod version;
 pub mod workload;
 
 pub use check::{Check, Condition, Count, NodeSet, ObjectRef, PodBefore, Subject};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, did_you_mean};
 pub use files::{Files, Reach};
 pub use kind_name::singular;
 pub use klab_scheduler::selector::Selector;
@@ -52,6 +52,7 @@ pub use source::{Located, Location, Source};
 pub use step::{Action, SkippedStep, Step, WorkloadChange};
 #[cfg(test)]
 pub(crate) use validate::condition_keys;
+pub use validate::lab_name_like;
 pub use version::KubernetesVersion;
 pub use workload::{
     Bundle, BundleKind, BundleRef, ManifestContent, ManifestSource, Namespace, Port, Workload, WorkloadKind,

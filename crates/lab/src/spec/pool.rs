@@ -108,16 +108,26 @@ impl Os {
     }
 }
 
-/// Devices of one class that a node has.
+/// Devices that are alike and that a node has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Devices {
-    /// Their class, and their driver.
+    /// Their class.
     pub class: String,
+    /// Their driver; that of the class's name, if none is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// How many.
     pub count: u32,
     /// What they are like; amounts are their capacity.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, DeviceAttribute>,
+}
+
+impl Devices {
+    /// The driver's name.
+    pub fn driver(&self) -> &str {
+        self.driver.as_deref().unwrap_or(&self.class)
+    }
 }
 
 /// What a device is like in one respect.

@@ -15,7 +15,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use super::kubernetes;
 use super::schema::SCHEMA;
 use super::source::{Location, Source};
-use crate::words::quoted;
+use crate::words::{quoted, quoted_choice};
 
 /// Top-level tables in which something was taken out, so that rules that would judge what is missing hold back.
 pub(super) type Broken = BTreeSet<String>;
@@ -33,7 +33,6 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("selector", "node_selector"),
     ("topologyspreadconstraints", "topology_spread"),
     ("priorityclassname", "priority_class"),
-    ("volumes", "mounts"),
     ("envfrom", "env_from"),
     ("version", "kubernetes"),
     ("kubernetes_version", "kubernetes"),
@@ -52,6 +51,10 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("manifests", "manifest"),
     ("name", "lab"),
 ];
+
+/// Words by which authors ask for a volume claim.
+const OF_CLAIMS: [&str; 8] =
+    ["volumes", "volume", "volume_mounts", "volumemounts", "pvc", "claim", "claims", "volume_claim_templates"];
 
 /// Compares the tree with the schema. `templated` holds the results of strings that were one template expression as a
 /// whole, by start offset: where a number or a boolean is wanted, they are read as one. `failed` holds the start offsets
@@ -81,6 +84,15 @@ struct Walk<'a, 'i> {
     diagnostics: &'a mut Diagnostics,
     broken: Broken,
     path: Vec<String>,
+}
+
+/// A list of numbers in quotes, without them; none where it is anything else, or a single string.
+fn without_quotes(array: &toml::de::DeArray<'_>, schema: &Value) -> Option<String> {
+    let is_number = |item: &Value| item["type"] == "integer" || item["type"] == "number";
+    let wants_numbers = alternatives(&schema["items"]).into_iter().all(is_number);
+    let texts: Option<Vec<&str>> = array.iter().map(|item| item.get_ref().as_str()).collect();
+    let texts = texts.filter(|texts| texts.len() > 1 && wants_numbers)?;
+    texts.iter().all(|text| text.parse::<i64>().is_ok()).then(|| format!("[{}]", texts.join(", ")))
 }
 
 /// Follows `$ref` and single-element `allOf`.
@@ -206,6 +218,12 @@ impl<'i> Walk<'_, 'i> {
         match value.get_mut() {
             DeValue::Table(table) => self.table(table, span, schema),
             DeValue::Array(array) => {
+                if let Some(instead) = without_quotes(array, schema) {
+                    let message = format!("`{}` must be a list of whole numbers", self.path());
+                    let diagnostic = Diagnostic::error("wrong-type", message).at(&self.at(&span), "these are strings");
+                    self.report(diagnostic.patch("leave the quotes out", &self.at(&span), instead));
+                    return false;
+                }
                 let mut keep = Vec::new();
                 for (index, item) in array.iter_mut().enumerate() {
                     self.path.push(index.to_string());
@@ -226,12 +244,16 @@ impl<'i> Walk<'_, 'i> {
                 Some(words) if !words.contains(&text.as_ref()) => {
                     let mut diagnostic =
                         Diagnostic::error("unknown-value", format!("`{}` cannot be `{text}`", self.path()))
-                            .at(&self.at(&span), format!("expected one of {}", quoted(&words)));
-                    if let Some(word) = did_you_mean(text, words) {
+                            .at(&self.at(&span), format!("expected {}", quoted_choice(&words)));
+                    let meant = did_you_mean(text, words).map(str::to_owned);
+                    if let Some(word) = &meant {
                         diagnostic = diagnostic.patch("did you mean", &self.at(&span), format!("\"{word}\""));
                     }
                     self.report(diagnostic);
-                    false
+                    // Read on with what was meant: what depends on it is judged as if it were written so.
+                    let Some(meant) = meant else { return false };
+                    *text = meant.into();
+                    true
                 }
                 _ => true,
             },
@@ -328,7 +350,12 @@ impl<'i> Walk<'_, 'i> {
             .filter(|(other, _)| *other == normal)
             .map(|(_, key)| *key)
             .find(|key| properties.contains_key(*key));
-        if let Some(key) = did_you_mean(name, properties.keys().map(String::as_str)).or(synonym) {
+        if self.path.first().is_some_and(|table| table == "workload") && OF_CLAIMS.contains(&normal.as_str()) {
+            diagnostic = diagnostic.help(
+                "a workload has no key for volume claims: write the PersistentVolumeClaim and what mounts it in a `[[manifest]]`; \
+                 `mounts` takes ConfigMaps and Secrets",
+            );
+        } else if let Some(key) = did_you_mean(name, properties.keys().map(String::as_str)).or(synonym) {
             let what = properties[key]["description"].as_str().unwrap_or_default();
             diagnostic = diagnostic.patch("did you mean", &self.at(span), key);
             if let Some(sentence) = what.split_inclusive(". ").next().filter(|sentence| !sentence.is_empty()) {

@@ -34,6 +34,30 @@ impl DeviceObjects {
         })
     }
 
+    /// Whether pods without a node have claims, for which they may wait before a scheduler looks at them.
+    pub fn are_awaited(pods: &[Arc<Pod>]) -> bool {
+        let waits =
+            |spec: &&k8s_openapi::api::core::v1::PodSpec| spec.node_name.is_none() && spec.resource_claims.is_some();
+        pods.iter().filter_map(|pod| pod.spec.as_ref()).any(|spec| waits(&spec))
+    }
+
+    /// What a pod waits for that is not there: a claim, or what one is made from. No scheduler looks at the pod before.
+    pub(crate) fn lacking(&self, pod: &Pod) -> Option<String> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+        let claims = pod.spec.as_ref()?.resource_claims.as_deref()?;
+        let is_template = |name: &str| {
+            let of_name = |it: &&Arc<ResourceClaimTemplate>| it.metadata.name.as_deref() == Some(name);
+            self.templates.iter().filter(of_name).any(|it| it.metadata.namespace.as_deref() == Some(namespace))
+        };
+        claims.iter().find_map(|claim| match (&claim.resource_claim_name, &claim.resource_claim_template_name) {
+            (Some(name), _) if self.claim(namespace, name).is_none() => {
+                Some(format!("there is no resource claim {name}"))
+            }
+            (None, Some(name)) if !is_template(name) => Some(format!("there is no resource claim template {name}")),
+            _ => None,
+        })
+    }
+
     /// A claim by its name.
     pub(crate) fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<ResourceClaim>> {
         let is_it = |claim: &&Arc<ResourceClaim>| {

@@ -15,7 +15,7 @@ use super::cause::{Cause, Suggestion};
 use super::conditions::rule;
 use super::context::Context;
 use super::explain::{Edit, Explainer, Pending, Settles, age, alike, in_namespace};
-use super::movement::is_on_a_node_that_is_gone;
+use super::movement::{is_on_a_node_that_is_gone, is_pinned_to_no_node};
 use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
@@ -168,7 +168,11 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
     let pool = view.pool_of(node).map(|pool| format!(" (pool {pool})")).unwrap_or_default();
     let wants_pending = check.wants_pending();
     let message = first.and_then(PodView::trouble_message).map(|message| format!(": {message}")).unwrap_or_default();
+    let runs = if group.len() == 1 { "runs" } else { "run" };
     let (code, what) = match state {
+        _ if first.is_some_and(|pod| is_pinned_to_no_node(pod, view)) => {
+            ("no-such-node", format!("is pinned to {node} by `nodeName`, and there is no such node"))
+        }
         _ if first.is_some_and(|pod| is_on_a_node_that_is_gone(pod, view)) => {
             ("lost-node", format!("is on {node}, which is gone: the cluster clears it away within a minute"))
         }
@@ -182,8 +186,8 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
         _ if first.is_some_and(|pod| !pod.current) => {
             ("old-template", format!("of the previous template, still on {node}{pool}"))
         }
-        _ if wants_pending => ("has-a-node", format!("runs on {node}{pool}, but is to stay Pending")),
-        _ => ("wrong-node", format!("runs on {node}{pool}")),
+        _ if wants_pending => ("has-a-node", format!("{runs} on {node}{pool}, but should stay Pending")),
+        _ => ("wrong-node", format!("{runs} on {node}{pool}")),
     };
     Cause { code, subjects: ids(view, group), what, nodes: Vec::new() }
 }

@@ -166,7 +166,10 @@ fn absent(view: &View<'_>, subject: &Subject, group: &Group<'_, '_>) -> String {
             Some(owner) => format!("no pod{gone}: {}/{} has none", owner.kind().to_lowercase(), owner.name()),
             None => {
                 let owners = view.pods.iter().map(|pod| pod.owner.name()).filter(|name| !name.is_empty());
-                let near = nearest(name, owners).map(|near| format!("; there is {near}"));
+                let near = match view.pods.iter().find(|pod| pod.owner.name() == name) {
+                    Some(pod) => Some(format!("; there is one in namespace {}", pod.namespace)),
+                    None => nearest(name, owners).map(|near| format!("; there is {near}")),
+                };
                 format!("no workload {name} in the cluster{gone}{}", near.unwrap_or_default())
             }
         },

@@ -133,7 +133,7 @@ pub(crate) fn running(node: &str) -> Value {
 
 /// A pod on a node whose containers have not started.
 pub(crate) fn starting(node: &str) -> Value {
-    json!({"spec": {"nodeName": node}})
+    json!({"spec": {"nodeName": node}, "status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}})
 }
 
 /// A pod for which the scheduler found no node.

@@ -49,6 +49,7 @@ pub use explain::{
 };
 pub(crate) use model::cluster;
 pub use mounting::FAILED_MOUNT;
+pub use name::check as check_name;
 pub(crate) use node::is_cordoned;
 pub use node::is_ready;
 pub(crate) use places::{Place, Places, places};

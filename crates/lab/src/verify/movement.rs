@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Node;
 use super::explain::{Growth, PoolGrowth};
 use super::model;
 use super::node::is_coming;
-use super::pod::PodState;
+use super::pod::{self, PodState};
 use super::view::{Owner, PodView, View};
 use crate::words::{counted, plural};
 use klab_scheduler::TieBreak;
@@ -96,7 +96,13 @@ pub(crate) fn of_own(pods: &[&PodView<'_>], view: &View<'_>) -> Option<String> {
 
 /// The garbage collector removes such pods after a while, and their owners make others.
 pub(crate) fn is_on_a_node_that_is_gone(pod: &PodView<'_>, view: &View<'_>) -> bool {
-    pod.node.is_some_and(|node| !view.nodes.contains_key(node))
+    pod.node.is_some_and(|node| !view.nodes.contains_key(node)) && !is_pinned_to_no_node(pod, view)
+}
+
+/// Whether its own `nodeName` names a node that never was: no scheduler gave it the node, and no kubelet has seen it. What makes such
+/// a pod makes the next one for the same node.
+pub(crate) fn is_pinned_to_no_node(pod: &PodView<'_>, view: &View<'_>) -> bool {
+    !pod::is_scheduled(pod.pod) && pod.node.is_some_and(|node| !view.nodes.contains_key(node))
 }
 
 /// Pods of other schedulers may wait for ever; nobody can tell whether theirs runs.

@@ -4,7 +4,7 @@ use super::conditions::rule;
 use crate::spec::{Check, Subject};
 
 /// The author's name for a check, or one made from subject and conditions: `nanomon-api: on pool:extra, 2 running`.
-pub(crate) fn check(check: &Check) -> String {
+pub fn check(check: &Check) -> String {
     if let Some(name) = &check.name {
         return name.clone();
     }

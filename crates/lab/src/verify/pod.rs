@@ -149,6 +149,11 @@ pub(crate) fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
+/// Whether a scheduler gave it its node; one that names a node itself is never looked at by any.
+pub(crate) fn is_scheduled(pod: &Pod) -> bool {
+    condition(pod, "PodScheduled").is_some_and(|scheduled| scheduled.status == "True")
+}
+
 pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == kind)
 }

@@ -259,10 +259,15 @@ fn is_current_replica(pod: &Pod, set: &StatefulSet) -> bool {
     ordinal.is_some_and(|ordinal| ordinal < partition)
 }
 
+/// Whether a pod's own `nodeName` names a node that is not there: no kubelet will ever start it.
+fn is_pinned_to_none(pod: &Pod, nodes: &BTreeMap<&str, &Node>) -> bool {
+    !pod::is_scheduled(pod) && pod::node(pod).is_some_and(|node| !nodes.contains_key(node))
+}
+
 impl<'a> View<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, context: &'a Context<'a>) -> Self {
         let owners = Owners::of(snapshot);
-        let nodes =
+        let nodes: BTreeMap<&str, &Node> =
             snapshot.nodes.iter().map(|node| (node.metadata.name.as_deref().unwrap_or_default(), &**node)).collect();
         let unmounted = Unmounted::of(snapshot);
         let mut pods: Vec<PodView<'a>> = snapshot
@@ -281,6 +286,15 @@ impl<'a> View<'a> {
                     state: match PodState::of(pod) {
                         PodState::Starting { trouble: None } if unmounted.is_some_and(|told| told.is_lasting) => {
                             PodState::Starting { trouble: Some(FAILED_MOUNT.to_owned()) }
+                        }
+                        PodState::Starting { trouble: None } if is_pinned_to_none(pod, &nodes) => {
+                            PodState::Starting { trouble: Some("NodeNotFound".to_owned()) }
+                        }
+                        PodState::Unscheduled => {
+                            match snapshot.devices.as_ref().and_then(|devices| devices.lacking(pod)) {
+                                Some(message) => PodState::Unschedulable { message, nominated: None },
+                                None => PodState::Unscheduled,
+                            }
                         }
                         state => state,
                     },

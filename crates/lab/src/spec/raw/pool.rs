@@ -78,12 +78,14 @@ pub(in crate::spec) struct Pool {
     pub deferred: bool,
 }
 
-/// Devices of one class.
+/// Devices that are alike.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::spec) struct Devices {
-    /// Their class, a DNS name such as "gpu.example.com"; their driver has the same name.
+    /// Their class, a DNS name such as "gpu.example.com". Where the lab makes none of this name, it is all devices of their driver.
     pub class: At<String>,
+    /// Their driver, a DNS name. Default: the name of the class.
+    pub driver: Option<At<String>>,
     /// How many a node has, 1 to 128. Default: 1.
     #[schemars(range(min = 1, max = 128))]
     pub count: Option<At<u32>>,

@@ -83,6 +83,12 @@ pub const RULES: &[Rule] = &[
         workloads::unused_toleration,
         "A toleration of a taint that nobody has.",
     ),
+    rule(
+        "unknown-topology",
+        &["pool", "step"],
+        workloads::unknown_topology,
+        "A topology key, of a spread constraint or of pod affinity, that no node has.",
+    ),
     rule("too-large", &["pool"], workloads::too_large, "A request that no node can hold."),
     rule("limit", &[], workloads::limit, "A limit below the request."),
     rule("resource", &["pool"], workloads::resource, "A resource that no node has."),

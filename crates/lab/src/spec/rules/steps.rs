@@ -176,6 +176,11 @@ pub(super) fn workloads(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let mut there: BTreeSet<&str> =
         lab.workloads.iter().filter(|workload| !workload.deferred).map(|workload| workload.name.as_str()).collect();
     for action in lab.steps.iter().flat_map(|step| &step.actions) {
+        if let Action::Delete { object } = &action.value
+            && let Some(workload) = lab.workload_of(object)
+        {
+            there.remove(workload.name.as_str());
+        }
         let (Action::Deploy { workload: name }
         | Action::Scale { workload: name, .. }
         | Action::Set { workload: name, .. }) = &action.value
@@ -185,7 +190,7 @@ pub(super) fn workloads(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let Some(workload) = lab.workload(name) else { continue };
         let deploys = matches!(action.value, Action::Deploy { .. });
         let label = match (deploys, there.contains(name.as_str())) {
-            (true, true) => "the workload is there already; write `deferred = true` in its table",
+            (true, true) => "the workload is there already; write `deferred = true` in its table, or delete it first",
             (false, false) => "the workload is not there at this point; `{ deploy = … }` it first",
             _ if matches!(action.value, Action::Scale { .. })
                 && !matches!(workload.kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet) =>

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
 
 use super::context::{Context, equals};
-use crate::names::{MANAGED_BY_LABEL, PREFIX};
+use crate::names::{HOST_LABEL, MANAGED_BY_LABEL, PREFIX};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
 use crate::spec::step::Action;
@@ -163,6 +163,45 @@ pub(super) fn unused_toleration(context: &Context<'_>, found: &mut Vec<Diagnosti
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }
             found.push(diagnostic);
+        }
+    }
+}
+
+/// The topology keys that keep pods from nodes without them, each with its place.
+fn topology_keys(workload: &Workload) -> impl Iterator<Item = (&str, &Location)> {
+    let spread = workload.topology_spread.iter().filter(|one| one.value.when_unsatisfiable == "DoNotSchedule");
+    let spread = spread.map(|one| (one.value.topology_key.as_str(), &one.at));
+    let affinity = workload.affinity.iter().flat_map(|affinity| {
+        let pods = affinity.value.pod_affinity.as_ref();
+        let terms = pods.and_then(|pods| pods.required_during_scheduling_ignored_during_execution.as_ref());
+        let anti = affinity.value.pod_anti_affinity.as_ref();
+        let anti = anti.and_then(|pods| pods.required_during_scheduling_ignored_during_execution.as_ref());
+        terms.into_iter().chain(anti).flatten().map(|term| (term.topology_key.as_str(), &affinity.at))
+    });
+    spread.chain(affinity)
+}
+
+pub(super) fn unknown_topology(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let keys = context.label_keys();
+    for workload in &context.lab.workloads {
+        if context.is_meant_to_be_pending(workload) || context.is_left_out(workload) {
+            continue;
+        }
+        for (key, at) in topology_keys(workload) {
+            if key.is_empty() || key == HOST_LABEL || keys.contains(&key) || context.is_set_by_a_step(key) {
+                continue;
+            }
+            let message = format!("workload `{}` asks for the topology `{key}`, which no node has", workload.name);
+            let diagnostic = Diagnostic::warning("unknown-topology", message)
+                .at(at, format!("no pool has the label `{key}`"))
+                .note("a node without the label takes no such pod, and no other pod counts there");
+            // `zone` is the last part of a key, and `topology.kubernetes.io/zon` a slip in one.
+            let last = |known: &&&str| known.rsplit('/').next() == Some(key);
+            let near = keys.iter().find(last).copied().or_else(|| did_you_mean(key, keys.iter().copied()));
+            found.push(match near {
+                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                None => diagnostic,
+            });
         }
     }
 }

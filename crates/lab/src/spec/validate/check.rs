@@ -7,7 +7,7 @@ use crate::spec::check::{Check, Condition, Count, NodeSet, Subject};
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::raw::{self, At};
 use crate::spec::source::{Located, Location};
-use crate::words::quoted;
+use crate::words::{quoted, quoted_choice};
 use klab_scheduler::selector::Selector;
 
 /// What a check is about, for the question which conditions go with it.
@@ -170,7 +170,7 @@ impl Reader<'_> {
                 self.report(
                     Diagnostic::error("no-condition", "this check cannot fail")
                         .at(&subject.at, format!("nothing is said about {}", what(&subject.value)))
-                        .help(format!("add a condition: {}", quoted(&kind.conditions()))),
+                        .help(format!("add a condition: {}", quoted_choice(&kind.conditions()))),
                 );
             }
             return None;
@@ -280,8 +280,8 @@ impl Reader<'_> {
             if let Some(reason) = &raw.reason {
                 let at = self.at(reason.span());
                 self.report(
-                    Diagnostic::error("condition", "`reason` goes with `pending`")
-                        .at(&at, "the reason of what?")
+                    Diagnostic::error("condition", "a `reason` without `pending`")
+                        .at(&at, "`reason` needs `pending`")
                         .help("add `pending = 1`: how many pods stay Pending for this reason"),
                 );
             }

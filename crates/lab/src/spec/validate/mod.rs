@@ -10,6 +10,7 @@ mod workload;
 
 #[cfg(test)]
 pub(crate) use check::condition_keys;
+pub use syntax::lab_name_like;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Reader, syntax};
 use crate::names::POOL_LABEL;
-use crate::spec::diagnostic::{Diagnostic, did_you_mean};
+use crate::spec::diagnostic::Diagnostic;
 use crate::spec::machine::{Machine, VmSize};
 use crate::spec::pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, Spot};
 use crate::spec::provider::{AksNetwork, ExistingSettings};
@@ -197,16 +197,11 @@ impl Reader<'_> {
         let mut diagnostic =
             Diagnostic::error("unknown-size", format!("klab does not know the VM size `{}`", size.get()))
                 .at(&at, "no such size in klab's table");
-        let prefixed = format!("Standard_{}", size.get());
-        let names = || VmSize::all().iter().map(|size| size.name.as_str());
-        let near = VmSize::find(&prefixed)
-            .map(|size| size.name.as_str())
-            .or_else(|| did_you_mean(size, names()))
-            .or_else(|| did_you_mean(&prefixed, names()));
-        if let Some(near) = near {
-            diagnostic = diagnostic.patch("did you mean", &at, format!("\"{near}\""));
+        if let Some(near) = VmSize::nearest(size.get()).first() {
+            diagnostic = diagnostic.patch("did you mean", &at, format!("\"{}\"", near.name));
         }
         diagnostic = diagnostic
+            .help("`klab az vm list-sizes -l westeurope -o table` lists the sizes that klab knows")
             .help("for sim and kind, `cpu = 4` and `memory = \"16Gi\"` in place of `size` describe any machine");
         self.report(diagnostic);
     }
@@ -293,24 +288,25 @@ impl Reader<'_> {
         let mut all: Vec<Located<Devices>> = Vec::new();
         for one in raw {
             let Some(class) = self.text(&one.class, "devices", syntax::dns_subdomain) else { continue };
-            let twice = all.iter().any(|other| other.class == class.value);
+            let driver = one.driver.as_ref().and_then(|driver| self.text(driver, "devices", syntax::dns_subdomain));
+            let driver_at = driver.as_ref().map_or(&class.at, |driver| &driver.at).clone();
+            let driver = driver.map(|driver| driver.value);
+            let name = driver.as_deref().unwrap_or(&class.value);
+            let before: u32 = all.iter().filter(|other| other.driver() == name).map(|other| other.count).sum();
             let count = one.count.as_ref().map_or(1, |count| *count.get());
             let attributes: BTreeMap<String, DeviceAttribute> =
                 one.attributes.iter().map(|(name, value)| (name.get().clone(), attribute(value))).collect();
             let odd = attributes.keys().find(|name| !is_identifier(name)).cloned();
-            let fault = match (twice, odd) {
-                (true, _) => Some(("the pool has devices of this class already".to_owned(), class.at.clone())),
-                (_, Some(name)) => {
+            let fault = match odd {
+                Some(name) => {
                     let at = self.at(one.span());
                     Some((format!("`{name}` cannot name an attribute: letters, digits and `_`, 32 at most"), at))
                 }
-                _ if !(1..=128).contains(&count) => {
+                _ if count == 0 || before.saturating_add(count) > 128 => {
                     let at = self.at(one.count.as_ref().map_or(one.span(), At::span));
-                    Some(("a node has 1 to 128 devices of a class".to_owned(), at))
+                    Some(("a node has 1 to 128 devices of a driver".to_owned(), at))
                 }
-                _ if class.value.len() > 63 => {
-                    Some(("it is also a driver's name, of 63 characters at most".to_owned(), class.at.clone()))
-                }
+                _ if name.len() > 63 => Some(("a driver's name has 63 characters at most".to_owned(), driver_at)),
                 _ => None,
             };
             if let Some((label, at)) = fault {
@@ -318,7 +314,7 @@ impl Reader<'_> {
                 self.report(Diagnostic::error("devices", message).at(&at, label));
                 continue;
             }
-            all.push(self.located(one, Devices { class: class.value, count, attributes }));
+            all.push(self.located(one, Devices { class: class.value, driver, count, attributes }));
         }
         all
     }

@@ -68,6 +68,11 @@ pub(super) fn lab_name(text: &str) -> Parsed<String> {
         .instead(near_name(text, 30, true)))
 }
 
+/// The name of a lab that a text gives: itself, or the nearest that would do.
+pub fn lab_name_like(text: &str) -> Option<String> {
+    lab_name(text).map_or_else(|mistake| mistake.instead, Some)
+}
+
 /// A pool's name as AKS takes it.
 pub(super) fn pool_name(text: &str, windows: bool) -> Parsed<String> {
     let max = if windows { 6 } else { 12 };
@@ -209,15 +214,10 @@ pub(super) fn taint(text: &str) -> Parsed<Taint> {
         Mistake::new(format!("`{text}` is not a taint"), "expected `key=value:Effect` or `key:Effect`")
             .help("the effects are NoSchedule, PreferNoSchedule and NoExecute")
     };
-    let (before, after) = text.rsplit_once(':').ok_or_else(form)?;
-    if let Some((key, value)) = before.split_once(':').filter(|_| !before.contains('=')) {
-        let meant = format!("{key}={value}:{after}");
-        if self::taint(&meant).is_ok() {
-            return Err(Mistake::new(format!("`{text}` is not a taint"), "between key and value stands `=`")
-                .help("a taint is `key=value:Effect` or `key:Effect`")
-                .instead(Some(meant)));
-        }
+    if let Some(meant) = other_separators(text) {
+        return Err(form().instead(Some(meant)));
     }
+    let (before, after) = text.rsplit_once(':').ok_or_else(form)?;
     let (key, value) = before.split_once('=').map_or((before, None), |(key, value)| (key, Some(value)));
     label_key(key)?;
     if let Some(value) = value {
@@ -231,12 +231,43 @@ pub(super) fn taint(text: &str) -> Parsed<Taint> {
     })
 }
 
+/// A taint or toleration of three parts as it is meant, where they are apart by other signs than `=` and `:`.
+fn other_separators(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.split([':', '=']).collect();
+    let [key, value, last] = parts.as_slice() else { return None };
+    let meant = format!("{key}={value}:{last}");
+    (EFFECTS.contains(last) && meant != text && taint(&meant).is_ok()).then_some(meant)
+}
+
 /// A CEL expression on `object`.
 pub(super) fn expression(text: &str) -> Parsed<String> {
     crate::expression::parse(text).map(|()| text.to_owned()).map_err(|error| {
-        Mistake::new("this is not a CEL expression on `object`", error.message)
-            .help("write a condition such as `object.status.readyReplicas == 2`")
+        let mistake = Mistake::new("this is not a CEL expression on `object`", error.message)
+            .help("write a condition such as `object.status.readyReplicas == 2`");
+        match compared(text).filter(|meant| crate::expression::parse(meant).is_ok()) {
+            Some(meant) => {
+                Mistake { label: "two values are compared with `==`".to_owned(), ..mistake }.instead(Some(meant))
+            }
+            None => mistake,
+        }
     })
+}
+
+/// An expression whose single `=`, outside of quotes, are `==`.
+fn compared(text: &str) -> Option<String> {
+    let (mut meant, mut quote, mut before) = (String::new(), None, ' ');
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '=') if !"=!<>".contains(before) && letters.peek() != Some(&'=') => meant.push('='),
+            _ => {}
+        }
+        meant.push(letter);
+        before = letter;
+    }
+    (meant != text).then_some(meant)
 }
 
 /// Key, value and effect of a taint to take away; value and effect may be missing.
@@ -262,6 +293,12 @@ pub(super) fn toleration(raw: &raw::TolerationText) -> Parsed<Toleration> {
 }
 
 fn toleration_text(text: &str) -> Parsed<Toleration> {
+    if let Some(meant) = other_separators(text) {
+        let label = "expected `key=value:Effect`, `key:Effect` or `key`";
+        return Err(Mistake::new(format!("`{text}` is not a toleration"), label)
+            .help("the effects are NoSchedule, PreferNoSchedule and NoExecute")
+            .instead(Some(meant)));
+    }
     let (before, after) = text.rsplit_once(':').map_or((text, None), |(before, after)| (before, Some(after)));
     let (key, value) = before.split_once('=').map_or((before, None), |(key, value)| (key, Some(value)));
     if key.is_empty() && (value.is_some() || text.is_empty()) {

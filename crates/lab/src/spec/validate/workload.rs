@@ -1,11 +1,13 @@
 //! Workloads, namespaces, ConfigMaps and Secrets, manifests.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint};
 
+use super::placement::{self, Problem};
 use super::{Reader, syntax};
-use crate::spec::diagnostic::Diagnostic;
+use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
 use crate::spec::source::Located;
 use crate::spec::workload::{
@@ -185,11 +187,38 @@ impl Reader<'_> {
             .collect()
     }
 
+    /// Reports a problem at the value that is wrong, where it stands but once in the structure; else at the structure.
+    fn misplaced(&mut self, refused: Diagnostic, span: Range<usize>, problem: Problem) {
+        let Problem { text, value, choices } = problem;
+        // A table under a header of its own has its header for a place: then the whole file is looked through.
+        let places = [span.clone(), 0..self.source.text().len()];
+        let found = value.as_deref().and_then(|value| {
+            let at = places.into_iter().find_map(|within| self.only(value, &within))?;
+            Some((self.at(at), did_you_mean(value, choices.iter().copied())))
+        });
+        let refused = match found {
+            Some((at, Some(near))) => refused.at(&at, text).patch("did you mean", &at, format!("\"{near}\"")),
+            Some((at, None)) => refused.at(&at, text),
+            None => refused.at(&self.at(span), text),
+        };
+        self.report(refused);
+    }
+
+    /// Where a value stands in quotes within a part of the file, if it does so but once.
+    fn only(&self, value: &str, within: &Range<usize>) -> Option<Range<usize>> {
+        let text = self.source.text().get(within.clone())?;
+        let quoted = [format!("\"{value}\""), format!("'{value}'")];
+        let mut places = quoted.iter().flat_map(|quoted| text.match_indices(quoted.as_str()));
+        let (at, quoted) = places.next().filter(|_| places.next().is_none())?;
+        let start = within.start + at;
+        Some(start..start + quoted.len())
+    }
+
     pub(super) fn affinity(&mut self, raw: &At<KubernetesObject<Affinity>>) -> Located<Affinity> {
         let affinity = raw.get().0.clone();
-        for problem in super::placement::affinity_problems(&affinity) {
-            let at = self.at(raw.span());
-            self.report(Diagnostic::error("affinity", "Kubernetes refuses this affinity").at(&at, problem));
+        for problem in placement::affinity_problems(&affinity) {
+            let refused = Diagnostic::error("affinity", "Kubernetes refuses this affinity");
+            self.misplaced(refused, raw.span(), problem);
         }
         self.located(raw, affinity)
     }
@@ -201,12 +230,9 @@ impl Reader<'_> {
         raw.iter()
             .map(|constraint| {
                 let value = constraint.get().0.clone();
-                for problem in super::placement::spread_problems(&value) {
-                    let at = self.at(constraint.span());
-                    self.report(
-                        Diagnostic::error("topology-spread", "Kubernetes refuses this topology spread constraint")
-                            .at(&at, problem),
-                    );
+                for problem in placement::spread_problems(&value) {
+                    let message = "Kubernetes refuses this topology spread constraint";
+                    self.misplaced(Diagnostic::error("topology-spread", message), constraint.span(), problem);
                 }
                 self.located(constraint, value)
             })

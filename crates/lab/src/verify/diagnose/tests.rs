@@ -65,8 +65,10 @@ fn pending_pods_of_a_tainted_pool() {
         web-1, web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         taint dedicated=special:NoSchedule is not tolerated
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
-        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.web]` (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
-         or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
+        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.web]` (labs/x.toml:14), or:
+             kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
+         or: remove the taint dedicated=special:NoSchedule from pool extra:
+             kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-
         at labs/x.toml:19
     "#);
 }
@@ -77,7 +79,8 @@ fn pods_on_the_wrong_nodes() {
     assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
     ✗ failed   web: on pool:extra, 2 running → 1 of 2 on pool:extra, 1 on main
         web-1  runs on main-0 (pool main)
-        fix: add `workload = "extra"` to the node selector of `[workload.web]` (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}'`
+        fix: add `workload = "extra"` to the node selector of `[workload.web]` (labs/x.toml:14), or:
+             kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}'
         at labs/x.toml:19
     "#);
     // With a taint in the way it takes a toleration as well.
@@ -85,9 +88,11 @@ fn pods_on_the_wrong_nodes() {
     let cluster = self::cluster(tainted).running("web", "main-0", 2);
     assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
     ✗ failed   web: on pool:extra, 2 running → 0 of 2 on pool:extra, 2 on main
-        web-1, web-2  runs on main-0 (pool main)
-        fix: add `workload = "extra"` to the node selector of `[workload.web]` and add `tolerations = ["gpu:NoSchedule"]` to `[workload.web]` (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"gpu","operator":"Exists"}]}}}}'`
-         or: add `workload = "extra"` to the node selector of `[workload.web]` and remove the taint gpu:NoSchedule from pool extra (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl taint nodes -l agentpool=extra gpu:NoSchedule-`
+        web-1, web-2  run on main-0 (pool main)
+        fix: add `workload = "extra"` to the node selector of `[workload.web]` and add `tolerations = ["gpu:NoSchedule"]` to `[workload.web]` (labs/x.toml:14), or:
+             kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"gpu","operator":"Exists"}]}}}}'
+         or: add `workload = "extra"` to the node selector of `[workload.web]` and remove the taint gpu:NoSchedule from pool extra (labs/x.toml:14), or:
+             kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl taint nodes -l agentpool=extra gpu:NoSchedule-
         at labs/x.toml:19
     "#);
 }
@@ -106,8 +111,10 @@ fn too_little_room() {
         web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         1.5 cpu requested, 0.5 of 2 free
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
-        fix: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10), or `klab pool scale extra --nodes 2`
-         or: lower `requests.cpu` of `[workload.web]` from 1.5 to `500m` (labs/x.toml:17), or `kubectl set resources deployment/web --requests=cpu=500m`
+        fix: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10), or:
+             klab pool scale extra --nodes 2
+         or: lower `requests.cpu` of `[workload.web]` from 1.5 to `500m` (labs/x.toml:17), or:
+             kubectl set resources deployment/web --requests=cpu=500m
         at labs/x.toml:19
     ");
 }
@@ -136,7 +143,7 @@ fn pods_that_run_but_are_to_stay_pending() {
     assert_snapshot!(said(checks, &cluster), @"
     ✗ failed   web: 2 Pending, untolerated taint → 1 Pending, 0 of them with `untolerated taint`, wanted 2
         web-2  Pending for 31 s, would fit on extra-0, main-0 and main-1 now
-        web-1  runs on extra-0 (pool extra), but is to stay Pending
+        web-1  runs on extra-0 (pool extra), but should stay Pending
         at labs/x.toml:18
     ");
 }
@@ -147,7 +154,8 @@ fn more_pods_than_the_workload_has() {
     let cluster = Cluster::default().pool("extra", 1).pool("main", 2).deployment("web", 1).running("web", "extra-0", 1);
     assert_snapshot!(said(checks, &cluster), @"
     ✗ failed   web: 2 running → 1 running, wanted 2
-        fix: scale deployment/web from 1 to 2: `kubectl scale deployment/web --replicas=2`
+        fix: scale deployment/web from 1 to 2:
+             kubectl scale deployment/web --replicas=2
         at labs/x.toml:18
     ");
 }
@@ -169,16 +177,18 @@ object = 'deployment/web'
 cel    = 'object.spec.replicas == 3'
 ";
     let cluster = cluster(json!({})).running("wep", "extra-0", 2);
-    assert_snapshot!(said(checks, &cluster), @"
+    assert_snapshot!(said(checks, &cluster), @r"
     ✗ failed   nodes pool:extra: tainted dedicated=special:NoSchedule → 0 of 1 tainted dedicated=special:NoSchedule, not extra-0
-        fix: taint 1 node: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule --overwrite`
+        fix: taint 1 node:
+             kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule --overwrite
         at labs/x.toml:19
     ✗ failed   nodes node:main-0: cordoned → 0 of 1 cordoned, not main-0
-        fix: cordon 1 node: `kubectl cordon main-0`
+        fix: cordon 1 node:
+             kubectl cordon main-0
         at labs/x.toml:22
     ✗ failed   pods app=web: 1 running → no pod matches app=web in namespace default; pods with similar labels: app=wep
         at labs/x.toml:25
-    ✗ not yet  deployment/web: object.spec.replicas == 3 → `object.spec.replicas == 3` is false; object.spec.replicas is 2
+    ✗ not yet  deployment/web: object.spec.replicas == 3 → false; object.spec.replicas is 2
         waiting: its controller is still at work
         at labs/x.toml:28
     ");
@@ -219,8 +229,10 @@ one_per_node = "agentpool in (main, extra)"
     ✗ failed   agent: one per node of agentpool in (extra,main) → 2 of 3 nodes have exactly one, none on extra-0
         daemonset/agent  makes no pod for 1 node:
           extra-0  taint dedicated=special:NoSchedule is not tolerated
-        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.agent]` (labs/x.toml:19), or `kubectl patch daemonset/agent -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
-         or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
+        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.agent]` (labs/x.toml:19), or:
+             kubectl patch daemonset/agent -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
+         or: remove the taint dedicated=special:NoSchedule from pool extra:
+             kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-
         at labs/x.toml:23
     "#);
 }
@@ -238,8 +250,7 @@ fn pods_that_would_go_home_by_themselves_are_restarted() {
     let closed = json!({"spec": {"taints": [{"key": "dedicated", "value": "special", "effect": "NoSchedule"}]}});
     let cluster = Cluster::default().pool("extra", 1).node("main", 0, closed).deployment("web", 1);
     let said = said(checks, &cluster.running("web", "main-0", 1));
-    let fix =
-        "fix: restart `deployment/web`, as pods do not move by themselves: `kubectl rollout restart deployment/web`";
+    let fix = "fix: restart `deployment/web`, as pods do not move by themselves:\n           kubectl rollout restart deployment/web\n";
     assert!(said.contains(fix), "{said}");
 }
 
@@ -249,8 +260,8 @@ fn a_label_on_the_wrong_pool_is_moved() {
     let ssd = json!({"metadata": {"labels": {"disk": "ssd"}}});
     let cluster = Cluster::default().pool("extra", 1).node("main", 0, ssd).deployment("web", 1);
     let said = said(checks, &cluster.pod("web", &selecting("ssd", "main-0")));
-    let command = "`kubectl label nodes -l agentpool=extra disk=ssd && kubectl label nodes main-0 disk- && \
-                   kubectl rollout restart deployment/web`";
+    let command = "\n           kubectl label nodes -l agentpool=extra disk=ssd && kubectl label nodes main-0 disk- && \
+                   kubectl rollout restart deployment/web\n";
     assert!(said.contains(command) && !said.contains("node selector of"), "{said}");
 }
 
@@ -260,7 +271,7 @@ fn a_label_also_on_the_wrong_pool_is_taken_off() {
     let ssd = || json!({"metadata": {"labels": {"disk": "ssd"}}});
     let cluster = Cluster::default().node("extra", 0, ssd()).node("main", 0, ssd()).deployment("web", 1);
     let said = said(checks, &cluster.pod("web", &selecting("ssd", "main-0")));
-    let command = "`kubectl label nodes main-0 disk- && kubectl rollout restart deployment/web`";
+    let command = "\n           kubectl label nodes main-0 disk- && kubectl rollout restart deployment/web\n";
     assert!(said.contains(command) && !said.contains("node selector of"), "{said}");
 }
 
@@ -276,13 +287,15 @@ fn the_clusters_own_pods_are_restarted_and_not_changed() {
 #[test]
 fn what_a_node_that_is_gone_left_behind_is_cleared_away() {
     let cluster = cluster(json!({})).running("web", "extra-0", 2).running("web", "extra-1", 1);
-    assert_snapshot!(said("[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @"
+    assert_snapshot!(said("[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @r"
     ✗ not yet  web: 2 running → 3 running, wanted 2
         waiting: 3 running, some are going
-        web-1, web-2  runs on extra-0 (pool extra)
+        web-1, web-2  run on extra-0 (pool extra)
         web-3  is on extra-1, which is gone: the cluster clears it away within a minute
-        fix: wait for what extra-1 left behind to be cleared away, or do it now: `kubectl delete pods --field-selector spec.nodeName=extra-1 --force`
-         or: scale deployment/web from 3 to 2: `kubectl scale deployment/web --replicas=2`
+        fix: wait for what extra-1 left behind to be cleared away, or do it now:
+             kubectl delete pods --field-selector spec.nodeName=extra-1 --force
+         or: scale deployment/web from 3 to 2:
+             kubectl scale deployment/web --replicas=2
         at labs/x.toml:18
     ");
 }
@@ -299,8 +312,17 @@ fn the_lab_file_is_cited_only_where_the_slip_is_in_it() {
         pod
     };
     let said = said(checks, &cluster().pod("web", &pod("exta")));
-    let fix = "fix: write `extra` for `exta` in the node selector `workload` of `deployment/web`, as the lab says: \
-               `kubectl patch deployment/web -p '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"workload\":\"extra\"}}}}}'`";
+    let fix = "fix: write `extra` for `exta` in the node selector `workload` of `deployment/web`, as the lab says:\n           \
+               kubectl patch deployment/web -p '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"workload\":\"extra\"}}}}}'\n";
     assert!(said.contains(fix), "{said}");
     assert!(!said.contains("label nodes") && !said.contains(" or: "), "{said}");
+}
+
+#[test]
+fn a_workload_of_another_namespace_is_said_to_be_there() {
+    let owner =
+        json!([{"apiVersion": "example.com/v1", "kind": "Site", "name": "web", "uid": "web", "controller": true}]);
+    let pod = json!({"metadata": {"namespace": "team", "ownerReferences": owner}});
+    let said = said("[[check]]\nworkload = 'web'\nrunning = 1\n", &Cluster::default().pool("main", 1).pod("web", &pod));
+    assert!(said.contains("no workload web in the cluster; there is one in namespace team\n"), "{said}");
 }

@@ -139,7 +139,8 @@ fn who_has_the_devices_is_told_device_by_device() {
                   nic: not of class gpu: `kind == gpu` is false (kind is nic)
       fix: ask for 1 instead of 2 devices in request `r` of ResourceClaim wants (make it and the pods again, as what a claim asks for cannot be changed)
        or: add 1 node to pool main
-       or: delete pod a, which has such devices: `kubectl delete pod a`
+       or: delete pod a, which has such devices:
+           kubectl delete pod a
     ");
     let document = explanation_json("late", &explain(&world.0, &Context::default(), "late", None).unwrap());
     let reason = &document["explanations"][0]["pending"]["refusals"][0]["reasons"][0];
@@ -168,7 +169,8 @@ fn many_holders_are_summed_up_and_alike_nodes_told_together() {
                           main-0/g6, main-0/g7, main-1/g6, main-1/g7: free
       fix: ask for 2 instead of 4 devices in request `r` of ResourceClaim wants (make it and the pods again, as what a claim asks for cannot be changed)
        or: add 1 node to pool main
-       or: delete pods p0-main-1 and p1-main-1, which have such devices: `kubectl delete pod p0-main-1 p1-main-1`
+       or: delete pods p0-main-1 and p1-main-1, which have such devices:
+           kubectl delete pod p0-main-1 p1-main-1
     ");
 }
 
@@ -257,7 +259,8 @@ fn parts_of_one_device_are_used_up_by_the_others() {
                   half: allocated to claim of-a of pod a
                   whole: it takes 4 slots of card, which has 2 left
       fix: add 1 node to pool main
-       or: delete pod a, which has such devices: `kubectl delete pod a`
+       or: delete pod a, which has such devices:
+           kubectl delete pod a
     ");
 }
 
@@ -303,8 +306,8 @@ fn claims_that_are_not_there_are_waited_for() {
       waits for its resource claims:
         devices: resource claim going is being deleted, which waits for the end of old: `kubectl delete pod old`, then make the claim again
     ");
-    assert_snapshot!(world.said("made"), @"
-    made  not scheduled yet
+    assert_snapshot!(world.said("made"), @r"
+    made  Pending
       waits for its resource claims:
         gpu: there is no resource claim template nowhere in namespace default to make it from
     ");

@@ -42,9 +42,12 @@ fn an_untolerated_taint() {
       fits on none of 3 nodes:
         extra-0         taint dedicated=special:NoSchedule is not tolerated
         main-0, main-1  no label workload, nodeSelector asks for workload=extra
-      fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`: `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
-       or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
-       or: label pool main `workload=extra`: `kubectl label nodes -l agentpool=main workload=extra`
+      fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`:
+           kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
+       or: remove the taint dedicated=special:NoSchedule from pool extra:
+           kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-
+       or: label pool main `workload=extra`:
+           kubectl label nodes -l agentpool=main workload=extra
     "#);
 }
 
@@ -75,7 +78,8 @@ fn too_little_cpu_for_some_pods() {
       fits on none of 3 nodes:
         extra-0         0.8 cpu requested, 0.5 of 2 free
         main-0, main-1  0.8 cpu requested, 0.5 of 2 free
-      fix: lower `requests.cpu` of `deployment/web` from 0.8 to `500m`: `kubectl set resources deployment/web --requests=cpu=500m`
+      fix: lower `requests.cpu` of `deployment/web` from 0.8 to `500m`:
+           kubectl set resources deployment/web --requests=cpu=500m
        or: add 1 node to pool extra
        or: add 1 node to pool main
     ");
@@ -111,7 +115,8 @@ fn cordoned_and_port_taken() {
       fits on none of 2 nodes:
         extra-0  host port 8080/TCP is taken by default/holder-1
         main-0   cordoned
-      fix: uncordon main-0: `kubectl uncordon main-0`
+      fix: uncordon main-0:
+           kubectl uncordon main-0
        or: remove the host port 8080 of `pod/web-2`
        or: add 1 node to pool extra
     ");
@@ -128,7 +133,7 @@ fn cordoned_and_tainted_nodes_are_told_and_mended_apart() {
         said.contains("fix: uncordon main-0 and add a toleration of the taint dedicated=special:NoSchedule to"),
         "{said}"
     );
-    assert!(said.contains("`kubectl uncordon main-0 && kubectl patch pod/web-1 -p "), "{said}");
+    assert!(said.contains("\n       kubectl uncordon main-0 && kubectl patch pod/web-1 -p "), "{said}");
 }
 
 #[test]
@@ -140,7 +145,8 @@ fn a_value_that_no_node_has_is_not_put_on_nodes_where_another_is_meant() {
     };
     let cluster = Cluster::default().node("extra", 0, ssd).pool("main", 2).deployment("web", 1);
     let slip = said(&cluster.clone().pod("web", &pending(affinity("sdd"))), "web");
-    let fix = "fix: write `ssd` for `sdd` in the node affinity of `deployment/web`: `kubectl edit deployment/web`";
+    let fix =
+        "fix: write `ssd` for `sdd` in the node affinity of `deployment/web`:\n       kubectl edit deployment/web\n";
     assert!(slip.contains(fix) && !slip.contains("disk=sdd`") && !slip.contains("kubectl label"), "{slip}");
     // Nothing like it is there: then the label is what is missing.
     let said = said(&cluster.pod("web", &pending(affinity("tape"))), "web");
@@ -190,7 +196,8 @@ fn rules_between_pods() {
       fits on none of 2 nodes:
         main-0  z0 has 1 of the pods the spread over topology.kubernetes.io/zone counts, the emptiest 0; maxSkew is 1
         main-1  cordoned
-      fix: uncordon main-1: `kubectl uncordon main-1`
+      fix: uncordon main-1:
+           kubectl uncordon main-1
        or: raise `maxSkew` of `pod/db-2` from 1 to 2
     ");
 }
@@ -237,7 +244,8 @@ fn gates_other_schedulers_and_empty_clusters() {
     gated-1  held by its scheduling gates for 31 s
       gates: example.com/quota
       3 nodes would take it now: extra-0, main-0, main-1
-      fix: remove the scheduling gates example.com/quota of `pod/gated-1`: `kubectl patch pod/gated-1 -p '{"spec":{"schedulingGates":null}}'`
+      fix: remove the scheduling gates example.com/quota of `pod/gated-1`:
+           kubectl patch pod/gated-1 -p '{"spec":{"schedulingGates":null}}'
     "#);
     assert_snapshot!(said(&cluster, "mine-2"), @"
     mine-2  not scheduled yet for 31 s
@@ -320,25 +328,30 @@ fn the_autoscaler_says_of_each_pool_what_it_does() {
     the cluster autoscaler:
       pool extra  1 of 2 nodes  a new node would take it, and comes
       pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
-    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`: `kubectl set resources deployment/web --requests=cpu=1400m`
+    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`:
+         kubectl set resources deployment/web --requests=cpu=1400m
      or: wait for the autoscaler: pool extra may have 2 nodes
-     or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or `klab pool scale main --nodes 2`
+     or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or:
+         klab pool scale main --nodes 2
     ");
     let failed = [("aks-extra-1-vmss", "Scale-up timed out"), ("aks-extras-1-vmss", "no"), ("idle", "too")];
-    assert_snapshot!(said("{ min = 1, max = 2 }", &failed).lines().take(5).collect::<Vec<_>>().join("\n"), @"
+    assert_snapshot!(said("{ min = 1, max = 2 }", &failed).lines().take(5).collect::<Vec<_>>().join("\n"), @r"
     the cluster autoscaler:
       pool extra  1 of 2 nodes  a new node would take it, but the pool is in backoff after failed scale-up: Scale-up timed out; the autoscaler tries again in 4m 10s at the earliest
       pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
-    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`: `kubectl set resources deployment/web --requests=cpu=1400m`
-     or: wait: pool extra failed to grow (Scale-up timed out), and the autoscaler tries again in 4m 10s at the earliest
+    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`:
+         kubectl set resources deployment/web --requests=cpu=1400m
     ");
     assert_snapshot!(said("{ min = 1, max = 1 }", &[]), @"
     the cluster autoscaler:
       pool extra  1 of 1 node   a new node would take it, but the pool is at its maximum
       pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
-    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`: `kubectl set resources deployment/web --requests=cpu=1400m`
-     or: set `max` of `pool.extra.autoscale` to 2 (from 1) (lab.toml:6), or `klab pool update extra --autoscale 1..2`
-     or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or `klab pool scale main --nodes 2`
+    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`:
+         kubectl set resources deployment/web --requests=cpu=1400m
+     or: set `max` of `pool.extra.autoscale` to 2 (from 1) (lab.toml:6), or:
+         klab pool update extra --autoscale 1..2
+     or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or:
+         klab pool scale main --nodes 2
     ");
 }
 
@@ -351,8 +364,8 @@ fn a_slip_of_the_pen_in_a_topology_key() {
     let cluster = cluster().deployment("web", 1);
     let slip = said(&cluster.clone().pod("web", &spread("topology.kubernetes.io/zones")), "web");
     let fix = "fix: write `topology.kubernetes.io/zone` for `topology.kubernetes.io/zones` as the topology key of the topology spread \
-               of `deployment/web`: `kubectl patch deployment/web --type json -p '[{\"op\":\"replace\",\
-               \"path\":\"/spec/template/spec/topologySpreadConstraints/0/topologyKey\",\"value\":\"topology.kubernetes.io/zone\"}]'`";
+               of `deployment/web`:\n       kubectl patch deployment/web --type json -p '[{\"op\":\"replace\",\
+               \"path\":\"/spec/template/spec/topologySpreadConstraints/0/topologyKey\",\"value\":\"topology.kubernetes.io/zone\"}]'\n";
     assert!(slip.contains(fix), "{slip}");
     let affinity = pending(json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostnam"}]}}}));
@@ -365,6 +378,6 @@ fn a_slip_of_the_pen_in_a_topology_key() {
     let lab = crate::verify::fixture::lab(text);
     let cluster = cluster.pod("web", &spread("area"));
     let said = explanation_text(&explain(&cluster.snapshot, &Context::of(&lab), "web", None).unwrap(), Styles::plain());
-    let fix = "fix: write `topology.kubernetes.io/zone` for `area` as the topology key of the topology spread of `deployment/web`, as the lab says: `kubectl";
+    let fix = "fix: write `topology.kubernetes.io/zone` for `area` as the topology key of the topology spread of `deployment/web`, as the lab says:\n       kubectl";
     assert!(said.contains(fix), "{said}");
 }

@@ -192,3 +192,30 @@ fn pods_of_a_workload_by_label_and_by_owner() {
         .collect();
     assert_eq!(names, ["labelled", "web-1"]);
 }
+
+#[test]
+fn nothing_is_waited_for_from_a_pod_that_names_a_node_that_never_was() {
+    let pinned = json!({"spec": {"nodeName": "main-9"}, "status": {"conditions": null}});
+    let seen = look(&check(workload("web"), [running_count(1)]), &cluster(1).pod("web", &pinned));
+    assert!(seen.0.starts_with("impossible"), "{seen:?}");
+    // One that the scheduler sent to a node that is gone is cleared away, and its owner makes another.
+    let lost =
+        json!({"spec": {"nodeName": "main-9"}, "status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}});
+    let seen = look(&check(workload("web"), [running_count(1)]), &cluster(1).pod("web", &lost));
+    assert!(seen.0.starts_with("not yet"), "{seen:?}");
+}
+
+#[test]
+fn a_pod_that_waits_for_a_claim_that_is_not_there_is_pending_and_nothing_is_coming() {
+    let asks = json!({"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "wanted"}]}});
+    let mut there = cluster(1).pod("web", &asks);
+    let judged = |there: &Cluster| look(&check(workload("web"), [pending(1, None)]), there).0;
+    assert!(judged(&there).starts_with("not yet"), "nothing is known of claims");
+    there.snapshot.devices = Some(DeviceObjects::default());
+    assert_eq!(judged(&there), "held");
+    let running = look(&check(workload("web"), [running_count(1)]), &there);
+    assert!(running.0.starts_with("impossible"), "{running:?}");
+    let claim = json!({"metadata": {"name": "wanted", "namespace": "default"}, "spec": {}});
+    there.snapshot.devices = Some(DeviceObjects { claims: vec![from(claim)], ..DeviceObjects::default() });
+    assert!(judged(&there).starts_with("not yet"), "the claim is there, so a scheduler will look at the pod");
+}
