@@ -27,6 +27,8 @@ pub use self::snapshot::Snapshot;
 use super::api::{Api, Metrics};
 use super::clock::{SteppedClock, later};
 use super::cluster;
+#[cfg(feature = "server")]
+use super::control::Progress;
 use super::control::{ControlPlane, Settings};
 use super::seed::{Seed, add_objects};
 use super::status::Status;
@@ -195,6 +197,23 @@ impl Cluster {
         }
         self.0.clock.step_to(instant);
         self.settle();
+    }
+
+    /// [`Cluster::pass_until`] as long as `go_on` says so, which is asked between two pieces of work. Returns whether it came
+    /// to the end.
+    #[cfg(feature = "server")]
+    pub(crate) fn pass_while(&self, instant: Timestamp, go_on: &mut dyn FnMut() -> bool) -> bool {
+        loop {
+            let Progress::Settled(due) = self.plane().run_as_long(go_on) else { return false };
+            if self.now() < instant && !go_on() {
+                return false;
+            }
+            match due.filter(|due| *due > self.now() && *due <= instant) {
+                Some(due) => self.0.clock.step_to(due),
+                None if self.now() < instant => self.0.clock.step_to(instant),
+                None => return true,
+            }
+        }
     }
 
     fn plane(&self) -> MutexGuard<'_, ControlPlane> {

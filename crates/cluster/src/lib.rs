@@ -103,6 +103,7 @@ pub mod system;
 mod table;
 mod validation;
 pub mod webhook;
+pub mod work;
 
 /// The Kubernetes version that the embedded cluster answers as.
 pub const KUBERNETES_VERSION: &str = "v1.36.2";

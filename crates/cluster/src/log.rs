@@ -236,9 +236,7 @@ impl Log {
             // Half a record would only be dropped at the next start, but the next write must not follow it.
             self.torn = true;
             let _ = self.mend();
-            for kind in &self.pending_kinds {
-                self.described.remove(kind);
-            }
+            self.discard();
         }
         self.pending_kinds.clear();
         self.pending.clear();
@@ -246,6 +244,14 @@ impl Log {
             self.pending = Vec::new();
         }
         written
+    }
+
+    /// Forgets the transaction.
+    pub(crate) fn discard(&mut self) {
+        for kind in self.pending_kinds.drain(..) {
+            self.described.remove(&kind);
+        }
+        self.pending.clear();
     }
 
     /// Writes what is pending; the first time into a new file, behind what says of which template the cluster is a copy.

@@ -181,10 +181,12 @@ impl Store {
             let object = &event.object;
             let key = (object.namespace.clone(), object.name.clone());
             let kind = self.objects.entry(object.resource.family()).or_default();
-            match event.previous {
-                Some(previous) => drop(kind.insert(key, previous)),
-                None => drop(kind.remove(&key)),
-            }
+            self.bytes += event.previous.as_ref().map_or(0, |previous| previous.size());
+            let undone = match event.previous {
+                Some(previous) => kind.insert(key, previous),
+                None => kind.remove(&key),
+            };
+            self.bytes -= undone.map_or(0, |undone| undone.size());
         }
         self.version = version;
     }

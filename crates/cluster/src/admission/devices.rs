@@ -3,7 +3,7 @@
 // upstream: pkg/registry/resource/utils.go AuthorizedForAdmin, AuthorizedForAdminStatus (v1.36)
 // upstream: pkg/registry/resource/resourceclaim/strategy.go dropDeallocatedStatusDevices (v1.36)
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -192,17 +192,15 @@ fn results(claim: &Value) -> &[Value] {
 
 /// What was said of devices that were taken back is forgotten.
 fn forget_taken_back(old: &Value, new: &mut Value) {
-    let same = |one: &Value, other: &Value| {
-        ["driver", "pool", "device", "shareID"].iter().all(|field| one[*field] == other[*field])
-    };
-    let gone: Vec<Value> =
-        results(old).iter().filter(|had| !results(new).iter().any(|result| same(had, result))).cloned().collect();
+    let identity = |device: &Value| ["driver", "pool", "device", "shareID"].map(|field| device[field].clone());
+    let have: HashSet<_> = results(new).iter().map(identity).collect();
+    let gone: HashSet<_> = results(old).iter().map(identity).filter(|had| !have.contains(had)).collect();
     if gone.is_empty() {
         return;
     }
     let Some(status) = new["status"].as_object_mut() else { return };
     if let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) {
-        devices.retain(|device| !gone.iter().any(|gone| same(gone, device)));
+        devices.retain(|device| !gone.contains(&identity(device)));
         if devices.is_empty() {
             status.remove("devices");
         }

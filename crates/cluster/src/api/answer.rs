@@ -1,5 +1,7 @@
 //! Responses: JSON, text, Status.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
@@ -129,10 +131,56 @@ pub(super) fn method_not_allowed() -> Status {
     }
 }
 
+/// Most bytes of all warnings together. Beyond them each is cut to [`MAX_WARNING`] characters, and later ones are dropped.
+// upstream: staging/src/k8s.io/apiserver/pkg/endpoints/filters/warning.go (v1.36)
+const MAX_WARNINGS: usize = 4 * 1024;
+const MAX_WARNING: usize = 256;
+/// Clients have a limit of header lines, too.
+const MAX_WARNING_LINES: usize = 100;
+
 /// Adds a `Warning` header, which kubectl prints.
 pub(super) fn warn(response: &mut Response<Body>, warning: &str) {
     let text = format!("299 - {}", super::query::quoted(warning));
     if let Ok(value) = HeaderValue::from_str(&text) {
         response.headers_mut().append(http::header::WARNING, value);
+    }
+}
+
+/// Adds `Warning` headers, each once, and no more than fit.
+pub(super) fn warn_all(response: &mut Response<Body>, warnings: &[String]) {
+    let mut seen = HashSet::new();
+    let new = warnings.iter().filter(|text| !text.is_empty() && seen.insert(text.as_str()));
+    let texts: Vec<&str> = new.map(String::as_str).take(MAX_WARNING_LINES).collect();
+    let fit = texts.iter().map(|text| text.len()).sum::<usize>() <= MAX_WARNINGS;
+    let mut left = MAX_WARNINGS;
+    for text in texts {
+        let cut = text.char_indices().nth(MAX_WARNING).filter(|_| !fit).map_or(text, |(at, _)| &text[..at]);
+        let Some(rest) = left.checked_sub(cut.len()) else { return };
+        left = rest;
+        warn(response, cut);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(texts: &[String]) -> Vec<String> {
+        let mut response = Response::new(Body::whole(String::new()));
+        warn_all(&mut response, texts);
+        let headers = response.headers().get_all(http::header::WARNING).iter();
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        headers.map(|value| text(value).trim_start_matches("299 - ").trim_matches('"').to_owned()).collect()
+    }
+
+    #[test]
+    fn warnings_fit_into_headers() {
+        let texts = |length: usize, count: usize| (0..count).map(|at| format!("{at:0length$}")).collect::<Vec<_>>();
+        assert_eq!(warnings(&["a".to_owned(), "b".to_owned(), "a".to_owned(), String::new()]), ["a", "b"]);
+        assert_eq!(warnings(&texts(10, 1_000)).len(), 100);
+        assert_eq!(warnings(&texts(1_000, 4))[3].len(), 1_000, "all of them fit");
+        let cut = warnings(&texts(1_000, 40));
+        assert_eq!((cut.len(), cut.iter().map(String::len).max()), (16, Some(256)));
+        assert_eq!(warnings(&["é".repeat(5_000)]), ["é".repeat(256)]);
     }
 }

@@ -78,9 +78,7 @@ impl Call<'_> {
             super::negotiate::Form::Yaml => answer::yaml_value(200, &scale),
             _ => answer::json_text(200, ordered_scale(&scale)),
         };
-        for warning in &warnings {
-            answer::warn(&mut response, warning);
-        }
+        answer::warn_all(&mut response, &warnings);
         Ok(response)
     }
 

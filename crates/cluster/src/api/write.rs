@@ -127,9 +127,7 @@ impl Call<'_> {
 
     fn written(&self, code: u16, target: &Target, written: &Written) -> Result<Response<Body>, Status> {
         let mut response = self.object(code, target, &written.object)?;
-        for warning in &written.warnings {
-            answer::warn(&mut response, warning);
-        }
+        answer::warn_all(&mut response, &written.warnings);
         self.warn_of_age(&mut response, target);
         custom::finish_deletion(self.cluster(), target.resource)?;
         Ok(response)

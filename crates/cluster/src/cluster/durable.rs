@@ -146,13 +146,21 @@ impl State {
         Recovery { fresh: false, objects: self.store.len(), version, notes: contents.notes }
     }
 
+    /// Takes back the transaction that began at version `before`, of which nothing is in the log.
+    pub(super) fn take_back(&mut self, before: u64) {
+        self.store.undo(before);
+        self.addresses = None;
+        if let Some(log) = &mut self.log {
+            log.discard();
+        }
+    }
+
     /// Hands the records of the transaction that began at version `before` to the kernel; takes the transaction back
     /// when that fails.
     pub(super) fn save(&mut self, before: u64) -> Result<(), Status> {
         let written = self.log.as_mut().map_or(Ok(()), Log::flush);
         if let Err(error) = written {
-            self.store.undo(before);
-            self.addresses = None;
+            self.take_back(before);
             self.refused = true;
             let message = format!("the embedded cluster cannot save changes: {error}");
             return Err(Status::new(500, "InternalError", message));

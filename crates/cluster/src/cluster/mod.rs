@@ -55,6 +55,7 @@ use super::status::Status;
 use super::store::Store;
 pub use super::store::{Change, Event, Gone};
 use super::webhook::Transport;
+use super::work;
 pub(crate) use bootstrap::ROOT_CERTIFICATE;
 pub(crate) use checkpoint::Checkpoint;
 pub(crate) use common::Common;
@@ -536,22 +537,27 @@ impl Cluster {
         })
     }
 
-    /// Runs `work` as one transaction. All writes of a cluster go through here.
+    /// Runs `write` as one transaction. All writes of a cluster go through here.
     ///
     /// # Errors
-    /// What `work` answers, or 500 when changes cannot be saved: nothing is acknowledged, or seen by others, that is not
+    /// What `write` answers, or 500 when changes cannot be saved: nothing is acknowledged, or seen by others, that is not
     /// in the log.
     pub(crate) fn transact<T>(
         &self,
         options: &WriteOptions<'_>,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
+        write: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
     ) -> Result<T, Status> {
         let mut state = self.lock();
         let before = state.store.version();
-        let result = work(&mut Transaction::new(&mut state, self.clock.now(), options));
+        let result = write(&mut Transaction::new(&mut state, self.clock.now(), options));
+        if work::is_over() {
+            state.take_back(before);
+            return Err(work::stopped());
+        }
         state.save(before)?;
         let after = state.store.version();
         if after != before {
+            work::complete();
             self.changed.send_replace(after);
         }
         result

@@ -1,5 +1,6 @@
 //! The one path every create and update takes, under the cluster's lock.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -176,8 +177,8 @@ impl<'a> Transaction<'a> {
             FieldValidation::Ignore => Ok(()),
             FieldValidation::Warn => {
                 // A patch of a kind with a second version is read in both.
-                let new = problems.into_iter().filter(|problem| !self.warnings.contains(problem));
-                let new: Vec<String> = new.collect();
+                let known: HashSet<&String> = self.warnings.iter().collect();
+                let new: Vec<String> = problems.into_iter().filter(|problem| !known.contains(problem)).collect();
                 self.warnings.extend(new);
                 Ok(())
             }

@@ -170,6 +170,10 @@ impl Plane {
         let mut running = Vec::new();
         for pod in pods.iter().filter(|pod| !pod.object.deleting) {
             if pod.phase == Phase::Failed {
+                let own = key(ObjectName::new(&daemon.object.namespace, &daemon.object.name));
+                if !self.may_replace(&own, node, pod.created) {
+                    continue;
+                }
                 let (namespace, name) = (&pod.object.namespace, &pod.object.name);
                 let message = format!("Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it");
                 self.note(&daemon.object, COMPONENT, true, "FailedDaemonPod", &message);

@@ -29,6 +29,8 @@ pub(super) struct Plane {
     pub(super) recorder: Recorder,
     /// Owners whose pods were refused, and how often in a row.
     pub(super) refused: BTreeMap<Key, u32>,
+    /// Owners whose pods fail, and how long they wait before they replace the next one.
+    replacing: BTreeMap<(Key, Box<str>), Replacing>,
     /// What is being worked on.
     pub(super) subject: Option<Subject>,
     pub(super) faults: Faults,
@@ -36,6 +38,17 @@ pub(super) struct Plane {
     #[cfg(test)]
     pub(super) trap: Option<fn(&Subject) -> bool>,
 }
+
+/// How long an owner waits after it has replaced a failed pod before it replaces the next one.
+// upstream: pkg/controller/daemon/daemon_controller.go failedPodsBackoff, client-go util/flowcontrol/backoff.go (v1.36)
+#[derive(Debug)]
+struct Replacing {
+    last: Timestamp,
+    wait: SignedDuration,
+}
+
+const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(15);
 
 /// An empty cluster as the scheduler sees it.
 fn picture(settings: &Settings) -> Picture {
@@ -55,6 +68,7 @@ impl Plane {
             queue: Queue::default(),
             recorder: Recorder::default(),
             refused: BTreeMap::new(),
+            replacing: BTreeMap::new(),
             subject: None,
             faults: Faults::default(),
             #[cfg(test)]
@@ -86,6 +100,32 @@ impl Plane {
         *failures += 1;
         let due = later(self.now(), wait);
         self.queue.add_at(key, due);
+    }
+
+    /// Whether an owner may replace a failed pod, made at `made`, in this place of its own (a node, or none): the first at
+    /// once, further ones after 1 s, doubled each time up to 15 min. It comes back to the owner when that time is over.
+    ///
+    /// Upstream, DaemonSets wait like that; other owners are slowed down by the network and the kubelet alone. Here both
+    /// answer at once: pods that fail as soon as they are made would be replaced without end at one instant.
+    pub(super) fn may_replace(&mut self, key: &Key, place: &str, made: Timestamp) -> bool {
+        let now = self.now();
+        self.replacing.retain(|_, one| now.duration_since(one.last) <= LONGEST_WAIT.saturating_mul(2));
+        let at = (key.clone(), Box::from(place));
+        let wait = match self.replacing.get(&at) {
+            None => FIRST_WAIT,
+            // It was replaced already, and stays to be looked at.
+            Some(replacing) if made.as_second() < replacing.last.as_second() => return true,
+            Some(replacing) => {
+                let due = later(replacing.last, replacing.wait);
+                if due > now {
+                    self.queue.add_at(key.clone(), due);
+                    return false;
+                }
+                replacing.wait.saturating_mul(2).min(LONGEST_WAIT)
+            }
+        };
+        self.replacing.insert(at, Replacing { last: now, wait });
+        true
     }
 
     pub(super) fn now(&self) -> Timestamp {

@@ -82,7 +82,12 @@ impl Plane {
         let mut failure = None;
         let mut acted = false;
         if !object.deleting {
-            if active.len() < wanted {
+            let failed = owned.iter().filter(|pod| pod.phase == Phase::Failed).map(|pod| pod.created).max();
+            let waits = failed
+                .is_some_and(|made| active.len() < wanted && !self.may_replace(&sets.key(name.clone()), "", made));
+            if waits {
+                // What is there is counted, and its replacement comes later.
+            } else if active.len() < wanted {
                 for batch_step in slow_start(wanted - active.len(), BURST) {
                     let mut refused = false;
                     for _ in 0..batch_step {

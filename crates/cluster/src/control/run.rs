@@ -39,6 +39,12 @@ impl ControlPlane {
         }
     }
 
+    /// Does all that is due at the cluster's present, as long as `go_on` says so.
+    #[cfg(feature = "server")]
+    pub(crate) fn run_as_long(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {
+        self.run_while(go_on)
+    }
+
     /// Does what is due for about so long: the time is looked at between two pieces of work.
     pub fn run_for(&mut self, budget: Duration) -> Progress {
         let begun = Instant::now();

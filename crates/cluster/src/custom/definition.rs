@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::declaration::declare;
 use super::rules::Rule;
-use crate::cel::LARGEST_REQUEST;
+use crate::cel::{LARGEST_REQUEST, pattern};
 use crate::validation::{Errors, webhook};
 
 /// Most that one rule may be estimated to cost.
@@ -169,6 +169,11 @@ impl Walk {
         if schema["uniqueItems"] == true {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.errors.forbidden(format!("{path}.uniqueItems"), detail);
+        }
+        if let Some(Err(fault)) = schema["pattern"].as_str().filter(|text| !text.is_empty()).map(pattern) {
+            // upstream: apiextensions-apiserver pkg/apiserver/schema/validation.go validateNestedValueValidation
+            let detail = format!("must be a valid regular expression, but isn't: {fault}");
+            self.errors.invalid(format!("{path}.pattern"), &schema["pattern"], detail);
         }
         for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
             let path = format!("{path}.properties[{name}]");
@@ -367,6 +372,22 @@ mod tests {
             with_rule(json!({"rule": "self.num > 0", "message": "a\nb"})).ends_with("must not contain line breaks")
         );
         assert!(with_rule(json!({"rule": "self.num > 0", "fieldPath": ".nope"})).ends_with("must be a valid path"));
+    }
+
+    #[test]
+    fn patterns_compile() {
+        let with = |pattern: &str| refusal(json!({"type": "string", "pattern": pattern}));
+        for good in ["", "^[a-z]{1,63}$", "^{.*}$", "a{,3}", "[^[\\]&&]+", r"^\Qa.b\E$", r"^\d+$", "^a{1000}$"] {
+            assert_eq!(with(good), "", "{good}");
+        }
+        for bad in ["(((a{1000}){1000}){1000})", "(a{100}){11}", "a{1001}", "(", "[a", "*", "a**", r"\y", "(?=a)"] {
+            let told = with(bad);
+            assert!(told.contains(".pattern: Invalid value: "), "{bad}: {told}");
+            assert!(
+                told.contains("must be a valid regular expression, but isn't: error parsing regexp: "),
+                "{bad}: {told}"
+            );
+        }
     }
 
     #[test]

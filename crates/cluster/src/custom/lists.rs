@@ -2,6 +2,8 @@
 //!
 //! // upstream: apiextensions-apiserver pkg/apiserver/schema/listtype/validation.go
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use crate::validation::Errors;
@@ -54,24 +56,45 @@ fn duplicates<'a>(schema: &Value, items: &'a [Value]) -> Vec<(usize, &'a Value, 
         }
         _ => None,
     };
-    let mut seen: Vec<Value> = Vec::new();
+    let mut seen: HashSet<Value> = HashSet::new();
     let mut found = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let Some(own) = identity(item) else { break };
         if seen.contains(&own) {
             found.push((at, item, own));
         } else {
-            seen.push(own);
+            seen.insert(own);
         }
     }
     found
 }
 
-/// The entry of an old list that a new one goes back to.
-pub(super) fn correlated<'a>(schema: &Value, old: &'a [Value], new: &Value) -> Option<&'a Value> {
-    if schema["x-kubernetes-list-type"] != "map" {
-        return None;
+/// The entries of an old list, as those of a new one go back to them.
+pub(super) struct Correlated<'a> {
+    keys: Vec<&'a str>,
+    old: HashMap<Vec<Option<&'a Value>>, &'a Value>,
+}
+
+impl<'a> Correlated<'a> {
+    pub(super) fn of(schema: &'a Value, old: Option<&'a Value>) -> Self {
+        let is_map = schema["x-kubernetes-list-type"] == "map";
+        let keys = schema["x-kubernetes-list-map-keys"].as_array().filter(|_| is_map);
+        let mut known =
+            Self { keys: keys.into_iter().flatten().filter_map(Value::as_str).collect(), old: HashMap::new() };
+        if keys.is_some() {
+            for entry in old.and_then(Value::as_array).into_iter().flatten() {
+                known.old.entry(known.identity(entry)).or_insert(entry);
+            }
+        }
+        known
     }
-    let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"].as_array()?.iter().filter_map(Value::as_str).collect();
-    old.iter().find(|old| keys.iter().all(|key| old.get(key) == new.get(key)))
+
+    fn identity<'b>(&self, entry: &'b Value) -> Vec<Option<&'b Value>> {
+        self.keys.iter().map(|key| entry.get(key)).collect()
+    }
+
+    /// The old entry that a new one goes back to.
+    pub(super) fn with(&self, new: &Value) -> Option<&'a Value> {
+        self.old.get(&self.identity(new)).copied()
+    }
 }

@@ -179,9 +179,9 @@ impl Rules {
             }
             Value::Array(list) => {
                 let Some(rules) = &self.items else { return true };
-                let before = old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                let before = lists::Correlated::of(&self.schema, old);
                 for (at, inner) in list.iter().enumerate() {
-                    let old = lists::correlated(&self.schema, before, inner);
+                    let old = before.with(inner);
                     if !rules.at(&format!("{path}[{at}]"), old, inner, budget, errors) {
                         return false;
                     }

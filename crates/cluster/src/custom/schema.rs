@@ -2,6 +2,8 @@
 //!
 //! // upstream: vendor/k8s.io/kube-openapi/pkg/validation/validate; apiextensions-apiserver pkg/apiserver/validation
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::lists;
@@ -152,14 +154,12 @@ impl Check<'_> {
             self.errors.too_many(path, count as usize, usize::try_from(most).unwrap_or(usize::MAX));
             self.blocking = true;
         }
-        if schema["uniqueItems"] == true
-            && list.iter().enumerate().any(|(at, item)| list.iter().take(at).any(|one| one == item))
-        {
+        if schema["uniqueItems"] == true && list.iter().collect::<HashSet<_>>().len() < list.len() {
             self.errors.invalid(path, &json!(list), format!("{path} in body shouldn't contain duplicates"));
         }
-        let before = old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let before = lists::Correlated::of(schema, old);
         for (at, item) in list.iter().enumerate() {
-            let old = lists::correlated(schema, before, item);
+            let old = before.with(item);
             self.value(&schema["items"], old, item, &format!("{path}[{at}]"), depth + 1);
         }
     }

@@ -1,9 +1,11 @@
 //! How the requests of one cluster share the server with those of others.
 //!
-//! One thread answers most requests of all clusters. So that nobody waits long for others, only a few requests of a
-//! cluster are in line at a time; what may take long goes to a thread of its own, one at a time for each cluster and a few
-//! in all, in the order in which they came; whoever has used more of the processors than is his while others want them
-//! waits; and no cluster has all connections.
+//! One thread answers most requests of all clusters. So that no cluster makes others wait long:
+//!
+//! - Only a few requests of a cluster are in line at a time, and no cluster has all connections.
+//! - A long request goes to a thread of its own, one at a time for each cluster. Together they have as much memory as they
+//!   need for their bodies; the number of clusters with a long request has no other bound.
+//! - A cluster that has used more than its share of the processors waits while others want them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,15 +21,18 @@ use super::super::api::{Api, Body, Consultation, status_response};
 use super::limits::Limits;
 use super::rate::Bucket;
 use super::refusal::{panicked, too_many_requests};
-use super::share::Shares;
+use super::share::{Shares, weight};
+use crate::work::{self, CancelOnDrop, Cancelled};
 
 /// Requests of one cluster that are in line at a time; watches count only until they begin.
 const IN_LINE: usize = 16;
+/// Steps after which a request is a long one: a few milliseconds.
+const SHORT: u64 = 10_000;
 
 /// The part of the server that one cluster may use.
 pub(super) struct Lane {
     line: Semaphore,
-    long: Semaphore,
+    long: Arc<Semaphore>,
     connections: Arc<AtomicUsize>,
     watches: Arc<AtomicUsize>,
     requests: Mutex<Bucket>,
@@ -58,7 +63,7 @@ impl Lane {
     pub(super) fn new() -> Self {
         Self {
             line: Semaphore::new(IN_LINE),
-            long: Semaphore::new(1),
+            long: Arc::new(Semaphore::new(1)),
             connections: Arc::default(),
             watches: Arc::default(),
             requests: Mutex::new(Bucket::new()),
@@ -120,20 +125,28 @@ impl Lane {
         shares.wait(&self.work).await;
         if !api.is_long(parts, body) {
             let begun = Instant::now();
-            let response = api.respond(parts, body.clone(), consultation);
+            let short = || api.respond(parts, body.clone(), consultation);
+            let answered = work::within(SHORT, &Cancelled::default(), short);
             shares.spent(&self.work, begun.elapsed());
-            return response;
+            // One that turns out to be long begins again: nothing of it was stored.
+            if let Ok(response) = answered {
+                return response;
+            }
         }
-        let _alone = self.long.acquire().await;
-        let _one_of_few = shares.long.acquire().await;
+        let alone = Arc::clone(&self.long).acquire_owned().await;
+        let room = Arc::clone(&shares.long).acquire_many_owned(weight(body)).await;
         let (api, parts, body) = (api.clone(), Arc::clone(parts), body.clone());
         let consultation = Arc::clone(consultation);
         let busy = api.cluster().be_busy();
+        // A request past its deadline is dropped, and this with it: its work stops and makes room.
+        let cancelled = Cancelled::default();
+        let _dropped = CancelOnDrop(cancelled.clone());
         let answered = tokio::task::spawn_blocking(move || {
+            let _held = (alone, room);
             let begun = Instant::now();
-            let response = api.respond(&parts, body, &consultation);
+            let answered = work::within(u64::MAX, &cancelled, || api.respond(&parts, body, &consultation));
             drop(busy);
-            (response, begun.elapsed())
+            (answered.unwrap_or_else(|_| status_response(&work::stopped())), begun.elapsed())
         });
         let (response, time) = answered.await.unwrap_or_else(|_| (status_response(&panicked()), Duration::ZERO));
         shares.spent(&self.work, time);

@@ -1,7 +1,7 @@
 //! Whose turn it is on the processors: whoever has used more of them than is his waits, while others want them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -16,10 +16,20 @@ const AT_ONCE: f64 = 0.1;
 /// Nobody waits longer for one request than this.
 const LONGEST: Duration = Duration::from_secs(2);
 
+/// Bodies of long requests that are worked on at a time: some twenty of the largest. Each takes many times its length.
+const LONG_KILOBYTES: u32 = 64 << 10;
+/// What a long request without a large body counts for: a list, or a change of a large object.
+const LEAST_KILOBYTES: u32 = 512;
+
+/// How many kilobytes a long request counts for.
+pub(super) fn weight(body: &[u8]) -> u32 {
+    u32::try_from(body.len() >> 10).unwrap_or(LONG_KILOBYTES).clamp(LEAST_KILOBYTES, LONG_KILOBYTES)
+}
+
 /// The processors, as clusters share them.
 pub(super) struct Shares {
-    /// Long requests that are worked on at a time.
-    pub(super) long: Semaphore,
+    /// Kilobytes of the bodies of long requests that are worked on at a time.
+    pub(super) long: Arc<Semaphore>,
     processors: f64,
     /// When each lane, by its place in memory, last wanted something.
     wanting: Mutex<BTreeMap<usize, Instant>>,
@@ -28,7 +38,8 @@ pub(super) struct Shares {
 impl Shares {
     pub(super) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { long: Semaphore::new(processors), processors: processors as f64, wanting: Mutex::default() }
+        let long = Arc::new(Semaphore::new(LONG_KILOBYTES as usize));
+        Self { long, processors: processors as f64, wanting: Mutex::default() }
     }
 
     /// Seconds of processors that each of those who want something has in a second.
@@ -69,6 +80,16 @@ mod tests {
     fn run<T>(work: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(work)
+    }
+
+    #[test]
+    fn two_clusters_leave_room_for_the_long_requests_of_others() {
+        let shares = Shares::new();
+        let large = vec![0; 3 << 20];
+        let held: Vec<_> = (0..20).map(|_| shares.long.try_acquire_many(weight(&large))).collect();
+        assert!(held.iter().all(Result::is_ok), "each cluster has one");
+        assert!(shares.long.try_acquire_many(weight(&[])).is_ok());
+        assert_eq!((weight(&[]), weight(&large)), (LEAST_KILOBYTES, 3 << 10));
     }
 
     #[test]

@@ -19,8 +19,22 @@ pub(super) const HUGE: &str = "hugepages-";
 const MOST_RULES: usize = 20;
 const MOST_CODES: usize = 255;
 
+/// What the containers of a pod refer to by name.
+pub(super) struct Named<'a> {
+    volumes: Volumes<'a>,
+    claims: HashSet<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    /// The claims of a pod, and these volumes of it.
+    pub(super) fn of(spec: &'a Value, volumes: Volumes<'a>) -> Self {
+        Self { volumes, claims: pod_claims::names(spec) }
+    }
+}
+
 /// What every container has, in a pod with these volumes. A template may name its image between blanks.
-pub(super) fn check(spec: &Value, container: &Value, path: &Path<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+pub(super) fn check(spec: &Value, container: &Value, path: &Path<'_>, named: &Named<'_>, errors: &mut Errors) {
+    let volumes = &named.volumes;
     let name = text(container, "name");
     if name.is_empty() {
         errors.required(path.field("name"), "");
@@ -42,7 +56,7 @@ pub(super) fn check(spec: &Value, container: &Value, path: &Path<'_>, volumes: &
     let place = path.field("imagePullPolicy");
     supported(&container["imagePullPolicy"], &place, &["Always", "IfNotPresent", "Never"], errors);
     resources(&container["resources"], &path.field("resources"), errors);
-    pod_claims::container(spec, container, path, errors);
+    pod_claims::container(&named.claims, container, path, errors);
     resize_policies(spec, container, &path.field("resizePolicy"), errors);
     security_context::container(container, security_context::has_host_users(spec), path, errors);
 }
@@ -271,7 +285,7 @@ mod tests {
         let mut container = container;
         container["name"] = json!("a");
         container["image"] = json!("b");
-        check(&spec, &container, &Path::Root.field("c"), &Volumes::new(), &mut errors);
+        check(&spec, &container, &Path::Root.field("c"), &Named::of(&spec, Volumes::new()), &mut errors);
         restart_policy(&container, &Path::Root.field("c"), &mut errors);
         errors.texts()
     }

@@ -5,6 +5,8 @@
 
 use std::net::IpAddr;
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::field::{entries, supported, text};
@@ -141,15 +143,14 @@ pub(crate) fn slice(value: &Value, errors: &mut Errors) {
         errors.too_many(list, count, MAX_PORTS);
         return;
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for (at, port) in entries(value, "ports") {
         let path = list.index(at);
         let name = text(port, "name");
         label(&port["name"], &path.field("name"), errors);
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             errors.duplicate(path.field("name"), &port["name"]);
         }
-        seen.push(name);
         if port["protocol"].is_null() {
             errors.required(path.field("protocol"), "");
         } else {

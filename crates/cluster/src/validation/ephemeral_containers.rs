@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::container::Named;
 use super::field::{entries, text};
-use super::volumes::Volumes;
 use super::{Errors, container, pod};
 use crate::schema::Path;
 
@@ -20,7 +20,8 @@ pub(crate) fn check(old: &Value, new: &Value, errors: &mut Errors) {
     let list = list.field("ephemeralContainers");
     let is_mirror = pod::is_mirror(old);
     let (old, new) = (&old["spec"], &new["spec"]);
-    let volumes: Volumes<'_> = entries(new, "volumes").map(|(_, volume)| (text(volume, "name"), volume)).collect();
+    let volumes = entries(new, "volumes").map(|(_, volume)| (text(volume, "name"), volume)).collect();
+    let named = Named::of(new, volumes);
     let others: HashSet<&str> = ["containers", "initContainers"]
         .into_iter()
         .flat_map(|list| entries(new, list).map(|(_, other)| text(other, "name")))
@@ -28,7 +29,7 @@ pub(crate) fn check(old: &Value, new: &Value, errors: &mut Errors) {
     let mut seen = others.clone();
     for (at, one) in entries(new, "ephemeralContainers") {
         let path = list.index(at);
-        container::check(new, one, &path, &volumes, errors);
+        container::check(new, one, &path, &named, errors);
         container::image(one, &path, errors);
         container::unique(one, &path, &mut seen, errors);
         let target = text(one, "targetContainerName");

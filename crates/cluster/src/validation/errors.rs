@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::resource::Resource;
 use crate::status::Status;
+use crate::work;
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,9 +57,12 @@ pub(crate) struct FieldError {
     pub message: String,
 }
 
-/// What is wrong with one object.
+/// What is wrong with one object: each mistake, a reason that is none of its own, and the bytes of all messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Errors(Vec<FieldError>, Option<String>);
+pub(crate) struct Errors(Vec<FieldError>, Option<String>, usize);
+
+/// Most bytes of the messages about one object.
+const MAX_TEXT: usize = 3 << 20;
 
 impl Errors {
     /// Calls a field otherwise.
@@ -74,6 +78,10 @@ impl Errors {
 
     /// `field: Invalid value: value: detail`.
     pub(crate) fn invalid(&mut self, field: impl Display, value: &Value, detail: impl AsRef<str>) {
+        // A rule of each entry may show the whole list.
+        if self.is_full() {
+            return;
+        }
         self.add(Problem::Invalid, field, format!("Invalid value: {}: {}", shown(value), detail.as_ref()));
     }
 
@@ -180,13 +188,26 @@ impl Errors {
         errors.texts()
     }
 
+    /// Whether the texts are longer than any request: no client reads what is added after that.
+    fn is_full(&self) -> bool {
+        self.2 > MAX_TEXT
+    }
+
     fn add(&mut self, problem: Problem, field: impl Display, message: String) {
+        work::step();
+        if self.is_full() {
+            return;
+        }
+        self.2 += message.len();
         self.0.push(FieldError { problem, field: field.to_string(), message });
     }
 
     /// Adds what is wrong elsewhere.
     pub(crate) fn extend(&mut self, other: &Self) {
-        self.0.extend_from_slice(&other.0);
+        if !self.is_full() {
+            self.2 = self.2.saturating_add(other.2);
+            self.0.extend_from_slice(&other.0);
+        }
     }
 
     /// The errors as the answer to a request, `Ok` if there are none.

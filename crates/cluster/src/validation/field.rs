@@ -5,15 +5,16 @@ use serde_json::{Value, json};
 use super::errors::Errors;
 use super::names;
 use crate::schema::Path;
+use crate::work;
 
 /// The text of a field, empty if absent.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// The entries of a list field, with their places.
+/// The entries of a list field, with their places. Each is a step.
 pub(super) fn entries<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a Value)> {
-    value[field].as_array().into_iter().flatten().enumerate()
+    value[field].as_array().into_iter().flatten().enumerate().take_while(|_| work::step())
 }
 
 /// A number must not be below 0.

@@ -2,6 +2,8 @@
 
 // upstream: pkg/apis/batch/validation/validation.go ValidateJob, ValidateCronJob (v1.36)
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::field::{not_negative, supported, text};
@@ -105,11 +107,12 @@ fn exit_codes(codes: &Value, pod: &Value, path: &Path<'_>, errors: &mut Errors) 
     if values.is_empty() {
         errors.invalid(field, &json!([]), "at least one value is required");
     }
+    let mut seen = HashSet::new();
     for (index, value) in values.iter().enumerate() {
         if codes["operator"] == "In" && value == 0 {
             errors.invalid(field.index(index), value, "must not be 0 for the In operator");
         }
-        if values[..index].contains(value) {
+        if !seen.insert(value) {
             errors.duplicate(field.index(index), value);
         }
     }

@@ -2,7 +2,7 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidateLimitRange (v1.36)
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -26,10 +26,11 @@ const ORDER: [(&str, &str, &str, &str, &str, bool); 6] = [
 pub(crate) fn check(value: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     let list = spec.field("limits");
+    let mut seen = HashSet::new();
     for (at, item) in entries(&value["spec"], "limits") {
         let path = list.index(at);
         kind(item, &path, errors);
-        if entries(&value["spec"], "limits").take(at).any(|(_, other)| other["type"] == item["type"]) {
+        if !seen.insert(&item["type"]) {
             errors.duplicate(path.field("type"), &item["type"]);
         }
         one(item, &path, errors);

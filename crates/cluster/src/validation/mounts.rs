@@ -16,6 +16,8 @@ const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
 /// `volumeMounts` of a container. What is wrong with paths inside a volume is said of the list, as upstream does.
 pub(super) fn mounts(container: &Value, list: &Path<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let mut seen: HashSet<&str> = HashSet::new();
+    let (devices, device_paths) =
+        (all(container, "volumeDevices", "name"), all(container, "volumeDevices", "devicePath"));
     for (at, mount) in entries(container, "volumeMounts") {
         let path = list.index(at);
         let name = text(mount, "name");
@@ -32,11 +34,10 @@ pub(super) fn mounts(container: &Value, list: &Path<'_>, volumes: &Volumes<'_>, 
         if !seen.insert(place) {
             errors.invalid(path.field("mountPath"), &json!(place), "must be unique");
         }
-        let devices = || entries(container, "volumeDevices").map(|(_, device)| device);
-        if devices().any(|device| text(device, "name") == name) {
+        if devices.contains(name) {
             errors.invalid(path.field("name"), &json!(name), "must not already exist in volumeDevices");
         }
-        if devices().any(|device| text(device, "devicePath") == place) {
+        if device_paths.contains(place) {
             let fault = "must not already exist as a path in volumeDevices";
             errors.invalid(path.field("mountPath"), &json!(place), fault);
         }
@@ -44,6 +45,11 @@ pub(super) fn mounts(container: &Value, list: &Path<'_>, volumes: &Volumes<'_>, 
         propagation(mount, container, list, errors);
         read_only(mount, &list.field("recursiveReadOnly"), errors);
     }
+}
+
+/// What the entries of a list have in this field.
+fn all<'a>(container: &'a Value, list: &str, field: &str) -> HashSet<&'a str> {
+    entries(container, list).map(|(_, entry)| text(entry, field)).collect()
 }
 
 fn inside(mount: &Value, path: &Path<'_>, list: &Path<'_>, errors: &mut Errors) {
@@ -86,6 +92,7 @@ fn read_only(mount: &Value, path: &Path<'_>, errors: &mut Errors) {
 /// `volumeDevices` of a container.
 pub(super) fn devices(container: &Value, list: &Path<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
+    let (mounts, mount_paths) = (all(container, "volumeMounts", "name"), all(container, "volumeMounts", "mountPath"));
     for (at, device) in entries(container, "volumeDevices") {
         let path = list.index(at);
         let (name, place) = (text(device, "name"), text(device, "devicePath"));
@@ -115,11 +122,10 @@ pub(super) fn devices(container: &Value, list: &Path<'_>, volumes: &Volumes<'_>,
         } else {
             paths.insert(place);
         }
-        let mounts = || entries(container, "volumeMounts").map(|(_, mount)| mount);
-        if mounts().any(|mount| text(mount, "name") == name) {
+        if mounts.contains(name) {
             errors.invalid(name_path, &json!(name), "must not already exist in volumeMounts");
         }
-        if mounts().any(|mount| text(mount, "mountPath") == place) {
+        if mount_paths.contains(place) {
             errors.invalid(place_path, &json!(place), "must not already exist as a path in volumeMounts");
         }
         if !name.is_empty() {

@@ -2,6 +2,8 @@
 
 // upstream: pkg/apis/core/validation/validation.go validateAffinity, ValidateTolerations, validateTopologySpreadConstraints (v1.36)
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
@@ -20,11 +22,12 @@ pub(super) fn node_selector_labels(spec: &Value, path: &Path<'_>, errors: &mut E
 
 /// What has to be lifted before a pod is looked at.
 pub(super) fn gates(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
     for (at, gate) in entries(spec, "schedulingGates") {
         for fault in names::qualified(text(gate, "name")) {
             errors.invalid(list.index(at), &gate["name"], fault);
         }
-        if entries(spec, "schedulingGates").take(at).any(|(_, other)| other["name"] == gate["name"]) {
+        if !seen.insert(&gate["name"]) {
             errors.duplicate(list.index(at), &gate["name"]);
         }
     }
@@ -182,6 +185,11 @@ pub(super) fn tolerations(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
 }
 
 pub(super) fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+    let pair = |constraint: &'_ Value| (constraint["topologyKey"].clone(), constraint["whenUnsatisfiable"].clone());
+    let mut left: HashMap<(Value, Value), usize> = HashMap::new();
+    for (_, constraint) in entries(spec, "topologySpreadConstraints") {
+        *left.entry(pair(constraint)).or_default() += 1;
+    }
     for (at, constraint) in entries(spec, "topologySpreadConstraints") {
         let path = list.index(at);
         if constraint["maxSkew"].as_i64().unwrap_or_default() <= 0 {
@@ -211,10 +219,9 @@ pub(super) fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
         for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             supported(&constraint[field], &path.field(field), &["Honor", "Ignore"], errors);
         }
-        let same = |(_, other): &(usize, &Value)| {
-            other["topologyKey"] == constraint["topologyKey"] && other["whenUnsatisfiable"] == *when
-        };
-        if entries(spec, "topologySpreadConstraints").skip(at + 1).any(|other| same(&other)) {
+        let behind = left.entry(pair(constraint)).or_default();
+        *behind = behind.saturating_sub(1);
+        if *behind > 0 {
             let pair = format!("{{{}, {}}}", text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
             errors.duplicate(path.field("{topologyKey, whenUnsatisfiable}"), &json!(pair));
         }
@@ -239,19 +246,22 @@ fn label_keys(term: &Value, path: &Path<'_>, errors: &mut Errors) {
             }
         }
     }
-    let mut seen: Vec<&str> =
+    let places = |field: &str| -> HashMap<&Value, usize> {
+        entries(term, field).collect::<Vec<_>>().into_iter().rev().map(|(at, key)| (key, at)).collect()
+    };
+    let (match_keys, mismatch_keys) = (places("matchLabelKeys"), places("mismatchLabelKeys"));
+    let mut seen: HashSet<&str> =
         selector["matchLabels"].as_object().into_iter().flatten().map(|(key, _)| &**key).collect();
     for (_, expression) in entries(selector, "matchExpressions") {
         let key = text(expression, "key");
-        let at = entries(term, "matchLabelKeys").find(|(_, one)| *one == key).map(|(at, _)| at);
-        if let Some(at) = at.filter(|_| seen.contains(&key)) {
-            errors.invalid(path.index(at), &json!(key), "exists in both matchLabelKeys and labelSelector");
+        if let Some(at) = match_keys.get(&json!(key)).filter(|_| seen.contains(key)) {
+            errors.invalid(path.index(*at), &json!(key), "exists in both matchLabelKeys and labelSelector");
         }
-        seen.push(key);
+        seen.insert(key);
     }
     let list = path.field("matchLabelKeys");
     for (at, key) in entries(term, "matchLabelKeys") {
-        if entries(term, "mismatchLabelKeys").any(|(_, other)| other == key) {
+        if mismatch_keys.contains_key(key) {
             errors.invalid(list.index(at), key, "exists in both matchLabelKeys and mismatchLabelKeys");
         }
     }
@@ -259,6 +269,7 @@ fn label_keys(term: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// Taints of a node.
 pub(super) fn taints(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
     for (at, taint) in entries(spec, "taints") {
         let path = list.index(at);
         for fault in names::qualified(text(taint, "key")) {
@@ -272,8 +283,7 @@ pub(super) fn taints(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
             effect if EFFECTS.contains(&effect) => {}
             _ => errors.unsupported(path.field("effect"), &taint["effect"], &EFFECTS),
         }
-        let same = |other: &Value| other["key"] == taint["key"] && other["effect"] == taint["effect"];
-        if entries(spec, "taints").take(at).any(|(_, other)| same(other)) {
+        if !seen.insert((&taint["key"], &taint["effect"])) {
             errors.duplicate(path, taint);
         }
     }

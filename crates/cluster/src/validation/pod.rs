@@ -2,14 +2,14 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidatePodSpec (v1.36)
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{container_limits, container_requests};
 use serde_json::{Value, json};
 
+use super::container::Named;
 use super::field::{entries, supported, text};
-use super::volumes::Volumes;
 use super::{
     Errors, container, handlers, metadata, names, placement, pod_claims, pod_network, pod_system, security_context,
     volumes,
@@ -94,7 +94,7 @@ fn deletion_cost(annotations: &Value, path: &Path<'_>, errors: &mut Errors) {
 pub(crate) fn spec(spec: &Value, pod: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     let volumes = volumes::check(spec, pod, &path.field("volumes"), errors);
     pod_claims::pod(spec, &path.field("resourceClaims"), errors);
-    containers(spec, path, &volumes, errors);
+    containers(spec, path, &Named::of(spec, volumes), errors);
     all_resources(spec, path, errors);
     pod_network::host_network(spec, pod.is_some(), path, errors);
     let choice = |field: &str, choices: &[&str], errors: &mut Errors| {
@@ -144,7 +144,7 @@ fn name(spec: &Value, field: &str, faults: fn(&str) -> Vec<String>, path: &Path<
     }
 }
 
-fn containers(spec: &Value, path: &Path<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+fn containers(spec: &Value, path: &Path<'_>, named: &Named<'_>, errors: &mut Errors) {
     let list = path.field("containers");
     if entries(spec, "containers").next().is_none() {
         errors.required(list, "");
@@ -152,7 +152,7 @@ fn containers(spec: &Value, path: &Path<'_>, volumes: &Volumes<'_>, errors: &mut
     let mut seen: HashSet<&str> = HashSet::new();
     for (at, one) in entries(spec, "containers") {
         let path = list.index(at);
-        container::check(spec, one, &path, volumes, errors);
+        container::check(spec, one, &path, named, errors);
         container::unique(one, &path, &mut seen, errors);
         handlers::check(spec, one, &path, errors);
         container::restart_policy(one, &path, errors);
@@ -161,7 +161,7 @@ fn containers(spec: &Value, path: &Path<'_>, volumes: &Volumes<'_>, errors: &mut
     let list = path.field("initContainers");
     for (at, one) in entries(spec, "initContainers") {
         let path = list.index(at);
-        container::check(spec, one, &path, volumes, errors);
+        container::check(spec, one, &path, named, errors);
         container::restart_policy(one, &path, errors);
         container::unique(one, &path, &mut seen, errors);
         // They run one after another. Upstream counts each of them as the first.
@@ -235,6 +235,10 @@ fn readiness(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
 /// Variables of a file are in a directory of the pod itself.
 // upstream: pkg/apis/core/validation/validation.go validateFileKeyRefVolumes (v1.36)
 fn file_volumes(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let mut volumes: HashMap<&str, &Value> = HashMap::new();
+    for (_, volume) in entries(spec, "volumes") {
+        volumes.entry(text(volume, "name")).or_insert(volume);
+    }
     super::field::containers(spec, path, |container, path| {
         let list = path.field("env");
         for (at, variable) in entries(container, "env") {
@@ -246,9 +250,9 @@ fn file_volumes(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             let place = place.field("valueFrom");
             let place = place.field("fileKeyRef");
             let wanted = text(source, "volumeName");
-            match entries(spec, "volumes").find(|(_, volume)| text(volume, "name") == wanted) {
+            match volumes.get(wanted) {
                 None => errors.not_found(place.field("volumeName"), &json!(wanted)),
-                Some((_, volume)) if volume["emptyDir"].is_null() => {
+                Some(volume) if volume["emptyDir"].is_null() => {
                     errors.invalid(
                         place.field("volumeName"),
                         &json!(wanted),

@@ -53,12 +53,16 @@ fn shown(claim: &Value) -> String {
     format!("{{\"Name\":{name},\"ResourceClaimName\":{own},\"ResourceClaimTemplateName\":{template}}}")
 }
 
-/// The claims that a container uses.
-pub(super) fn container(spec: &Value, container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let known: HashSet<&str> = entries(spec, "resourceClaims").map(|(_, claim)| text(claim, "name")).collect();
+/// The claims of a pod, by name.
+pub(super) fn names(spec: &Value) -> HashSet<&str> {
+    entries(spec, "resourceClaims").map(|(_, claim)| text(claim, "name")).collect()
+}
+
+/// The claims that a container of a pod with these claims uses.
+pub(super) fn container(known: &HashSet<&str>, container: &Value, path: &Path<'_>, errors: &mut Errors) {
     let resources = path.field("resources");
     let list = resources.field("claims");
-    let mut seen: HashSet<String> = HashSet::new();
+    let (mut seen, mut claims): (HashSet<String>, HashSet<&str>) = (HashSet::new(), HashSet::new());
     for (at, claim) in entries(&container["resources"], "claims") {
         let path = list.index(at);
         let (name, request) = (text(claim, "name"), text(claim, "request"));
@@ -67,12 +71,12 @@ pub(super) fn container(spec: &Value, container: &Value, path: &Path<'_>, errors
             continue;
         }
         let own = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
-        if seen.contains(name) || (request.is_empty() && seen.iter().any(|other| other.split('/').next() == Some(name)))
-        {
+        if seen.contains(name) || (request.is_empty() && claims.contains(name)) {
             errors.duplicate(path, &json!(name));
         } else if !seen.insert(own.clone()) {
             errors.duplicate(path, &json!(own));
         }
+        claims.insert(name.split('/').next().unwrap_or_default());
         if !request.is_empty() {
             for fault in names::label(request) {
                 errors.invalid(path.field("request"), &claim["request"], fault);

@@ -2,6 +2,8 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidatePodUpdate (v1.36)
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::devices::{node_selector_term, node_selector_terms};
@@ -41,8 +43,9 @@ pub(crate) fn check(old: &Value, new: &Value, errors: &mut Errors) {
     deadline(before, after, &path, errors);
     tolerations(before, after, &path, errors);
     let gated = entries(before, "schedulingGates").next().is_some();
+    let had: HashSet<&Value> = entries(before, "schedulingGates").map(|(_, gate)| &gate["name"]).collect();
     for (_, gate) in entries(after, "schedulingGates") {
-        if !entries(before, "schedulingGates").any(|(_, had)| had["name"] == gate["name"]) {
+        if !had.contains(&gate["name"]) {
             errors.forbidden(
                 path.field("schedulingGates"),
                 format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "name")),
@@ -75,14 +78,15 @@ fn deadline(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors)
 fn tolerations(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.field("tolerations");
     placement::tolerations(after, &path, errors);
-    let alike = |left: &Value, right: &Value| {
-        ["key", "operator", "value", "effect"].iter().all(|field| left[*field] == right[*field])
-    };
-    let kept =
-        entries(before, "tolerations").all(|(_, had)| entries(after, "tolerations").any(|(_, have)| alike(had, have)));
-    if !kept {
+    let have: HashSet<_> = entries(after, "tolerations").map(identity).collect();
+    if !entries(before, "tolerations").map(identity).all(|had| have.contains(&had)) {
         errors.forbidden(path, "existing toleration can not be modified except its tolerationSeconds");
     }
+}
+
+/// What tells a toleration from others.
+fn identity((_, toleration): (usize, &Value)) -> [&Value; 4] {
+    ["key", "operator", "value", "effect"].map(|field| &toleration[field])
 }
 
 /// The new spec with everything that may change set back to what it was.

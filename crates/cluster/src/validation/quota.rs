@@ -93,12 +93,13 @@ pub(super) fn is_standard(name: &str) -> bool {
 fn scopes(quota: &Value, spec: &Path<'_>, errors: &mut Errors) {
     let path = spec.field("scopes");
     let all = &quota["scopes"];
+    let standard = standard_names(&quota["hard"]);
     for (_, scope) in entries(quota, "scopes") {
         let scope = scope.as_str().unwrap_or_default();
         if !SCOPES.contains(&scope) {
             errors.invalid(path, all, "unsupported scope");
         }
-        for _ in not_covered(scope, &quota["hard"]) {
+        for _ in not_covered(scope, &standard) {
             errors.invalid(path, all, "unsupported scope applied to resource");
         }
     }
@@ -112,12 +113,13 @@ fn selector(quota: &Value, spec: &Path<'_>, errors: &mut Errors) {
     let selector = spec.field("scopeSelector");
     let path = selector.field("matchExpressions");
     let terms = &quota["scopeSelector"];
+    let standard = standard_names(&quota["hard"]);
     for (_, term) in entries(terms, "matchExpressions") {
         let scope = text(term, "scopeName");
         if !SCOPES.contains(&scope) {
             errors.invalid(path.field("scopeName"), &term["scopeName"], "unsupported scope");
         }
-        for _ in not_covered(scope, &quota["hard"]) {
+        for _ in not_covered(scope, &standard) {
             errors.invalid(path, terms, "unsupported scope applied to resource");
         }
         let operator = text(term, "operator");
@@ -150,8 +152,13 @@ fn selector(quota: &Value, spec: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The standard names of `hard` that no object of a scope counts for.
-fn not_covered<'a>(scope: &'a str, hard: &'a Value) -> impl Iterator<Item = &'a str> {
+/// The standard names of `hard`.
+fn standard_names(hard: &Value) -> Vec<&str> {
+    hard.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).filter(|name| is_standard(name)).collect()
+}
+
+/// Those of these names that no object of a scope counts for.
+fn not_covered<'a>(scope: &'a str, standard: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     let covers = move |name: &str| match scope {
         "BestEffort" => name == "pods",
         "VolumeAttributesClass" => matches!(name, "persistentvolumeclaims" | "requests.storage"),
@@ -160,6 +167,5 @@ fn not_covered<'a>(scope: &'a str, hard: &'a Value) -> impl Iterator<Item = &'a 
         }
         _ => true,
     };
-    let names = hard.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    names.filter(move |name| STANDARD.contains(name) && !covers(name))
+    standard.iter().copied().filter(move |name| !covers(name))
 }

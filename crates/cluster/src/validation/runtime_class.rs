@@ -2,6 +2,8 @@
 
 // upstream: pkg/apis/node/validation/validation.go ValidateRuntimeClass, ValidateRuntimeClassUpdate (v1.36)
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
@@ -24,11 +26,9 @@ pub(crate) fn check(value: &Value, errors: &mut Errors) {
     metadata::labels(&scheduling["nodeSelector"], &path.field("nodeSelector"), errors);
     let list = path.field("tolerations");
     placement::tolerations(scheduling, &list, errors);
+    let mut seen = HashSet::new();
     for (at, toleration) in entries(scheduling, "tolerations") {
-        let same = |other: &Value| {
-            ["key", "operator", "value", "effect"].iter().all(|field| other[*field] == toleration[*field])
-        };
-        if entries(scheduling, "tolerations").take(at).any(|(_, other)| same(other)) {
+        if !seen.insert(["key", "operator", "value", "effect"].map(|field| &toleration[field])) {
             errors.duplicate(list.index(at), toleration);
         }
     }

@@ -161,9 +161,10 @@ fn affinity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let list = path.field("ipFamilies");
+    let mut seen = HashSet::new();
     for (at, family) in entries(spec, "ipFamilies") {
         supported(family, &list.index(at), &["IPv4", "IPv6"], errors);
-        if entries(spec, "ipFamilies").take(at).any(|(_, other)| other == family) {
+        if !seen.insert(family) {
             errors.duplicate(list.index(at), family);
         }
     }
@@ -172,10 +173,11 @@ fn families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn external_addresses(old: &Value, spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+    let had: HashSet<&Value> = entries(old, "externalIPs").map(|(_, address)| address).collect();
     for (at, address) in entries(spec, "externalIPs") {
         let path = list.index(at);
         let before = errors.len();
-        if !entries(old, "externalIPs").any(|(_, had)| had == address) {
+        if !had.contains(address) {
             addresses::ip(address, &path, errors);
         }
         if errors.len() == before {

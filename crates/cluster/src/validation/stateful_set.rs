@@ -2,6 +2,8 @@
 
 // upstream: pkg/apis/apps/validation/validation.go ValidateStatefulSetSpec, ValidateStatefulSetUpdate (v1.36)
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
@@ -92,7 +94,8 @@ fn pods(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         .map(|name| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } }))
         .collect();
     if !of_claims.is_empty() && pod.is_object() {
-        let is_other = |volume: &Value| !of_claims.iter().any(|made| made["name"] == volume["name"]);
+        let made: HashSet<&Value> = of_claims.iter().map(|made| &made["name"]).collect();
+        let is_other = |volume: &Value| !made.contains(&volume["name"]);
         let own = entries(&spec["template"]["spec"], "volumes").map(|(_, volume)| volume.clone());
         let own: Vec<Value> = own.filter(is_other).collect();
         pod["volumes"] = Value::Array(of_claims.iter().cloned().chain(own).collect());

@@ -24,13 +24,12 @@ pub(crate) fn class(value: &Value, errors: &mut Errors) {
     let modes = ["Immediate", "WaitForFirstConsumer"];
     supported(&value["volumeBindingMode"], &path.field("volumeBindingMode"), &modes, errors);
     let list = path.field("allowedTopologies");
-    let mut seen: Vec<BTreeMap<&str, BTreeSet<&str>>> = Vec::new();
+    let mut seen: BTreeSet<BTreeMap<&str, BTreeSet<&str>>> = BTreeSet::new();
     for (at, term) in entries(value, "allowedTopologies") {
         let term = topology(term, &list.index(at), errors);
-        if seen.contains(&term) {
+        if !seen.insert(term) {
             errors.duplicate(list.index(at).field("matchLabelExpressions"), &json!(""));
         }
-        seen.push(term);
     }
 }
 

@@ -53,6 +53,9 @@ const ORDER: [&str; 30] = [
 pub(super) fn check<'a>(spec: &'a Value, pod: Option<&Value>, list: &Path<'_>, errors: &mut Errors) -> Volumes<'a> {
     let mut good = HashMap::new();
     let pod_name = pod.map(|metadata| text(metadata, "name")).filter(|name| !name.is_empty());
+    let is_ephemeral = |(_, volume): &(usize, &Value)| volume["ephemeral"].is_object();
+    let ephemeral: HashSet<&str> =
+        entries(spec, "volumes").filter(is_ephemeral).map(|(_, volume)| text(volume, "name")).collect();
     for (at, volume) in entries(spec, "volumes") {
         let path = list.index(at);
         let place = path.field("name");
@@ -74,11 +77,8 @@ pub(super) fn check<'a>(spec: &'a Value, pod: Option<&Value>, list: &Path<'_>, e
         }
         errors.extend(&found);
         let claim = text(&volume["persistentVolumeClaim"], "claimName");
-        let is_made = |(_, other): (usize, &Value)| {
-            other["ephemeral"].is_object()
-                && pod_name.and_then(|pod| claim.strip_prefix(pod)?.strip_prefix('-')) == Some(text(other, "name"))
-        };
-        if entries(spec, "volumes").any(is_made) {
+        let of_volume = pod_name.and_then(|pod| claim.strip_prefix(pod)?.strip_prefix('-'));
+        if of_volume.is_some_and(|name| ephemeral.contains(name)) {
             let fault = "must not reference a PVC that gets created for an ephemeral volume";
             errors.invalid(path.field("persistentVolumeClaim").field("claimName"), &json!(claim), fault);
         }

@@ -9,4 +9,5 @@ mod copies;
 mod credentials;
 mod extremes;
 mod fuzz;
+mod growth;
 mod kubectl;

@@ -2,6 +2,7 @@
 
 mod convert;
 mod format;
+mod go_pattern;
 mod lists;
 mod named_format;
 mod network;

@@ -6,6 +6,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use regex::Regex;
 
 use super::format;
+use super::go_pattern;
 use super::outcome::Outcome;
 use crate::cel::value::{Value, list};
 
@@ -21,10 +22,11 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     if let Some(known) = patterns.get(text) {
         return Ok(known.clone());
     }
-    let compiled = regex::RegexBuilder::new(text)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|error| format!("error parsing regexp: {}", error.to_string().lines().last().unwrap_or_default()))?;
+    let compiled = go_pattern::translated(text).and_then(|translated| {
+        let compiled = regex::RegexBuilder::new(&translated).size_limit(1 << 20).build();
+        compiled.map_err(|error| error.to_string().lines().last().unwrap_or_default().to_owned())
+    });
+    let compiled = compiled.map_err(|fault| format!("error parsing regexp: {fault}"))?;
     if patterns.len() >= KEPT {
         patterns.clear();
     }

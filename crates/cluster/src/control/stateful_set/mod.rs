@@ -163,6 +163,9 @@ impl Plane {
                     }
                 }
                 Some(pod) if pod.finished() && !pod.object.deleting => {
+                    if !self.may_replace(&key(name_of(&set.object)), &pod.object.name, pod.created) {
+                        return acted;
+                    }
                     self.delete_replica(set, pod);
                     acted = true;
                     if set.ordered() {

@@ -3,6 +3,8 @@
 // upstream: pkg/apis/resource/validation/validation.go validateDeviceClaim, ValidateResourceClaimUpdate,
 // ValidateResourceClaimTemplate (v1.36)
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
@@ -141,21 +143,25 @@ fn references(value: &Value, known: &Names<'_>, list: &Path<'_>, errors: &mut Er
 }
 
 /// The requests of a claim and their alternatives, as constraints, configuration and results refer to them.
-pub(super) struct Names<'a>(Vec<(&'a str, Vec<&'a str>)>);
+pub(super) struct Names<'a>(HashMap<&'a str, HashSet<&'a str>>);
 
 impl<'a> Names<'a> {
     pub(super) fn of(devices: &'a Value) -> Self {
         let alternatives = |request: &'a Value| {
-            entries(request, "firstAvailable").map(|(_, one)| text(one, "name")).collect::<Vec<_>>()
+            entries(request, "firstAvailable").map(|(_, one)| text(one, "name")).collect::<HashSet<_>>()
         };
-        Self(entries(devices, "requests").map(|(_, one)| (text(one, "name"), alternatives(one))).collect())
+        let mut names = HashMap::new();
+        for (_, one) in entries(devices, "requests") {
+            // The first of a name counts.
+            names.entry(text(one, "name")).or_insert_with(|| alternatives(one));
+        }
+        Self(names)
     }
 
     fn has(&self, reference: &str) -> bool {
         let (request, alternative) =
             reference.split_once('/').map_or((reference, None), |(request, one)| (request, Some(one)));
-        let found = self.0.iter().find(|(name, _)| *name == request);
-        found.is_some_and(|(_, known)| alternative.is_none_or(|one| known.contains(&one)))
+        self.0.get(request).is_some_and(|known| alternative.is_none_or(|one| known.contains(one)))
     }
 
     /// A reference to a request.

@@ -239,8 +239,9 @@ pub(super) fn binding_conditions(value: &Value, path: &Path<'_>, errors: &mut Er
         distinct(value, field, Value::clone, list, errors);
     }
     let count = |field: &str| entries(value, field).count();
+    let conditions: HashSet<&Value> = entries(value, "bindingConditions").map(|(_, one)| one).collect();
     for (at, condition) in entries(value, "bindingFailureConditions") {
-        if entries(value, "bindingConditions").any(|(_, other)| other == condition) {
+        if conditions.contains(condition) {
             let message = "bindingFailureConditions must not overlap with bindingConditions";
             errors.invalid(failures.index(at), condition, message);
         }

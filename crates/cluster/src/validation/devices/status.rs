@@ -3,6 +3,8 @@
 // upstream: pkg/apis/resource/validation/validation.go validateResourceClaimStatusUpdate, validateAllocationResult,
 // validateDeviceStatus (v1.36)
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
@@ -35,17 +37,18 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
         common::distinct(after, "reservedFor", |consumer| consumer["uid"].clone(), &reserved, errors);
     }
     let list = path.field("devices");
-    let results = &after["allocation"]["devices"];
+    let results: HashSet<String> =
+        entries(&after["allocation"]["devices"], "results").map(|(_, result)| id(result)).collect();
     for (at, device) in entries(after, "devices") {
-        device_status(device, results, &list.index(at), errors);
+        device_status(device, &results, &list.index(at), errors);
     }
     common::distinct(after, "devices", |device| json!(id(device)), &list, errors);
     if entries(after, "reservedFor").next().is_some() {
         if after["allocation"].is_null() {
             errors.forbidden(reserved, "may not be specified when `allocated` is not set");
         } else if !new["metadata"]["deletionTimestamp"].is_null() {
-            let had = |consumer: &Value| entries(before, "reservedFor").any(|(_, other)| other == consumer);
-            if !entries(after, "reservedFor").all(|(_, consumer)| had(consumer)) {
+            let had: HashSet<&Value> = entries(before, "reservedFor").map(|(_, consumer)| consumer).collect();
+            if !entries(after, "reservedFor").all(|(_, consumer)| had.contains(consumer)) {
                 let message =
                     "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
                 errors.forbidden(reserved, message);
@@ -125,11 +128,11 @@ fn share(device: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// What a driver says of a device that the claim has.
-fn device_status(device: &Value, allocated: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn device_status(device: &Value, allocated: &HashSet<String>, path: &Path<'_>, errors: &mut Errors) {
     identity(device, path, errors);
     share(device, path, errors);
     let own = id(device);
-    if !entries(allocated, "results").any(|(_, result)| id(result) == own) {
+    if !allocated.contains(&own) {
         errors.invalid(path, &json!(own), "must be an allocated device in the claim");
     }
     common::within(device, "conditions", MAX_CONDITIONS, &path.field("conditions"), errors);

@@ -2,13 +2,15 @@
 
 // upstream: pkg/api/pod/warnings.go warningsForOverlappingVirtualPaths (v1.36)
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::super::field::{entries, text};
 use super::told::Warnings;
+use crate::work;
 
 /// A path, and where what is there comes from, where that differs within a volume.
-#[derive(PartialEq, Eq)]
 struct Place {
     path: String,
     source: String,
@@ -22,10 +24,54 @@ impl Place {
     fn shown(&self) -> String {
         if self.source.is_empty() { format!("{:?}", self.path) } else { format!("{:?} ({})", self.path, self.source) }
     }
+}
 
-    fn meets(&self, other: &Self) -> bool {
-        let (own, its) = (format!("{}/", self.path), format!("{}/", other.path));
-        !self.path.is_empty() && !other.path.is_empty() && (own.starts_with(&its) || its.starts_with(&own))
+/// The places of a volume, by the parts of their paths.
+#[derive(Default)]
+struct Tree {
+    places: Vec<Place>,
+    /// The folder or file of this name in that folder; the first is the volume.
+    inner: HashMap<(usize, String), usize>,
+    nodes: Vec<Node>,
+}
+
+/// A folder or file. No more places are noted than there can be warnings of.
+#[derive(Default)]
+struct Node {
+    here: Vec<usize>,
+    below: Vec<usize>,
+}
+
+impl Tree {
+    /// Adds a place; gives those that lie at it, above it or below it, in the order in which they came.
+    fn add(&mut self, place: Place) -> Vec<usize> {
+        let number = self.places.len();
+        let (mut found, mut at) = (Vec::new(), 0);
+        if self.nodes.is_empty() {
+            self.nodes.push(Node::default());
+        }
+        for part in place.path.split('/').take_while(|_| !place.path.is_empty() && work::step()) {
+            let below = &mut self.nodes[at].below;
+            if below.len() < Warnings::MAX {
+                below.push(number);
+            }
+            let next = self.nodes.len();
+            at = *self.inner.entry((at, part.to_owned())).or_insert(next);
+            if at == next {
+                self.nodes.push(Node::default());
+            }
+            found.extend(&self.nodes[at].here);
+        }
+        if at > 0 {
+            let node = &mut self.nodes[at];
+            found.extend(&node.below);
+            if node.here.len() < Warnings::MAX {
+                node.here.push(number);
+            }
+        }
+        self.places.push(place);
+        found.sort_unstable();
+        found
     }
 }
 
@@ -41,9 +87,9 @@ pub(super) fn check(spec: &Value, warnings: &mut Warnings) {
                 _ => format!("{kind} {:?}", text(&volume[source], field)),
             };
             let places = entries(&volume[source], "items").map(|(_, item)| Place::new(text(item, "path"), ""));
-            overlaps(places, name, &about, &mut Vec::new(), warnings);
+            overlaps(places, name, &about, &mut Tree::default(), warnings);
         }
-        let mut all = Vec::new();
+        let mut all = Tree::default();
         for (_, source) in entries(&volume["projected"], "sources") {
             if source.as_object().is_none_or(serde_json::Map::is_empty) {
                 warnings.add(format!("volume {name:?} (Projected) has no sources provided"));
@@ -53,19 +99,16 @@ pub(super) fn check(spec: &Value, warnings: &mut Warnings) {
     }
 }
 
-fn overlaps(
-    places: impl Iterator<Item = Place>,
-    volume: &str,
-    about: &str,
-    all: &mut Vec<Place>,
-    warnings: &mut Warnings,
-) {
+fn overlaps(places: impl Iterator<Item = Place>, volume: &str, about: &str, all: &mut Tree, warnings: &mut Warnings) {
     for place in places {
-        for other in all.iter().filter(|other| place.meets(other)) {
-            let pair = format!("{} with {}", place.shown(), other.shown());
+        if warnings.is_full() {
+            return;
+        }
+        let shown = place.shown();
+        for other in all.add(place) {
+            let pair = format!("{shown} with {}", all.places[other].shown());
             warnings.add(format!("volume {volume:?} ({about}): overlapping paths: {pair}"));
         }
-        all.push(place);
     }
 }
 

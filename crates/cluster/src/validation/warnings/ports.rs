@@ -10,21 +10,68 @@ use super::super::field::{containers, entries, text};
 use super::told::Warnings;
 use crate::schema::Path;
 
-struct Seen<'a> {
+/// The ports of one number and protocol that were looked at, and those among them that clash with a further one.
+#[derive(Default)]
+struct Ports<'a> {
+    seen: Vec<Port<'a>>,
+    /// Those without a host port, by their places in `seen`.
+    unbound: Vec<usize>,
+    /// Those with one, by this and their address.
+    bound: HashMap<(i64, &'a str), Vec<usize>>,
+    /// Those with one and any address, by this.
+    addressed: HashMap<i64, Vec<usize>>,
+}
+
+struct Port<'a> {
     place: String,
     host_ip: &'a str,
     host_port: i64,
 }
 
+impl<'a> Ports<'a> {
+    /// The ports that clash with this one, in their order: no more than there can be warnings of.
+    fn clashes(&self, port: &Port<'_>) -> Vec<&Port<'a>> {
+        if port.host_port == 0 {
+            return self.seen.iter().take(Warnings::MAX).collect();
+        }
+        let alike = self.bound.get(&(port.host_port, port.host_ip));
+        let ambiguous = if port.host_ip.is_empty() {
+            self.addressed.get(&port.host_port)
+        } else {
+            self.bound.get(&(port.host_port, ""))
+        };
+        let lists = [Some(&self.unbound), alike, ambiguous].into_iter().flatten();
+        let mut found: Vec<usize> = lists.flat_map(|list| list.iter().copied().take(Warnings::MAX)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|at| &self.seen[at]).collect()
+    }
+
+    fn add(&mut self, port: Port<'a>) {
+        let at = self.seen.len();
+        if port.host_port == 0 {
+            self.unbound.push(at);
+        } else {
+            self.bound.entry((port.host_port, port.host_ip)).or_default().push(at);
+            if !port.host_ip.is_empty() {
+                self.addressed.entry(port.host_port).or_default().push(at);
+            }
+        }
+        self.seen.push(port);
+    }
+}
+
 /// The ports of all containers.
 pub(super) fn check(spec: &Value, place: &Path<'_>, warnings: &mut Warnings) {
-    let mut seen: HashMap<String, Vec<Seen<'_>>> = HashMap::new();
+    let mut seen: HashMap<(i64, &str), Ports<'_>> = HashMap::new();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for (at, container) in entries(spec, list) {
             let path = place.field(list);
             let path = path.index(at);
             let path = path.field("ports");
             for (at, port) in entries(container, "ports") {
+                if warnings.is_full() {
+                    return;
+                }
                 one(port, &path.index(at), &mut seen, warnings);
             }
         }
@@ -32,7 +79,7 @@ pub(super) fn check(spec: &Value, place: &Path<'_>, warnings: &mut Warnings) {
     names(spec, place, warnings);
 }
 
-fn one<'a>(port: &'a Value, place: &Path<'_>, seen: &mut HashMap<String, Vec<Seen<'a>>>, warnings: &mut Warnings) {
+fn one<'a>(port: &'a Value, place: &Path<'_>, seen: &mut HashMap<(i64, &'a str), Ports<'a>>, warnings: &mut Warnings) {
     let number = |field: &str| port[field].as_i64().unwrap_or_default();
     let (host_ip, host_port, protocol) = (text(port, "hostIP"), number("hostPort"), text(port, "protocol"));
     if !host_ip.is_empty() && host_port == 0 {
@@ -43,20 +90,19 @@ fn one<'a>(port: &'a Value, place: &Path<'_>, seen: &mut HashMap<String, Vec<See
         );
         warnings.at(place, &format!("hostIP set without hostPort: {shown}"));
     }
-    let others = seen.entry(format!("{}/{protocol}", number("containerPort"))).or_default();
-    for other in others.iter() {
+    let others = seen.entry((number("containerPort"), protocol)).or_default();
+    let port = Port { place: place.to_string(), host_ip, host_port };
+    for other in others.clashes(&port) {
         let kind = if host_ip == other.host_ip && host_port == other.host_port {
             "duplicate"
         } else if host_port == 0 || other.host_port == 0 {
             "overlapping"
-        } else if host_port == other.host_port && host_ip.is_empty() != other.host_ip.is_empty() {
-            "dangerously ambiguous"
         } else {
-            continue;
+            "dangerously ambiguous"
         };
         warnings.at(place, &format!("{kind} port definition with {}", other.place));
     }
-    others.push(Seen { place: place.to_string(), host_ip, host_port });
+    others.add(port);
 }
 
 fn names(spec: &Value, place: &Path<'_>, warnings: &mut Warnings) {
@@ -82,4 +128,48 @@ fn names(spec: &Value, place: &Path<'_>, warnings: &mut Warnings) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What upstream says, which compares each port with all before it.
+    fn pair_by_pair(ports: &[Value]) -> Vec<String> {
+        let mut said = Vec::new();
+        for (at, port) in ports.iter().enumerate() {
+            for (before, other) in ports[..at].iter().enumerate() {
+                let number = |port: &Value| port["hostPort"].as_i64().unwrap_or_default();
+                let (own, its) = (number(port), number(other));
+                let kind = if text(port, "hostIP") == text(other, "hostIP") && own == its {
+                    "duplicate"
+                } else if own == 0 || its == 0 {
+                    "overlapping"
+                } else if own == its && text(port, "hostIP").is_empty() != text(other, "hostIP").is_empty() {
+                    "dangerously ambiguous"
+                } else {
+                    continue;
+                };
+                let list = "spec.containers[0].ports";
+                said.push(format!("{list}[{at}]: {kind} port definition with {list}[{before}]"));
+            }
+        }
+        said
+    }
+
+    #[test]
+    fn every_pair_of_ports_is_compared() {
+        let kinds = [("", 0), ("", 81), ("1.1.1.1", 81), ("2.2.2.2", 81), ("1.1.1.1", 82)];
+        for number in 0..kinds.len().pow(4) {
+            let digits = (0..4_u32).map(|digit| kinds[number / kinds.len().pow(digit) % kinds.len()]);
+            let port = |(ip, port): (&str, i64)| json!({ "containerPort": 80, "hostIP": ip, "hostPort": port });
+            let ports: Vec<Value> = digits.map(port).collect();
+            let mut warnings = Warnings::default();
+            let spec = json!({ "containers": [{ "ports": ports }] });
+            check(&spec, &Path::Root.field("spec"), &mut warnings);
+            assert_eq!(warnings.texts(), pair_by_pair(&ports), "{ports:?}");
+        }
+    }
 }

@@ -1,22 +1,37 @@
-//! What is told, once each, and what is told of several kinds.
+//! The warnings about an object, each once, and those that several kinds share.
+
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 use super::super::{field, names};
 use crate::schema::Path;
+use crate::work;
 use klab_scheduler::quantity::Quantity;
 
-/// Texts for the client. None is told twice.
+/// Texts for the client, each once. After [`Warnings::MAX`] of them others are dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings(Vec<String>);
+pub(crate) struct Warnings {
+    texts: Vec<String>,
+    seen: HashSet<String>,
+}
 
 impl Warnings {
+    /// More do not fit into the headers of an answer.
+    pub(super) const MAX: usize = 100;
+
     /// A text.
     pub(super) fn add(&mut self, text: impl Into<String>) {
+        work::step();
         let text = text.into();
-        if !self.0.contains(&text) {
-            self.0.push(text);
+        if !self.is_full() && self.seen.insert(text.clone()) {
+            self.texts.push(text);
         }
+    }
+
+    /// Whether others are dropped.
+    pub(super) fn is_full(&self) -> bool {
+        self.texts.len() >= Self::MAX
     }
 
     /// `place: text`.
@@ -26,7 +41,7 @@ impl Warnings {
 
     /// All of them.
     pub(crate) fn texts(self) -> Vec<String> {
-        self.0
+        self.texts
     }
 }
 

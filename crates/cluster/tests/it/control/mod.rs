@@ -9,6 +9,7 @@ mod cluster_autoscaler;
 mod cron_jobs;
 mod daemon_sets;
 mod deployments;
+mod failing;
 mod garbage;
 mod jobs;
 mod nodes;

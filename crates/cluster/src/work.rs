@@ -1,0 +1,152 @@
+//! How much work a request has done, in steps: it stops at its bound, and when its client has gone.
+//!
+//! A step is an entry of a list that a rule looks at, an error or a warning. The thread counts them, so that rules need
+//! not pass a counter along. Once the work has to stop, lists have no more entries; what comes of it is thrown away.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::status::Status;
+
+thread_local! {
+    static STEPS: Cell<u64> = const { Cell::new(0) };
+    static BOUND: RefCell<Option<Bound>> = const { RefCell::new(None) };
+}
+
+/// How often a thread looks whether its work is cancelled: once in so many steps.
+const BETWEEN_LOOKS: u64 = 256;
+
+struct Bound {
+    /// The count of steps at which the work stops.
+    last: u64,
+    cancelled: Cancelled,
+    over: bool,
+}
+
+/// Whether some work is to stop, as its thread and others see it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cancelled(Arc<AtomicBool>);
+
+impl Cancelled {
+    /// Whether it is.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Cancels some work when it is dropped.
+#[cfg(feature = "server")]
+#[derive(Debug)]
+pub(crate) struct CancelOnDrop(pub(crate) Cancelled);
+
+#[cfg(feature = "server")]
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Work stopped before its end; nothing of it was stored.
+#[cfg(feature = "server")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// The answer to a request whose work stopped.
+pub(crate) fn stopped() -> Status {
+    Status::new(504, "Timeout", "the request took too long")
+}
+
+/// Counts a step of this thread. Returns whether its work may go on.
+pub(crate) fn step() -> bool {
+    let now = STEPS.get().wrapping_add(1);
+    STEPS.set(now);
+    BOUND.with_borrow_mut(|bound| {
+        let Some(bound) = bound else { return true };
+        let looks = now.is_multiple_of(BETWEEN_LOOKS);
+        bound.over |= now > bound.last || (looks && bound.cancelled.is_cancelled());
+        !bound.over
+    })
+}
+
+/// Whether the work of this thread has to stop.
+pub(crate) fn is_over() -> bool {
+    BOUND.with_borrow(|bound| bound.as_ref().is_some_and(|bound| bound.over))
+}
+
+/// Lets the work of this thread go on to its end: it has stored something.
+pub(crate) fn complete() {
+    BOUND.set(None);
+}
+
+/// Does some work that stops after `most` steps, or once it is cancelled.
+///
+/// # Errors
+/// When it has stopped.
+#[cfg(feature = "server")]
+pub(crate) fn within<T>(most: u64, cancelled: &Cancelled, work: impl FnOnce() -> T) -> Result<T, Stopped> {
+    /// Also when the work panics.
+    struct Unbound;
+    impl Drop for Unbound {
+        fn drop(&mut self) {
+            complete();
+        }
+    }
+    let last = STEPS.get().saturating_add(most);
+    let _unbound = Unbound;
+    BOUND.set(Some(Bound { last, cancelled: cancelled.clone(), over: false }));
+    let done = work();
+    if is_over() { Err(Stopped) } else { Ok(done) }
+}
+
+/// How many steps some work takes on this thread.
+pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let before = STEPS.get();
+    let done = work();
+    (done, STEPS.get().wrapping_sub(before))
+}
+
+#[cfg(all(test, feature = "server"))]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::clock::SteppedClock;
+    use crate::cluster::{Cluster, WriteOptions};
+    use crate::resource::PODS;
+
+    fn pod(containers: usize) -> Value {
+        let container =
+            |at: usize| json!({ "name": format!("c{at}"), "image": "x", "ports": [{ "containerPort": 1 }] });
+        json!({ "metadata": { "name": "a" }, "spec": { "containers": (0..containers).map(container).collect::<Value>() } })
+    }
+
+    #[test]
+    fn stopped_work_stores_nothing_and_may_begin_again() {
+        let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
+        let create = || cluster.create(PODS, "default", pod(300), &WriteOptions::client("test"));
+        let (version, size) = (cluster.version(), cluster.size());
+        let cancelled = Cancelled::default();
+        drop(CancelOnDrop(cancelled.clone()));
+        for (most, cancelled) in [(100, Cancelled::default()), (u64::MAX, cancelled)] {
+            let (stopped, steps) = counted(|| within(most, &cancelled, create).map(drop));
+            assert_eq!(stopped, Err(Stopped));
+            assert!(steps < 1_000, "{steps}");
+            assert_eq!((cluster.version(), cluster.size()), (version, size));
+        }
+        assert!(within(u64::MAX, &Cancelled::default(), create).is_ok_and(|made| made.is_ok()));
+        assert!(cluster.version() > version);
+    }
+
+    #[test]
+    fn what_follows_something_stored_is_never_stopped() {
+        let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
+        let both = within(10_000, &Cancelled::default(), || {
+            cluster.create(PODS, "default", pod(1), &WriteOptions::client("test")).map(drop)?;
+            assert!((0..20_000).all(|_| step()));
+            Ok::<_, Status>(is_over())
+        });
+        assert_eq!(both, Ok(Ok(false)));
+    }
+}
