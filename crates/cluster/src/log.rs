@@ -6,14 +6,13 @@
 //! - The machine loses power: at most the writes since the last [`Log::sync`] are lost, which the server calls about
 //!   once a second; snapshots are synced before they take the log's place.
 //! - A record torn by either is found by its length and checksum, dropped, and reported.
-//! - Damage in the middle of the file: the file is kept aside under another name, everything readable before and after
-//!   the damage is restored, and the damage is reported.
+//! - A file that was altered, or cut off within its snapshot, is refused with the position. It stays as it is.
 //!
 //! The file is a sequence of [records](crate::record). Each is a tag, the resourceVersion, the state of the random
 //! numbers, and: the object's JSON (tag 1, a version of an object), its identity (tag 2, the end of an object), a row of
 //! the table of resources (tag 3, a kind defined at run time, before its first object), or what the cluster is a copy of
 //! (tag 4, the first record of a copy's log, and once more where it begins again: what follows is what has changed since). A
-//! copy that has changed nothing has no file.
+//! copy that has changed nothing has no file. Tag 5 begins a snapshot, and the end of no object ends it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
@@ -40,6 +39,7 @@ const PUT: u8 = 1;
 const REMOVE: u8 = 2;
 const DEFINE: u8 = 3;
 const BASE: u8 = 4;
+const SNAPSHOT: u8 = 5;
 
 /// One change, as read back.
 #[derive(Debug, Clone)]
@@ -72,6 +72,8 @@ pub(crate) struct Contents {
     pub(crate) base: Option<Base>,
     /// The kinds that the file describes.
     defined: Vec<ResourceId>,
+    /// Whether a snapshot has begun that has not ended.
+    in_snapshot: bool,
 }
 
 /// What a copy began with: a template, by its id, under other names.
@@ -127,7 +129,7 @@ impl Log {
     /// Opens the file, or makes it (readable by its owner only), and reads what is in it.
     ///
     /// # Errors
-    /// When the file cannot be read or written. Damage is no error.
+    /// When the file cannot be read or written, or is not what was written; it then stays as it is.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, Contents)> {
         let mut file = options().truncate(false).open(path)?;
         let mut bytes = Vec::new();
@@ -135,17 +137,16 @@ impl Log {
         let mut contents = Contents::default();
         let found = record::read(&Bytes::from(bytes), |payload| contents.take(payload));
         contents.notes.extend(found.notes);
-        let size = if found.damaged {
-            let aside = free_name(path);
-            std::fs::rename(path, &aside)?;
-            contents.notes.push(format!("the damaged file is kept as {}", aside.display()));
-            file = options().truncate(false).open(path)?;
-            0
-        } else {
-            file.set_len(found.good)?;
-            file.seek(SeekFrom::Start(found.good))?;
-            found.good
-        };
+        let refused = |words: String| Err(io::Error::new(io::ErrorKind::InvalidData, words));
+        if let Some(at) = found.damaged {
+            return refused(format!("it is damaged at byte {at}"));
+        }
+        let size = found.good;
+        if contents.in_snapshot {
+            return refused(format!("it is cut off at byte {size}, before the end of what was written at once"));
+        }
+        file.set_len(size)?;
+        file.seek(SeekFrom::Start(size))?;
         Ok((Self::at(path, Some(file), size), contents))
     }
 
@@ -201,11 +202,6 @@ impl Log {
     /// What the cluster is a copy of.
     pub(crate) fn base(&self) -> Option<&Base> {
         self.base.as_ref().map(|head| &head.base)
-    }
-
-    /// Whether what was read must be rewritten with [`Log::compact`].
-    pub(crate) fn is_empty(&self) -> bool {
-        self.size == 0 && self.file.is_some()
     }
 
     /// Adds a version of an object to the transaction.
@@ -409,6 +405,7 @@ impl Snapshot<'_> {
         if let Some(of) = self.base {
             base(&mut buffer, of, version, random);
         }
+        record(&mut buffer, SNAPSHOT, version, random, b"");
         let own = self.objects.iter().map(|object| object.resource).filter(|kind| kind.row().custom);
         let kinds: BTreeSet<ResourceId> = self.described.iter().copied().chain(own).collect();
         for kind in kinds {
@@ -424,7 +421,7 @@ impl Snapshot<'_> {
                 buffer.clear();
             }
         }
-        // The highest version may be a deletion's: an empty removal carries it.
+        // It ends the snapshot, and carries the highest version, which may be a deletion's.
         record(&mut buffer, REMOVE, version, random, b"");
         file.write_all(&buffer)
     }
@@ -526,7 +523,8 @@ impl Contents {
                 let object = object.ok_or("a record holds no object, and was skipped")?;
                 self.entries.push(Entry::Put(Arc::new(object)));
             }
-            REMOVE if body.is_empty() => {}
+            REMOVE if body.is_empty() => self.in_snapshot = false,
+            SNAPSHOT => self.in_snapshot = true,
             REMOVE => {
                 let identity = std::str::from_utf8(&body).map_err(|error| error.to_string())?;
                 let [group, version, kind, namespace, name] = identity.split('\0').collect::<Vec<_>>()[..] else {
@@ -563,18 +561,4 @@ impl Definition {
             namespaced: self.namespaced,
         })
     }
-}
-
-/// `cluster.log.damaged`, or with a number behind it.
-fn free_name(path: &Path) -> PathBuf {
-    let name = |suffix: String| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
-    let first = name(".damaged".to_owned());
-    if !first.exists() {
-        return first;
-    }
-    (2..1000).map(|number| name(format!(".damaged-{number}"))).find(|path| !path.exists()).unwrap_or(first)
 }

@@ -32,17 +32,12 @@ impl Cluster {
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
         let cluster = Self { template: Some(Arc::clone(template)), ..Self::empty(clock, 0) };
-        let (recovery, is_empty) = {
+        let recovery = {
             let mut state = cluster.lock();
             state.random = random;
             state.hold_objects(&template.objects_for(Some(&base.renaming)), template.version());
-            let is_empty = log.is_empty();
-            (state.take_up(log, contents), is_empty)
+            state.take_up(log, contents)
         };
-        if is_empty {
-            // The damaged file was put aside: what could be read goes into a new one.
-            cluster.compact()?;
-        }
         Ok((cluster, recovery))
     }
 

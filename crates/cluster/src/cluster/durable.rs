@@ -21,7 +21,7 @@ pub struct Recovery {
     pub objects: usize,
     /// The resourceVersion the cluster goes on from; watches from older ones get 410.
     pub version: u64,
-    /// What a person should know: a record that was torn and dropped, damage, where the damaged file is.
+    /// What a person should know: a record that was torn and dropped.
     pub notes: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl Cluster {
     /// [`Cluster::sync`], called about once a second, makes it survive the death of the machine.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// When the file cannot be read or written, or was altered or cut off: it then stays as it is.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, seed: u64) -> io::Result<(Self, Recovery)> {
         Self::open_trusting(path, clock, seed, "")
     }
@@ -60,9 +60,6 @@ impl Cluster {
                 Ok(())
             });
             made.map_err(|status| io::Error::other(status.message))?;
-        } else if cluster.lock().log.as_ref().is_some_and(Log::is_empty) {
-            // The damaged file was put aside: what could be read goes into a new one.
-            cluster.compact()?;
         }
         Ok((cluster, recovery))
     }
@@ -308,29 +305,58 @@ mod tests {
         assert_eq!(objects(&open(&path).0), before);
     }
 
+    fn refusal(path: &Path) -> String {
+        let opened = Cluster::open(path, Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
+        opened.map(drop).expect_err("refused").to_string()
+    }
+
     #[test]
-    fn a_damaged_file_is_kept_aside_and_the_rest_restored() {
+    fn an_altered_file_is_refused_with_its_position_and_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("cluster.log");
         let options = WriteOptions::client("test");
         let (cluster, _) = open(&path);
         let at = fs::metadata(&path).expect("there").len() as usize;
-        cluster.create(CONFIG_MAPS, "default", config_map("lost", "1"), &options).expect("created");
-        cluster.create(CONFIG_MAPS, "default", config_map("kept", "1"), &options).expect("created");
+        cluster.create(CONFIG_MAPS, "default", config_map("changed", "1"), &options).expect("created");
+        cluster.create(CONFIG_MAPS, "default", config_map("other", "1"), &options).expect("created");
         drop(cluster);
-        let mut bytes = fs::read(&path).expect("read");
-        bytes[at + 40] ^= 0xff;
-        fs::write(&path, &bytes).expect("written");
-        let (cluster, recovery) = open(&path);
-        assert_eq!(recovery.notes.len(), 2, "{:?}", recovery.notes);
-        assert_eq!(fs::read(folder.path().join("cluster.log.damaged")).expect("kept"), bytes);
-        assert!(cluster.get(CONFIG_MAPS, "default", "kept").is_some());
-        assert!(cluster.get(CONFIG_MAPS, "default", "lost").is_none());
-        drop(cluster);
+        let good = fs::read(&path).expect("read");
+        let mut altered = good.clone();
+        altered[at + 40] ^= 0xff;
+        for (bytes, damaged) in [(altered, at), (vec![0; good.len()], 0), (b"garbage".repeat(1_000), 0)] {
+            fs::write(&path, &bytes).expect("written");
+            assert_eq!(refusal(&path), format!("it is damaged at byte {damaged}"));
+            assert_eq!(fs::read(&path).expect("read"), bytes);
+        }
+        fs::write(&path, &good).expect("written");
         let (cluster, recovery) = open(&path);
         assert!(recovery.notes.is_empty());
-        assert!(cluster.get(CONFIG_MAPS, "default", "kept").is_some());
         assert!(cluster.get(NAMESPACES, "", "default").is_some());
+    }
+
+    #[test]
+    fn a_file_that_ends_within_its_snapshot_is_refused_and_one_of_an_older_klab_opens() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        let (cluster, _) = open(&path);
+        let older = fs::read(&path).expect("read");
+        let options = WriteOptions::client("test");
+        cluster.create(CONFIG_MAPS, "default", config_map("one", "1"), &options).expect("created");
+        cluster.compact().expect("compacted");
+        let end = fs::metadata(&path).expect("there").len() as usize;
+        cluster.create(CONFIG_MAPS, "default", config_map("two", "1"), &options).expect("created");
+        let before = objects(&cluster);
+        drop(cluster);
+        let whole = fs::read(&path).expect("read");
+        for cut in [end - 1, end / 2] {
+            fs::write(&path, &whole[..cut]).expect("cut");
+            assert!(refusal(&path).starts_with("it is cut off at byte "), "{}", refusal(&path));
+        }
+        fs::write(&path, &whole).expect("written");
+        assert_eq!(objects(&open(&path).0), before);
+        // Before, nothing said where a snapshot begins.
+        fs::write(&path, older).expect("written");
+        assert!(open(&path).0.get(NAMESPACES, "", "default").is_some());
     }
 
     #[test]
@@ -342,6 +368,7 @@ mod tests {
         cluster.create(CONFIG_MAPS, "default", config_map("changed", "1"), &options).expect("created");
         cluster.create(CONFIG_MAPS, "default", config_map("removed", "1"), &options).expect("created");
         let (before, version, changes) = (objects(&cluster), cluster.version(), cluster.changes());
+        let size = cluster.size();
         let full = || Arc::new(fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it"));
         let file = cluster.lock().log.as_mut().expect("a log").write_to(full());
         let change = |text: &'static str| {
@@ -360,7 +387,7 @@ mod tests {
             assert_eq!(status.code, 500);
             assert!(status.message.starts_with("the embedded cluster cannot save changes: "), "{status}");
         }
-        assert_eq!((objects(&cluster), cluster.version()), (before, version));
+        assert_eq!((objects(&cluster), cluster.version(), cluster.size()), (before, version, size));
         assert!(cluster.since(version).expect("history").0.is_empty());
         assert!(!changes.has_changed().expect("the cluster is there"));
 

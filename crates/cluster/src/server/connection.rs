@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::uri::PathAndQuery;
-use http::{Request, Response, Uri};
-use http_body_util::Either;
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Either};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -38,6 +39,9 @@ const UNHEARD: Duration = Duration::from_secs(30);
 const OUTSIDE_HEAD: Duration = Duration::from_secs(30);
 /// How long the other end of a connection from outside may take nothing of what is written to it.
 const WRITE: Duration = Duration::from_secs(30);
+/// Answers that the other end of a connection may leave unread before it has shown credentials of a cluster: more than a page
+/// has files.
+const MAX_UNREAD: usize = 32;
 /// How long connections may take to end when the server stops.
 pub(super) const FAREWELL: Duration = Duration::from_millis(100);
 /// Connections served at the same time, where the process may have this many files open.
@@ -104,7 +108,8 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let _ = stream.set_nodelay(true);
     let config = match &shared.host.public {
         Some(Outside { config: None, .. }) => {
-            let peer = Arc::new(Peer { certificate: None, holder: None, seat: SetOnce::new(), from });
+            let peer =
+                Arc::new(Peer { certificate: None, holder: None, seat: SetOnce::new(), from, unread: Arc::default() });
             return serve_stream(peer.patient(stream), false, peer, shared).await;
         }
         Some(Outside { config: Some(config), .. }) => config,
@@ -120,7 +125,7 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = shown.map(|der| Digest::of(der));
     let holder = shown.and_then(|der| shared.holder(der));
-    let peer = Arc::new(Peer { certificate, holder, seat: SetOnce::new(), from });
+    let peer = Arc::new(Peer { certificate, holder, seat: SetOnce::new(), from, unread: Arc::default() });
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     if shared.host.public.is_some() {
         serve_stream(peer.patient(stream), http_2, peer, shared).await;
@@ -176,6 +181,8 @@ struct Peer {
     /// Set by the first request with credentials: what the connection counts for, if it is a cluster's.
     seat: SetOnce<Option<Seat>>,
     from: SocketAddr,
+    /// Answers that it has not read to their ends.
+    unread: Arc<AtomicUsize>,
 }
 
 /// One of a cluster's connections. It does not keep the cluster awake.
@@ -187,6 +194,11 @@ struct Seat {
 }
 
 impl Peer {
+    /// Whether it has shown the credentials of a cluster.
+    fn is_known(&self) -> bool {
+        matches!(self.seat.get(), Some(Some(_)))
+    }
+
     /// Counts the connection as one of the cluster. Whether the cluster may have it.
     fn belongs_to(&self, hosted: &Arc<Hosted>) -> bool {
         if self.seat.get().is_some() {
@@ -229,10 +241,35 @@ fn bearer(request: &Request<Incoming>) -> Option<Digest> {
 }
 
 async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -> Answer {
-    match &shared.host.public {
+    let held = match Held::take(&peer.unread, MAX_UNREAD) {
+        held if held.is_some() || peer.is_known() => held,
+        _ => return own(unread()),
+    };
+    let answered = match &shared.host.public {
         Some(outside) => answer_outside(shared, outside, request, peer).await,
         None => own(answer_here(shared, request, peer).await),
+    };
+    if peer.is_known() {
+        return answered;
     }
+    answered.map(|body| match body {
+        Either::Left(body) => Either::Left(body.holding(held)),
+        Either::Right(body) => Either::Right(
+            body.map_frame(move |frame| {
+                let _kept = &held;
+                frame
+            })
+            .boxed_unsync(),
+        ),
+    })
+}
+
+/// The answer, without a body that would have to be read, to one who reads none.
+fn unread() -> Response<Body> {
+    let mut response = Response::new(Body::whole(""));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// Answers somebody who may be anywhere: a cluster that the path names, to whoever shows its token, else the front.

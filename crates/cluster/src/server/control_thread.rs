@@ -89,6 +89,12 @@ impl ControlThreads {
         &self.settled
     }
 
+    /// Ends the threads that have no cluster: what they have allocated can be given back only then.
+    pub(super) fn end_idle(&self) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| thread.load.load(Ordering::Relaxed) > 0);
+    }
+
     /// Runs a control plane for the cluster. If the cluster still is where it rested before, its control plane begins when something
     /// changes or is due, or a little later.
     pub(super) fn run(

@@ -32,6 +32,30 @@ pub fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// [`write_private`] of a file that every start writes: one that is as it should be stays. On a full disk the text goes into
+/// the place of the old one, so that a server with such a disk starts and can be read.
+///
+/// # Errors
+/// When the file system refuses.
+pub(super) fn rewrite_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    if std::fs::read(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    match write_private(path, text) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            overwrite(path, text)
+        }
+        written => written,
+    }
+}
+
+/// Writes over a file that is there, where its text was.
+fn overwrite(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.write_all(text)?;
+    file.set_len(text.len() as u64)
+}
+
 /// As [`write_private`], but that a crash of the machine within about a second may leave no such file, or an empty one: for
 /// what can be made again, and is then synced with many others. Its folder is made where it is missing.
 ///
@@ -102,7 +126,23 @@ pub fn gone(removed: io::Result<()>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
+
+    #[test]
+    fn a_file_is_written_over_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("port");
+        write_private(&path, b"a long text").unwrap();
+        let before = std::fs::metadata(&path).unwrap().ino();
+        overwrite(&path, b"short").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"short");
+        rewrite_private(&path, b"short").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().ino(), before, "the same stays");
+        rewrite_private(&path, b"other").unwrap();
+        assert_ne!(std::fs::metadata(&path).unwrap().ino(), before, "others are written whole");
+    }
 
     #[test]
     fn link_is_there_at_every_moment_in_which_it_is_made_again() {

@@ -46,7 +46,7 @@ pub(super) struct Held(Arc<AtomicUsize>);
 
 impl Held {
     /// One more, unless there are that many.
-    fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+    pub(super) fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let more = |now: usize| (now < most).then_some(now + 1);
         count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(Self(Arc::clone(count)))

@@ -72,7 +72,7 @@ pub use super::renaming::Renaming;
 pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
 
-use self::files::{create_private_folder, write_private};
+use self::files::{create_private_folder, rewrite_private};
 use self::host::{Host, Outside, Parts};
 use self::register::Register;
 use self::shared::Shared;
@@ -149,7 +149,7 @@ impl Server {
             None => listen(&state, options.port).await?,
         };
         let address = listener.local_addr().map_err(StartError::Listen)?;
-        write_private(&state.join("port"), address.port().to_string().as_bytes()).map_err(unusable)?;
+        rewrite_private(&state.join("port"), address.port().to_string().as_bytes()).map_err(unusable)?;
         let public = public.map(|public| outside(public, address, &identity)).transpose();
         let (register, contents) = Register::open(&state).map_err(unusable)?;
         let host = Host::new(Parts {

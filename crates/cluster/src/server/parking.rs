@@ -46,8 +46,10 @@ impl Hosted {
             None => self.open_folder(),
         };
         let rest = Rest { version: parked.version, due: parked.due };
-        let awake =
-            opened.and_then(|(cluster, seed)| self.begin(Arc::new(cluster), &seed, rest)).map_err(|mut status| {
+        let awake = opened
+            .and_then(|opened| refuse_older(&opened.0, &parked).map(|()| opened))
+            .and_then(|(cluster, seed)| self.begin(Arc::new(cluster), &seed, rest))
+            .map_err(|mut status| {
                 if self.copy.is_some() {
                     let (name, folder) = (self.name(), self.folder());
                     let words = format!("cluster `{name}` cannot be served: {}", status.message);
@@ -106,6 +108,9 @@ impl Hosted {
         let (cluster, recovery) =
             Cluster::open_trusting(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed, authority)
                 .map_err(io_failure(LOG_FILE))?;
+        if recovery.fresh && folder.join(SEEDED_FILE).exists() {
+            return Err(lost("cut off before its first record"));
+        }
         for note in recovery.notes {
             tracing::warn!(cluster = name, "{note}");
         }
@@ -333,6 +338,14 @@ fn refuse_lost(folder: &Path) -> Result<(), Status> {
         Ok(log) if log.is_file() && log.len() == 0 => Err(lost("empty")),
         _ => Ok(()),
     }
+}
+
+/// A cluster has what it had when it was put away.
+fn refuse_older(cluster: &Cluster, parked: &Parked) -> Result<(), Status> {
+    if cluster.version() >= parked.version {
+        return Ok(());
+    }
+    Err(lost(&format!("cut off: it ends at version {}, and had {}", cluster.version(), parked.version)))
 }
 
 fn lost(what: &str) -> Status {

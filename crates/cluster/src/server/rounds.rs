@@ -117,4 +117,5 @@ fn round(shared: &Shared, quiet: Option<Duration>) {
     for hosted in awake {
         hosted.park(quiet);
     }
+    shared.host.control.end_idle();
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::access::{ACCESS_FILE, Access};
 use super::broken::Broken;
 use super::credentials::Digest;
-use super::files::write_private;
+use super::files::rewrite_private;
 use super::host::Host;
 use super::host_name::HostNames;
 use super::hosted::{self, Hosted, remove_folder};
@@ -91,7 +91,7 @@ impl Shared {
 
     pub(super) fn write_access(&self) -> std::io::Result<()> {
         let text = serde_json::to_vec(&self.access())?;
-        write_private(&self.host.state.join(ACCESS_FILE), &text)
+        rewrite_private(&self.host.state.join(ACCESS_FILE), &text)
     }
 
     fn broken(&self) -> RwLockReadGuard<'_, BTreeMap<String, Broken>> {
