@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::routes::{endpoints, slices};
 use crate::control::value::{items, text};
 use crate::process::Lookup;
-use crate::resource::SERVICES;
+use crate::resource::{NAMESPACES, SERVICES};
 use crate::store::Store;
 
 /// The domain of clusters.
@@ -60,7 +60,12 @@ pub(super) fn look_up(store: &Store, pod: &Value, host: &str) -> Lookup {
             }
         }
     }
-    of_cluster(store, &host, 0)
+    // Someone who writes `store.shop` means the namespace that there is, and not a domain of the world.
+    let is_named = |name: &str| store.get(NAMESPACES, "", name).is_some();
+    match host.split_once('.') {
+        Some((_, namespace)) if !is_whole && is_named(namespace) => Lookup::Nobody,
+        _ => of_cluster(store, &host, 0),
+    }
 }
 
 /// What the pod's own file of hosts says.

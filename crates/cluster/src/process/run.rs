@@ -441,7 +441,7 @@ impl Run {
             let next = self.next_intervention();
             let Some(horizon) = self.horizon else {
                 let news = self.world.network.as_ref().and_then(|network| network.news());
-                match next.into_iter().chain(news.filter(|news| self.at < *news)).min() {
+                match next.into_iter().chain(news.filter(|news| before.at < *news)).min() {
                     _ if !same => {}
                     // It goes on as it does until its files change, or what the network answers.
                     Some(next) => self.go_round(self.at.saturating_sub(before.at), next),

@@ -1,5 +1,6 @@
 //! What programs of well-known images come to: waiting for the network, following files, showing pages.
 
+use klab_cluster::cluster::WriteOptions;
 use klab_cluster::resource::{PODS, SERVICES};
 use serde_json::{Value, json};
 
@@ -84,13 +85,22 @@ fn init_containers_wait_until_what_they_ask_for_is_there() {
 #[test]
 fn what_an_init_container_does_after_it_has_waited_takes_its_time() {
     let mut lab = Lab::new(1);
+    lab.apply(json!({ "kind": "Namespace", "metadata": { "name": "shop" } }));
+    lab.apply(waits("elsewhere", "busybox", "until nslookup store.shop; do sleep 2; done"));
     lab.apply(waits("patient", "busybox", "until nslookup store; do sleep 2; done; sleep 30"));
-    lab.seconds(600);
+    // A turn takes two seconds: what is asked for comes between two of them.
+    lab.seconds(601);
     lab.apply(json!({ "kind": "Service", "metadata": { "name": "store" }, "spec": { "ports": [{ "port": 80 }] } }));
     lab.seconds(25);
     assert_eq!(phase(&lab, "patient"), "Pending");
     lab.seconds(10);
     assert_eq!(phase(&lab, "patient"), "Running");
+    assert_eq!(phase(&lab, "elsewhere"), "Pending");
+    let service =
+        json!({ "metadata": { "name": "store", "namespace": "shop" }, "spec": { "ports": [{ "port": 80 }] } });
+    lab.cluster.create(SERVICES, "shop", service, &WriteOptions::client("test")).unwrap();
+    lab.seconds(5);
+    assert_eq!(phase(&lab, "elsewhere"), "Running");
 }
 
 #[test]
