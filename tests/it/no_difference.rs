@@ -1,7 +1,7 @@
 //! Right after `klab up` nothing differs from the lab: of no shipped lesson, of no kind of object, on no provider.
 
-use klab::changes::{Objects, Scope, Twin, compare};
-use klab_lab::spec::{Lab, LoadOptions, load};
+use klab::changes::{Baseline, Objects, Twin};
+use klab_lab::spec::{Lab, LoadOptions, Provider, load};
 
 use crate::aks_binary::Setup;
 use crate::azure::api::Latency;
@@ -12,8 +12,8 @@ use crate::kind::Stage;
 const EVERY_KIND: &str = include_str!("../labs/valid/every-kind.toml");
 
 /// What differs between two clusters that were made from a lab apart from each other.
-fn differences(one: &Objects, other: &Objects, scope: Scope) -> Vec<String> {
-    let changes = compare(one, other, scope);
+fn differences(one: &Objects, other: &Objects, lab: &Lab) -> Vec<String> {
+    let changes = Baseline::default().differences(one, other, lab);
     changes.iter().map(|change| format!("{}: {}", change.object().label(), change.words())).collect()
 }
 
@@ -33,9 +33,9 @@ fn of_two_clusters_of_one_lab_made_apart_at_every_step() {
         let mut twins = [1, 2].map(|seed| Twin::of(&with_seed(&lab, seed)).unwrap());
         for steps in 0..=lab.steps.len() {
             let [one, other] = twins.each_mut().map(|twin| twin.after(steps).unwrap());
-            for scope in [Scope::All, Scope::OwnOnly] {
-                let found = differences(&one, &other, scope);
-                assert_eq!(found, [""; 0], "{} after {steps} steps, {scope:?}", path.display());
+            for provider in [Provider::Sim, Provider::Kind] {
+                let found = differences(&one, &other, &Lab { provider, ..lab.clone() });
+                assert_eq!(found, [""; 0], "{} after {steps} steps on {provider}", path.display());
             }
         }
     }
