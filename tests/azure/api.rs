@@ -73,6 +73,9 @@ impl Answer {
     }
 }
 
+/// Whether a path, in lower case, is one of those that are meant.
+pub type Fits = fn(&str) -> bool;
+
 /// Code and message of what failed.
 type Failure = (String, String);
 
@@ -142,7 +145,7 @@ pub struct Model {
     /// Whether whoever gives tokens fails.
     pub gives_no_tokens: bool,
     /// A policy that takes tags away which begin so, of what a path fits.
-    pub strips: Option<(fn(&str) -> bool, &'static str)>,
+    pub strips: Option<(Fits, &'static str)>,
     /// Names of container registries.
     pub registries: Vec<String>,
     /// Who may pull from which registry.
