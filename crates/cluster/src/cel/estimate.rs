@@ -4,11 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::Environment;
 use super::ast::{ACCUMULATOR, Comprehension, Expr, Kind};
 use super::check::Checked;
 use super::cost::Range;
-use super::types::Type;
+use super::types::{Declaration, Type};
 use super::value::Value;
 
 /// A tenth of a unit a character gone through.
@@ -16,11 +15,12 @@ const TRAVERSAL: f64 = 0.1;
 /// A quarter of a unit a character of a pattern.
 const PATTERN: f64 = 0.25;
 
-/// The cost of a checked tree.
-pub(super) fn cost(root: &Expr, checked: &Checked, environment: &Environment) -> Range {
+/// The cost of a checked tree. Selectors of devices (`devices`) estimate sizes by rules of their own.
+pub(super) fn cost(root: &Expr, checked: &Checked, variables: &[(String, Declaration)], devices: bool) -> Range {
     let mut coster = Coster {
         checked,
-        environment,
+        variables,
+        devices,
         paths: HashMap::new(),
         sizes: HashMap::new(),
         entries: HashMap::new(),
@@ -47,7 +47,8 @@ struct Local {
 
 struct Coster<'a> {
     checked: &'a Checked,
-    environment: &'a Environment,
+    variables: &'a [(String, Declaration)],
+    devices: bool,
     /// The way from a variable to a node, by number of node.
     paths: HashMap<usize, Vec<String>>,
     sizes: HashMap<usize, Range>,
@@ -103,11 +104,11 @@ impl Coster<'_> {
     /// // dynamic-resource-allocation/cel/compile.go EstimateSize
     fn declared_size(&self, path: &[String]) -> Option<Range> {
         let (first, rest) = path.split_first()?;
-        let mut variables = self.environment.variables.iter();
+        let mut variables = self.variables.iter();
         // In rules of custom resources every way counts as one from `self`: also that of the name of a type, as in
         // `type(self) == int`, and that of an entry of a computed list.
-        let (_, declaration) = variables.find(|(name, _)| !self.environment.devices || name == first)?;
-        let named = self.environment.devices;
+        let (_, declaration) = variables.find(|(name, _)| !self.devices || name == first)?;
+        let named = self.devices;
         let found = rest.iter().try_fold(declaration.clone(), |declaration, part| declaration.part(part, named))?;
         Some(Range { min: 0, max: found.max_elements.unwrap_or(0) })
     }

@@ -91,7 +91,7 @@ impl Environment {
         if !found.issues.is_empty() {
             return Err(errors::display(source, &found.issues));
         }
-        let cost = estimate::cost(&parsed.root, &checked, self);
+        let cost = estimate::cost(&parsed.root, &checked, &self.variables, self.devices);
         let output = checked.types.get(parsed.root.id).cloned().unwrap_or(Type::Dyn);
         Ok(Program { root: parsed.root, output, cost, names: found.names })
     }

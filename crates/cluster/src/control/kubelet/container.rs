@@ -1,10 +1,11 @@
 //! A container as a kubelet sees it: what is asked for, and its status, which says what it has come to.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::value::{integer, items, text, time_of, time_text};
 use super::fields::{identified, unstarted};
+use crate::process::{End, World, follow};
 
 /// Which list of the pod a container is in, and what that means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,20 @@ impl<'a> Container<'a> {
 
     pub(super) fn image(&self) -> &'a str {
         text(self.spec, &["image"])
+    }
+
+    /// How long the hook takes that runs before the container ends.
+    pub(super) fn pre_stop(&self) -> SignedDuration {
+        let hook = &self.spec["lifecycle"]["preStop"];
+        if let Some(seconds) = integer(hook, &["sleep", "seconds"]) {
+            return SignedDuration::from_secs(seconds.max(0));
+        }
+        let command: Vec<&str> = items(&hook["exec"]["command"]).iter().filter_map(Value::as_str).collect();
+        match follow(&command, &World::default()).end {
+            _ if command.is_empty() => SignedDuration::ZERO,
+            End::After(took, _) | End::Unknown(took, _) => took,
+            End::Never => SignedDuration::MAX,
+        }
     }
 
     pub(super) fn state(&self) -> State {

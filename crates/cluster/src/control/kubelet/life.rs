@@ -20,7 +20,8 @@ use super::volumes::Volumes;
 use crate::clock::later;
 use crate::cluster::Cluster;
 use crate::network::Awaited;
-use crate::process::{End, Instance, Program, Reach, World, follow, is_client, last_message, obstacle, program};
+use crate::process::{End, Instance, Program, Reach, is_client, last_message, obstacle, program};
+use crate::protobuf::go_duration;
 
 /// Exit code of a container that had to be killed.
 pub(super) const KILLED: i64 = 137;
@@ -219,7 +220,7 @@ impl Look<'_, '_> {
     pub(super) fn stop(&mut self, index: usize, since: Timestamp, grace: SignedDuration) -> bool {
         let State::Running(_) = self.containers[index].state() else { return true };
         let program = self.program(index);
-        let before = pre_stop(self.containers[index].spec);
+        let before = self.containers[index].pre_stop();
         let deadline = later(since, grace);
         let (mut at, mut code) = match program.on_term.map(|(took, code)| (before.saturating_add(took), code)) {
             Some((took, code)) if took <= grace => (later(since, took), code),
@@ -459,7 +460,8 @@ impl Look<'_, '_> {
             if !told {
                 self.say(index, true, "BackOff", format!("Back-off restarting failed container {name} in pod {pod}"));
             }
-            let message = format!("back-off {} restarting failed container={name} pod={pod}", go_duration(wait));
+            let wait = go_duration(wait.as_secs().saturating_mul(1_000_000_000));
+            let message = format!("back-off {wait} restarting failed container={name} pod={pod}");
             self.containers[index].wait("CrashLoopBackOff", &message);
             return false;
         }
@@ -585,24 +587,4 @@ impl Look<'_, '_> {
         let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {failure}");
         self.containers[index].wait("ImagePullBackOff", &message);
     }
-}
-
-/// How long a container's hook before its end takes.
-fn pre_stop(container: &Value) -> SignedDuration {
-    let hook = &container["lifecycle"]["preStop"];
-    if let Some(seconds) = integer(hook, &["sleep", "seconds"]) {
-        return SignedDuration::from_secs(seconds.max(0));
-    }
-    let command: Vec<&str> = items(&hook["exec"]["command"]).iter().filter_map(Value::as_str).collect();
-    match follow(&command, &World::default()).end {
-        _ if command.is_empty() => SignedDuration::ZERO,
-        End::After(took, _) | End::Unknown(took, _) => took,
-        End::Never => SignedDuration::MAX,
-    }
-}
-
-/// `10s`, `1m20s`, `5m0s`.
-fn go_duration(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs();
-    if seconds < 60 { format!("{seconds}s") } else { format!("{}m{}s", seconds / 60, seconds % 60) }
 }
