@@ -246,6 +246,12 @@ pub enum Reason {
         matching: i64,
         /// Matching pods in the emptiest domain (0 while there are fewer domains than `minDomains`).
         minimum: i64,
+        /// The emptiest domain; `None` while there are fewer domains than `minDomains`.
+        emptiest: Option<String>,
+        /// The domains that count.
+        domains: i64,
+        /// How many domains there must be before the emptiest one sets the minimum.
+        min_domains: i64,
         /// The greatest difference allowed.
         max_skew: i64,
     },

@@ -46,6 +46,8 @@ pub(super) fn refuses(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refusal> {
 pub(super) fn reasons(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     for (index, (constraint, tally)) in cycle.tallies.hard.iter().enumerate() {
         let topology_key = constraint.topology_key.to_string();
+        let name = |value| cycle.state.topology.column(tally.column).name(value).to_owned();
+        let enough = tally.domain_count >= constraint.min_domains;
         match skew(cycle, index, view.id, view.delta) {
             Skew::MissingLabel => {
                 reasons.push(Reason::SpreadMissingLabel { constraint: constraint.index, topology_key });
@@ -53,9 +55,12 @@ pub(super) fn reasons(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reas
             Skew::Of { value, matching, minimum, excess: true } => reasons.push(Reason::Spread {
                 constraint: constraint.index,
                 topology_key,
-                domain: cycle.state.topology.column(tally.column).name(value).to_owned(),
+                domain: name(value),
                 matching,
                 minimum,
+                emptiest: enough.then(|| name(cycle.hard[index].0[0].0)),
+                domains: tally.domain_count,
+                min_domains: constraint.min_domains,
                 max_skew: constraint.max_skew,
             }),
             Skew::Of { .. } => {}
