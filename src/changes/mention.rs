@@ -43,3 +43,16 @@ pub fn mention(
         None => format!("`klab reset {name}` goes back to where the lesson begins"),
     }))
 }
+
+/// Adds what drains of the step would still move, as not done yet. With it, nothing needs to lead back.
+pub fn mention_drains(report: &mut Report, drains: Vec<Aside>, way_back: Option<String>) -> Option<String> {
+    if drains.is_empty() || report.ok() {
+        return way_back;
+    }
+    // Pods that leave by other ways come to no place that the step means.
+    for check in &mut report.checks {
+        check.suggestions.retain(|suggestion| !matches!(suggestion.code, "restart" | "add-node-selector"));
+    }
+    report.open.splice(0..0, drains);
+    None
+}

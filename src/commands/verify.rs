@@ -9,12 +9,12 @@ use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end};
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
-use crate::changes::{Baseline, elsewhere, live_objects, mention};
+use crate::changes::{Baseline, elsewhere, live_objects, mention, mention_drains};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Verb, Warning};
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
 use crate::lesson::pass::{self, Looks, Passed};
-use crate::lesson::staged;
+use crate::lesson::{staged, undone_drains};
 use crate::observe;
 use crate::state::Progress;
 use crate::state::class::Class;
@@ -165,9 +165,16 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
     }
     let looks_elsewhere = elsewhere(kubeconfig, lab).filter(|_| !report.ok());
     let mentioned = context.client(&lab.name.value, kubeconfig).and_then(|client| {
-        let found = context.block_on(live_objects(&client))?;
+        let (found, drains) = context.block_on(async {
+            let drains = match graded.step.filter(|_| !report.ok()) {
+                Some(step) => undone_drains(&client, lab, step).await?,
+                None => Vec::new(),
+            };
+            Ok::<_, Error>((live_objects(&client).await?, drains))
+        })?;
         let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
-        mention(report, lab, graded.step, done, &found, &baseline, looks_elsewhere)
+        let way_back = mention(report, lab, graded.step, done, &found, &baseline, looks_elsewhere)?;
+        Ok(mention_drains(report, drains, way_back))
     });
     mentioned.unwrap_or_else(|error| {
         let words = format!("what differs from the lab could not be found: {error}");

@@ -9,13 +9,13 @@ use super::metrics::count;
 use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
-use crate::changes::{Baseline, live_objects, mention};
+use crate::changes::{Baseline, live_objects, mention, mention_drains};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
 use crate::lesson::pass::{self, Looks, Passed};
 use crate::lesson::words::{find, label};
-use crate::lesson::{note_before, open_next, staged};
+use crate::lesson::{note_before, open_next, staged, undone_drains};
 use crate::observe;
 use crate::state::Progress;
 use crate::until_decided::{Live, Until, look_until};
@@ -185,10 +185,15 @@ async fn add_slips(lab: &Lab, graded: &mut pass::Graded, done: usize, client: &C
         return Ok(None);
     }
     let found = live_objects(client).await?;
+    let drains = match graded.step.filter(|_| !graded.report.ok()) {
+        Some(step) => undone_drains(client, lab, step).await?,
+        None => Vec::new(),
+    };
     let (lab, step, mut report) = (lab.clone(), graded.step, graded.report.clone());
     // The twin of the lab is made by a runtime of its own.
     let compared = tokio::task::spawn_blocking(move || {
         let way_back = mention(&mut report, &lab, step, done, &found, &Baseline::default(), None)?;
+        let way_back = mention_drains(&mut report, drains, way_back);
         Ok::<_, Error>((report, way_back))
     });
     let (report, way_back) = compared.await.kind(Kind::Failed, || "could not compare the cluster".to_owned())??;

@@ -24,6 +24,7 @@ pub mod undo;
 pub mod words;
 mod workloads;
 
+pub use drain::undone as undone_drains;
 pub use nodes::change as change_nodes;
 pub use performer::{Performer, Run};
 pub use reset::{reset, restart_misplaced};
