@@ -34,7 +34,7 @@ use crate::client::objects::{self, Watched};
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
-use klab_lab::verify::{BackOff, DeviceObjects, FAILED_MOUNT, FetchedObject, Snapshot};
+use klab_lab::verify::{BackOff, DeviceObjects, FetchedObject, Snapshot};
 use klab_scheduler::typed::Typed;
 
 /// Objects of one kind, by namespace and name.
@@ -313,14 +313,24 @@ async fn devices(client: &Client, pods: &[Arc<Pod>]) -> Result<DeviceObjects> {
     Ok(objects)
 }
 
-/// What kubelets say of volumes that they cannot set up, where pods may wait for such. None where nobody may read it.
-async fn failed_mounts(client: &Client, snapshot: &Snapshot) -> Vec<Arc<core_v1::Event>> {
-    if !snapshot.has_pods_being_made() {
-        return Vec::new();
+/// What is said of pods that could not be made, or wait for their volumes, where there may be such. Nothing where nobody may read it.
+async fn events(client: &Client, snapshot: &Snapshot) -> Vec<Arc<core_v1::Event>> {
+    let mut all = Vec::new();
+    for reason in snapshot.reasons_of_events() {
+        all.extend(of_reason(client, None, reason).await.unwrap_or_default());
     }
-    let selected = ListParams::default().fields(&format!("reason={FAILED_MOUNT}"));
-    let list = objects::list::<core_v1::Event>(client, None, &selected).await;
-    list.unwrap_or_default().into_iter().map(Arc::new).collect()
+    all
+}
+
+/// Events of a reason, of one namespace or of all.
+pub(crate) async fn of_reason(
+    client: &Client,
+    namespace: Option<&str>,
+    reason: &str,
+) -> Result<Vec<Arc<core_v1::Event>>, kube::Error> {
+    let selected = ListParams::default().fields(&format!("reason={reason}"));
+    let list = objects::list::<core_v1::Event>(client, namespace, &selected).await?;
+    Ok(list.into_iter().map(Arc::new).collect())
 }
 
 /// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where
@@ -378,7 +388,7 @@ pub async fn look(client: &Client) -> Result<Snapshot> {
 /// When the cluster refuses a list.
 pub async fn look_at_all(client: &Client) -> Result<Snapshot> {
     let mut snapshot = look(client).await?;
-    snapshot.events = failed_mounts(client, &snapshot).await;
+    snapshot.events = events(client, &snapshot).await;
     complete(client, &mut snapshot).await?;
     Ok(snapshot)
 }
@@ -412,7 +422,7 @@ pub fn is_to_be_fetched(checks: &[Check], snapshot: &Snapshot) -> bool {
 /// When the cluster does not answer.
 pub async fn fetch(client: &Client, checks: &[Check], snapshot: &mut Snapshot) -> Result<()> {
     snapshot.objects.clear();
-    snapshot.events = failed_mounts(client, snapshot).await;
+    snapshot.events = events(client, snapshot).await;
     // What [`complete`] read is more, and has a language.
     if snapshot.devices.as_ref().is_none_or(|devices| devices.language.is_none()) {
         snapshot.devices = awaited_claims(client, snapshot).await;

@@ -10,10 +10,12 @@ use klab_lab::verify::{DeviceObjects, Snapshot};
 use klab_scheduler::typed::Typed;
 use kube::api::ListParams;
 use kube::{Client, Resource};
+use serde_json::Value;
 
 use crate::client::cause;
 use crate::client::objects;
 use crate::error::{Error, Kind, Result};
+use crate::observe;
 
 /// How somebody is let at the nodes.
 pub const NODE_RIGHTS: &str = "who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch \
@@ -85,7 +87,7 @@ pub async fn look(client: &Client, namespace: &str) -> Result<Permitted> {
         _ => None,
     };
     seen.snapshot = Snapshot {
-        taken_at: Some(Timestamp::now()),
+        taken_at: Some(now(client, &nodes.objects).await),
         nodes: seen.note::<Node>(nodes),
         pods: seen.note::<Pod>(pods),
         deployments: seen.note(deployments),
@@ -105,6 +107,11 @@ pub async fn look(client: &Client, namespace: &str) -> Result<Permitted> {
         devices,
         ..Snapshot::default()
     };
+    // They only say more: who may not read them is told without.
+    for reason in seen.snapshot.reasons_of_events() {
+        let events = observe::of_reason(client, Some(namespace), reason).await;
+        seen.snapshot.events.extend(events.unwrap_or_default());
+    }
     Ok(seen)
 }
 
@@ -142,6 +149,17 @@ impl Permitted {
         }
         listed.objects
     }
+}
+
+/// The time of the cluster. One whose nodes have never booted is simulated, and may have a clock that is stepped.
+async fn now(client: &Client, nodes: &[Arc<Node>]) -> Timestamp {
+    let boot = |node: &Arc<Node>| Some(node.status.as_ref()?.node_info.as_ref()?.boot_id.clone());
+    let has_booted = nodes.iter().any(|node| boot(node).is_some_and(|boot| !boot.is_empty()));
+    let asked = http::Request::get("/klab/v1/clock").body(Vec::new()).ok().filter(|_| !has_booted);
+    let Some(request) = asked else { return Timestamp::now() };
+    let answer = client.request::<Value>(request).await.ok();
+    let time = answer.and_then(|answer| answer["now"].as_str()?.parse().ok());
+    time.unwrap_or_else(Timestamp::now)
 }
 
 async fn of_cluster<K>(client: &Client) -> Result<Listed<K>>

@@ -295,12 +295,13 @@ fn line_document(line: &Line) -> Value {
 pub fn pod(frame: &Frame, id: &str) -> Result<Option<String>> {
     let Some((namespace, name)) = id.split_once('/') else { return Ok(None) };
     let around = frame.around();
-    let Ok(explanations) = verify::explain(&frame.snapshot, &around, name, Some(namespace)) else { return Ok(None) };
+    let Ok(mut explained) = verify::explain(&frame.snapshot, &around, name, Some(namespace)) else { return Ok(None) };
     // A workload may have the name of the pod.
-    let of_pod = |explanation: &&Explanation| explanation.pods.iter().any(|pod| pod == id || pod == name);
-    let own: Vec<Explanation> = explanations.iter().filter(of_pod).cloned().collect();
-    let all = if own.is_empty() { explanations } else { own };
-    rendered("pod.html", &explanation_json(id, &all)).map(Some)
+    let of_pod = |explanation: &Explanation| explanation.pods.iter().any(|pod| pod == id || pod == name);
+    if explained.pods.iter().any(of_pod) {
+        explained.pods.retain(of_pod);
+    }
+    rendered("pod.html", &explanation_json(id, &explained)).map(Some)
 }
 
 /// What is on a node, and which workloads may come. None where there is no such node.
@@ -329,8 +330,8 @@ fn guests(frame: &Frame, node: &str) -> Vec<Value> {
         let here = own.iter().filter(|pod| pod.node.as_deref() == Some(node)).count();
         let pod = own.iter().min_by_key(|pod| (pod.node.is_some(), pod.node.as_deref() == Some(node)))?;
         let (namespace, name) = pod.id.split_once('/')?;
-        let explanations = verify::explain(&frame.snapshot, &around, name, Some(namespace)).ok()?;
-        let may = word_of(node, &explanations.first()?.why)?;
+        let explained = verify::explain(&frame.snapshot, &around, name, Some(namespace)).ok()?;
+        let may = word_of(node, &explained.pods.first()?.why)?;
         let words = if here > 0 { format!("has {} here; {may}", plural(here, "pod")) } else { may };
         Some(json!({ "workload": workload.name, "words": words }))
     });

@@ -63,11 +63,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let snapshot = context.block_on(observe::look_at_all(&context.client(&lab.name.value, &path)?))?;
     let around = verify::Context::of(&lab);
     let (target, namespace) = (&arguments.target, arguments.namespace.as_deref());
-    let explanations = verify::explain(&snapshot, &around, target, namespace).map_err(|nothing| {
-        absent(&written, done, &snapshot, target, namespace)
+    let explained = verify::explain(&snapshot, &around, target, namespace).map_err(|nothing| {
+        absent(&written, done, target, namespace)
             .unwrap_or_else(|| not_there(&nothing, "`klab status` shows the workloads, `kubectl get pods -A` the pods"))
     })?;
-    show(context, &report::explanation_json(&arguments.target, &explanations), &explanations);
+    show(context, &report::explanation_json(&arguments.target, &explained), &explained);
     Ok(())
 }
 

@@ -211,15 +211,15 @@ pub async fn explain(
     let stage = stage(course.lab(), progress.done);
     let around = verify::Context::of(&stage);
     let found = verify::explain(&snapshot, &around, &asked.target, asked.namespace.as_deref());
-    let explanations = found.map_err(|nothing| {
+    let explained = found.map_err(|nothing| {
         let similar = nothing.similar.as_ref().map_or(String::new(), |similar| format!("; did you mean `{similar}`?"));
         Refusal::not_found(format!("{nothing}{similar}"))
     })?;
     Ok(json_answer(
         StatusCode::OK,
         &json!({
-            "text": report::explanation_text(&explanations, Styles::coloured()),
-            "document": explanation_json(&asked.target, &explanations),
+            "text": report::explanation_text(&explained, Styles::coloured()),
+            "document": explanation_json(&asked.target, &explained),
         }),
     ))
 }

@@ -145,8 +145,8 @@ fn pod(frame: &Frame, setting: &Setting, id: &str, width: usize) -> Vec<Line<'st
     // It has waited on since something last changed.
     let snapshot = Snapshot { taken_at: Some((setting.now)()), ..Snapshot::clone(&frame.snapshot) };
     match verify::explain(&snapshot, &around, name, Some(namespace)) {
-        Ok(explanations) => {
-            let text = report::explanation_text(&explanations, Styles::coloured());
+        Ok(explained) => {
+            let text = report::explanation_text(&explained, Styles::coloured());
             all.extend(styled(&text, setting, width));
         }
         Err(nothing) => all.push(Line::from(shown(&nothing.to_string()))),

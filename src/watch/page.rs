@@ -270,7 +270,7 @@ fn tray(pieces: &Pieces<'_>, width: usize) -> Block {
         let is_shown = pieces.has([group.reason.as_str()]);
         let pods = group.pods.iter().filter_map(|id| pieces.pods.get(id.as_str()).copied());
         let pods: Vec<&Pod> = pods.filter(|pod| is_shown || pieces.shows_pod(pod)).collect();
-        if pods.is_empty() {
+        if pods.is_empty() && !group.pods.is_empty() {
             continue;
         }
         waiting += pods.len();

@@ -18,6 +18,7 @@ mod documents;
 mod environment;
 mod ephemeral;
 mod existing;
+mod explained;
 mod faults;
 mod host;
 mod hostile;

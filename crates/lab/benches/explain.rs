@@ -112,7 +112,7 @@ fn main() {
                 let cpu_start = cpu();
                 let mut explainer = Explainer::new(&snapshot, &context);
                 let cpu_read = cpu();
-                let explanations: Vec<Explanation> = explainer.explain(&target, None).unwrap();
+                let explanations: Vec<Explanation> = explainer.explain(&target, None).unwrap().pods;
                 let (all, cpu_end) = (start.elapsed(), cpu());
                 let Why::Pending(pending) = &explanations[0].why else { panic!("the pod has a place") };
                 assert!(pending.fits.is_empty(), "the pod fits: {:?}", pending.fits.first());

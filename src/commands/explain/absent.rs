@@ -1,20 +1,13 @@
-//! A workload of the lab that has no pods to explain: whether it is there, what makes it, and the command that does.
+//! A workload of the lab that is not in the cluster: what makes it, and the command that does.
 
 use super::super::lesson::label;
 use crate::changes::{Change, Named};
 use crate::error::{Error, Kind};
 use klab_lab::spec::{Action, Lab, ObjectRef, Workload};
-use klab_lab::verify::Snapshot;
 
 /// What there is to say of a name that nothing in the cluster has, if it is that of a workload of the lab. `written` is the lab as
 /// its file says, of whose steps so many are `done`.
-pub(super) fn absent(
-    written: &Lab,
-    done: usize,
-    snapshot: &Snapshot,
-    target: &str,
-    namespace: Option<&str>,
-) -> Option<Error> {
+pub(super) fn absent(written: &Lab, done: usize, target: &str, namespace: Option<&str>) -> Option<Error> {
     let (kind, name) = target.split_once('/').map_or((None, target), |(kind, name)| (Some(kind), name));
     let workload = written.workload(name)?;
     let reference = |kind: &str| ObjectRef {
@@ -29,15 +22,6 @@ pub(super) fn absent(
         return None;
     }
     let object = named(workload);
-    if snapshot.object(&object.reference()).is_some() {
-        let message = format!("{} is in the cluster, and has no pods", object.label());
-        let place = match workload.namespace.as_str() {
-            "default" => String::new(),
-            namespace => format!(" -n {namespace}"),
-        };
-        let hint = format!("`kubectl describe {}/{name}{place}` says why", workload.kind.as_str());
-        return Some(Error::message(Kind::Usage, message).hint(hint));
-    }
     let error = |words: String| Error::message(Kind::Usage, format!("{} {words}", object.label()));
     let bring = |steps: usize| Change::Gone(object.clone()).undo(written, steps).unwrap_or_default();
     let (past, ahead) = (last(written, done, name), first_made(written, done, name));
@@ -115,7 +99,7 @@ mod tests {
     fn a_workload_without_pods_is_said_to_be_gone_or_not_there_yet() {
         let lab = parse("x.toml", LAB, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
         let said = |target: &str, done: usize| {
-            let error = absent(&lab, done, &Snapshot::default(), target, None)?;
+            let error = absent(&lab, done, target, None)?;
             Some(format!("{error}; {}", error.hints.join("; ")))
         };
         for (target, done, words) in [

@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::Warning;
 use crate::permitted::{self, NODE_RIGHTS, Permitted};
 use klab_lab::report;
-use klab_lab::verify::{self, Explanation, PodState, Why};
+use klab_lab::verify::{self, Explained, PodState, Why};
 use klab_lab::words::listed;
 
 /// Looks once and explains.
@@ -26,19 +26,19 @@ pub(super) fn run(context: &Context, which: &Elsewhere, target: &str, asked: Opt
         let seen = seen.map_err(|error| error.hint(format!("`kubectl{} get nodes` should answer", which.options())))?;
         Ok((seen, namespace, default))
     })?;
-    if let Some(refusal) = &seen.no_nodes {
-        return Err(without_nodes(which, &seen, (target, &namespace), refusal));
-    }
-    let mut explanations = explain(which, &seen, (target, &namespace), asked.is_none())?;
-    for command in commands(&mut explanations) {
+    let mut explained = match &seen.no_nodes {
+        None => explain(which, &seen, (target, &namespace), asked.is_none())?,
+        Some(refusal) => without_nodes(which, &seen, (target, &namespace), refusal)?,
+    };
+    for command in commands(&mut explained) {
         *command = reached(command, &which.options(), &default);
     }
     for words in missing(&seen, &namespace) {
         context.ui.events().warn(Warning::PartUnread, words);
     }
-    let mut document = report::explanation_json(target, &explanations);
+    let mut document = report::explanation_json(target, &explained);
     document["unread"] = json!({ "kinds": seen.unread, "other_namespaces": seen.of_namespace });
-    show(context, &document, &explanations);
+    show(context, &document, &explained);
     Ok(())
 }
 
@@ -48,21 +48,22 @@ fn explain(
     seen: &Permitted,
     (target, namespace): (&str, &str),
     by_default: bool,
-) -> Result<Vec<Explanation>> {
+) -> Result<Explained> {
     let around = verify::Context::default();
     let nothing = match verify::explain(&seen.snapshot, &around, target, Some(namespace)) {
-        Ok(explanations) => return Ok(explanations),
+        Ok(explained) => return Ok(explained),
         Err(nothing) => nothing,
     };
     let Ok(others) = verify::explain(&seen.snapshot, &around, target, None) else {
         let hint = format!("`kubectl{} get pods -n {namespace}` shows the pods", which.options());
         return Err(not_there(&nothing, &hint));
     };
-    let pods = || others.iter().flat_map(|explanation| &explanation.pods);
-    if by_default && pods().all(|pod| pod == target) {
+    let pods = || others.pods.iter().flat_map(|explanation| &explanation.pods);
+    let subjects = || others.hindrances.iter().flat_map(|hindrance| &hindrance.cause.subjects);
+    if by_default && others.hindrances.is_empty() && pods().all(|pod| pod == target) {
         return Ok(others);
     }
-    let namespaces: BTreeSet<&str> = pods().filter_map(|pod| Some(pod.split_once('/')?.0)).collect();
+    let namespaces: BTreeSet<&str> = pods().chain(subjects()).filter_map(|pod| Some(pod.split_once('/')?.0)).collect();
     let namespaces: Vec<&str> = namespaces.into_iter().collect();
     let error = Error::message(Kind::Usage, nothing.to_string());
     let noun = if namespaces.len() == 1 { "namespace" } else { "namespaces" };
@@ -74,26 +75,30 @@ fn explain(
 }
 
 /// The commands that explanations name.
-fn commands(explanations: &mut [Explanation]) -> impl Iterator<Item = &mut String> {
-    explanations
-        .iter_mut()
-        .flat_map(|explanation| match &mut explanation.why {
+fn commands(explained: &mut Explained) -> impl Iterator<Item = &mut String> {
+    let of_pods = explained.pods.iter_mut().flat_map(|explanation| {
+        let pending = match &mut explanation.why {
             Why::Pending(pending) => pending.suggestions.as_mut_slice(),
             Why::Placed(_) | Why::Over => &mut [],
-        })
-        .filter_map(|suggestion| suggestion.command.as_mut())
+        };
+        let others = explanation.hindrances.iter_mut().flat_map(|hindrance| &mut hindrance.suggestions);
+        pending.iter_mut().chain(others)
+    });
+    let of_workload = explained.hindrances.iter_mut().flat_map(|hindrance| &mut hindrance.suggestions);
+    of_workload.chain(of_pods).filter_map(|suggestion| suggestion.command.as_mut())
 }
 
 /// A command as it reaches the same cluster, also where the context's namespace is another than `default`.
 fn reached(command: &str, options: &str, default: &str) -> String {
-    let one = |command: &str| match command.strip_prefix("kubectl") {
+    let one = |command: &str| match command.strip_prefix("kubectl ") {
         Some(rest) => {
-            let namespace = if default != "default" && !rest.contains(" -n ") { " -n default" } else { "" };
-            format!("kubectl{options}{namespace}{rest}")
+            let namespace = if default != "default" && !rest.starts_with("-n ") { " -n default" } else { "" };
+            format!("kubectl{options}{namespace} {rest}")
         }
         None => command.to_owned(),
     };
-    command.split(" && ").map(one).collect::<Vec<_>>().join(" && ")
+    let each = |command: &str| command.split(" | ").map(one).collect::<Vec<_>>().join(" | ");
+    command.split(" && ").map(each).collect::<Vec<_>>().join(" && ")
 }
 
 /// What could not be read, and what that means.
@@ -111,20 +116,30 @@ fn missing(seen: &Permitted, namespace: &str) -> Vec<String> {
     words
 }
 
-/// Without nodes nothing can be explained; what the scheduler itself says is told.
-fn without_nodes(which: &Elsewhere, seen: &Permitted, (target, namespace): (&str, &str), refusal: &str) -> Error {
+/// Without nodes no place can be explained. Why pods are not made can, and what the scheduler itself says is told.
+fn without_nodes(
+    which: &Elsewhere,
+    seen: &Permitted,
+    (target, namespace): (&str, &str),
+    refusal: &str,
+) -> Result<Explained> {
+    let explained = verify::explain(&seen.snapshot, &verify::Context::default(), target, Some(namespace));
+    let explained = explained.unwrap_or_default();
+    if !explained.hindrances.is_empty() {
+        return Ok(Explained { pods: Vec::new(), ..explained });
+    }
     let source = anyhow::anyhow!("{refusal}")
         .context(format!("could not explain `{target}`: you may not list the nodes of the cluster"));
     let mut error = Error::new(Kind::Outside, source);
-    let explanations = verify::explain(&seen.snapshot, &verify::Context::default(), target, Some(namespace));
-    for explanation in explanations.into_iter().flatten() {
+    for explanation in &explained.pods {
         let (Some(pod), PodState::Unschedulable { message, .. }) = (explanation.pods.first(), &explanation.state)
         else {
             continue;
         };
         error = error.hint(format!("the scheduler says of {pod}: {message}"));
     }
-    error.hint(format!("`kubectl{} auth can-i list nodes` says whether you may", which.options())).hint(NODE_RIGHTS)
+    let asks = format!("`kubectl{} auth can-i list nodes` says whether you may", which.options());
+    Err(error.hint(asks).hint(NODE_RIGHTS))
 }
 
 #[cfg(test)]
@@ -140,6 +155,12 @@ mod tests {
                 " --context c",
                 "team",
                 "kubectl --context c -n default uncordon a && kubectl --context c -n x patch pod/b",
+            ),
+            (
+                "echo '{}' | kubectl -n x create -f -",
+                " --context c",
+                "team",
+                "echo '{}' | kubectl --context c -n x create -f -",
             ),
         ] {
             assert_eq!(reached(command, options, default), wanted);

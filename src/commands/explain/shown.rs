@@ -6,7 +6,7 @@ use super::super::Context;
 use crate::error::{Error, Kind};
 use crate::ui::Format;
 use klab_lab::report;
-use klab_lab::verify::{Explanation, NothingToExplain};
+use klab_lab::verify::{Explained, NothingToExplain};
 
 /// There is nothing of that name; `otherwise` is said where nothing is like it.
 pub(super) fn not_there(nothing: &NothingToExplain, otherwise: &str) -> Error {
@@ -18,11 +18,11 @@ pub(super) fn not_there(nothing: &NothingToExplain, otherwise: &str) -> Error {
 }
 
 /// Writes explanations, for people or as a document.
-pub(super) fn show(context: &Context, document: &Value, explanations: &[Explanation]) {
+pub(super) fn show(context: &Context, document: &Value, explained: &Explained) {
     if context.ui.format() == Format::Json {
         context.ui.result(&document.to_string());
         return;
     }
-    let text = report::explanation_text(explanations, report::Styles::coloured());
+    let text = report::explanation_text(explained, report::Styles::coloured());
     context.ui.result(&context.ui.invocation().spelled(&text));
 }

@@ -15,7 +15,7 @@ use crate::membership::{is_spot, zone_of};
 use crate::names::{HOST_LABEL, is_system_namespace};
 use crate::spec::{Lab, Subject};
 use crate::verify::{
-    Context, Place, Places, PodState, PodView, Report, Snapshot, View, cluster, is_cordoned, is_ready, places,
+    Context, Place, Places, PodState, PodView, Report, Snapshot, View, cluster, is_cordoned, is_ready, places, unmade,
     workload_of,
 };
 
@@ -189,7 +189,7 @@ fn pod(view: &PodView<'_>, workload: String) -> Pod {
     }
 }
 
-/// Pods without a node, the largest groups first.
+/// Pods without a node, the largest groups first, and workloads whose pods are not made.
 fn pending(view: &View<'_>) -> Vec<PendingGroup> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pod in &view.pods {
@@ -207,6 +207,14 @@ fn pending(view: &View<'_>) -> Vec<PendingGroup> {
             },
         };
         groups.entry(reason).or_default().push(pod.id());
+    }
+    // Pods that are not even made have no name, and wait for a reason all the same.
+    for owner in view.owners() {
+        let is_own = owner.meta().and_then(|meta| meta.namespace.as_deref()).is_some_and(|it| !is_system_namespace(it));
+        let lack = unmade(view, owner).filter(|lack| is_own && !matches!(lack.cause.code, "over" | "scaled-to-zero"));
+        if let Some(cause) = lack.map(|lack| lack.cause) {
+            groups.entry(format!("{}: {}", cause.subjects.join(", "), cause.what)).or_default();
+        }
     }
     let mut groups: Vec<_> = groups.into_iter().map(|(reason, pods)| PendingGroup { reason, pods }).collect();
     groups.sort_by(|one, two| two.pods.len().cmp(&one.pods.len()).then_with(|| one.reason.cmp(&two.reason)));

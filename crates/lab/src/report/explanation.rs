@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::human::{Styles, detailed_group_lines, named, suggestion_lines};
-use super::json::{groups, suggestion};
-use crate::verify::{AwaitedClaim, Explanation, Pending, Placed, PodState, PoolGrowth, Why};
+use super::human::{Styles, detailed_group_lines, hindrance_lines, named, suggestion_lines};
+use super::json::{groups, hindrances, suggestion};
+use crate::verify::{AwaitedClaim, Explained, Explanation, Pending, Placed, PodState, PoolGrowth, Why};
 use crate::words::{duration, plural, table};
 use klab_scheduler::{PluginName, ScoreRow, ScoreTable};
 
@@ -16,26 +16,34 @@ pub const EXPLANATION_SCHEMA: &str = "klab.explain/1";
 const ROWS: usize = 8;
 
 /// Explanations for people.
-pub fn explanation_text(explanations: &[Explanation], styles: Styles) -> String {
-    explanations.iter().map(|explanation| one(explanation, styles)).collect::<Vec<_>>().join("\n")
+pub fn explanation_text(explained: &Explained, styles: Styles) -> String {
+    let hindrances = explained.hindrances.iter().map(|hindrance| hindrance_lines(hindrance, "", styles));
+    let pods = explained.pods.iter().map(|explanation| one(explanation, styles));
+    hindrances.chain(pods).collect::<Vec<_>>().join("\n")
 }
 
 /// Explanations as one JSON document.
-pub fn explanation_json(target: &str, explanations: &[Explanation]) -> Value {
+pub fn explanation_json(target: &str, explained: &Explained) -> Value {
     json!({
         "schema": EXPLANATION_SCHEMA,
         "target": target,
-        "explanations": explanations.iter().map(document).collect::<Vec<_>>(),
+        "workload": hindrances(&explained.hindrances),
+        "explanations": explained.pods.iter().map(document).collect::<Vec<_>>(),
     })
 }
 
 fn one(explanation: &Explanation, styles: Styles) -> String {
     let names = named(&explanation.pods);
-    match &explanation.why {
+    let mut text = match &explanation.why {
         Why::Over => format!("{names}  {}\n", explanation.state.word()),
         Why::Placed(placed) => placed_text(&names, explanation, placed, styles),
         Why::Pending(pending) => pending_text(&names, explanation, pending, styles),
+    };
+    for hindrance in &explanation.hindrances {
+        let _ = writeln!(text, "  {}", hindrance.cause.what);
+        text.push_str(&suggestion_lines(&hindrance.suggestions, "  ", styles));
     }
+    text
 }
 
 fn placed_text(names: &str, explanation: &Explanation, placed: &Placed, styles: Styles) -> String {
@@ -138,6 +146,9 @@ fn pending_text(names: &str, explanation: &Explanation, pending: &Pending, style
     if !pending.gates.is_empty() {
         let _ = writeln!(text, "  gates: {}", pending.gates.join(", "));
     }
+    if let Some(waits_for) = &pending.waits_for {
+        let _ = writeln!(text, "  {waits_for}");
+    }
     if let Some(node) = &pending.nominated {
         let _ = writeln!(text, "  {node} is kept for it while the pods it preempted go");
     }
@@ -205,6 +216,7 @@ fn document(explanation: &Explanation) -> Value {
         "state": explanation.state.code(),
         "trouble": explanation.trouble,
         "age_ms": explanation.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        "hindrances": hindrances(&explanation.hindrances),
     });
     match &explanation.why {
         Why::Over => {}
@@ -214,6 +226,7 @@ fn document(explanation: &Explanation) -> Value {
                 "message": pending.message,
                 "scheduler": pending.scheduler,
                 "nominated_node": pending.nominated,
+                "waits_for": pending.waits_for,
                 "gates": pending.gates,
                 "claims": pending.claims.iter().map(awaited_json).collect::<Vec<_>>(),
                 "fits": pending.fits,

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::verify::{Aside, Cause, CheckResult, NodeGroup, Report, Suggestion, Verdict};
+use crate::verify::{Aside, Cause, CheckResult, Hindrance, NodeGroup, Report, Suggestion, Verdict};
 
 /// Most pods or nodes named in one place.
 const NAMES: usize = 4;
 /// Most causes of one check, and most groups of nodes of one cause.
 const GROUPS: usize = 8;
 /// Most changes offered.
-const SUGGESTIONS: usize = 3;
+const SUGGESTIONS: usize = 4;
 /// Most things shown that are otherwise than in the lab.
 const ASIDES: usize = 8;
 /// Widest column of node names; longer ones stand on their own line.
@@ -149,6 +149,12 @@ pub(super) fn suggestion_lines(suggestions: &[Suggestion], indent: &str, styles:
         };
     }
     text
+}
+
+/// What keeps a workload from having its pods, and what would mend it.
+pub(super) fn hindrance_lines(hindrance: &Hindrance, indent: &str, styles: Styles) -> String {
+    let suggestions = suggestion_lines(&hindrance.suggestions, &format!("{indent}  "), styles);
+    format!("{}{suggestions}", cause_lines(&hindrance.cause, indent))
 }
 
 /// A cause: pods in the same plight, and the nodes by what keeps them away.

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::spec::Location;
-use crate::verify::{Aside, Cause, CheckResult, Difference, Finding, NodeGroup, Report, Suggestion, Verdict};
+use crate::verify::{
+    Aside, Cause, CheckResult, Difference, Finding, Hindrance, NodeGroup, Report, Suggestion, Verdict,
+};
 
 /// Name and version of the document's form.
 pub const SCHEMA: &str = "klab.report/1";
@@ -78,6 +80,16 @@ fn cause(cause: &Cause) -> Value {
         "what": cause.what,
         "nodes": groups(&cause.nodes),
     })
+}
+
+/// What keeps workloads and pods from what they are to do, with what would mend it.
+pub(crate) fn hindrances(hindrances: &[Hindrance]) -> Value {
+    let one = |hindrance: &Hindrance| {
+        let mut value = cause(&hindrance.cause);
+        value["suggestions"] = hindrance.suggestions.iter().map(suggestion).collect();
+        value
+    };
+    hindrances.iter().map(one).collect()
 }
 
 /// Groups of nodes with the reasons that keep a pod from them.

@@ -57,3 +57,19 @@ pub struct Suggestion {
     /// Names of the nodes the pods would go to, sorted, without repeats.
     pub nodes: Vec<String>,
 }
+
+impl Suggestion {
+    /// A single change that is not the scheduler's to prove.
+    pub(crate) fn of(code: &'static str, text: impl Into<String>, command: Option<String>) -> Self {
+        Self { code, text: text.into(), at: None, command, changes: 1, nodes: Vec::new() }
+    }
+}
+
+/// What keeps a workload from having its pods, or pods from what they are to do, and what would mend it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hindrance {
+    /// What is the matter, and with what.
+    pub cause: Cause,
+    /// What would mend it, the best first.
+    pub suggestions: Vec<Suggestion>,
+}

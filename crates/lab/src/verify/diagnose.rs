@@ -11,12 +11,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::ResourceExt;
 
 use self::homes::{Homes, HomesOwned, settles};
-use super::cause::{Cause, Suggestion};
+use super::cause::{Cause, Hindrance, Suggestion};
 use super::conditions::rule;
 use super::context::Context;
-use super::explain::{Edit, Explainer, Pending, Settles, age, alike, in_namespace};
-use super::movement::{is_on_a_node_that_is_gone, is_pinned_to_no_node};
+use super::explain::{Edit, Explainer, Pending, Settles, age, alike, unmade};
+use super::movement::is_pinned_to_no_node;
 use super::pod::PodState;
+use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
 use super::view::{Owner, PodView, View};
@@ -88,11 +89,20 @@ fn of_pods(
             }
         } else {
             let wrong = placed(check, explainer.view(), &group, &state);
-            suggestions.extend(clear_away(explainer.view(), &group).filter(|_| wrong.code == "lost-node"));
-            if wrong.code == "wrong-node" {
+            let mut troubles = if wrong.code == "no-such-node" { Vec::new() } else { explainer.troubles(&group) };
+            let is_lost = troubles.iter().any(|trouble| trouble.cause.code == "lost-node");
+            let is_misplaced = matches!(wrong.code, "wrong-node" | "old-template" | "has-a-node") && !is_lost;
+            if wrong.code == "wrong-node" && !is_lost {
                 misplaced.extend(&group);
             }
-            causes.push(wrong);
+            // What is the matter with the pods says more than that they are not as wanted.
+            if troubles.is_empty() || is_misplaced {
+                causes.push(wrong);
+            }
+            for trouble in &mut troubles {
+                suggestions.append(&mut trouble.suggestions);
+            }
+            causes.extend(troubles.into_iter().map(|trouble| trouble.cause));
         }
     }
     if !misplaced.is_empty() && !stays_pending {
@@ -101,15 +111,32 @@ fn of_pods(
     }
     suggestions.extend(size::change(check, explainer));
     suggestions.extend(size::missing(check, explainer.view()));
-    if offenders.is_empty()
-        && let Some((cause, remedies)) = daemon::missing(check, snapshot, *context)
-    {
-        causes.push(cause);
-        suggestions.extend(remedies);
+    let lacks = if stays_pending { Vec::new() } else { lacks(check, explainer.view()) };
+    let missing =
+        if offenders.is_empty() && lacks.is_empty() { daemon::missing(check, snapshot, *context) } else { None };
+    for hindrance in lacks.into_iter().chain(missing) {
+        causes.push(hindrance.cause);
+        suggestions.extend(hindrance.suggestions);
     }
     let mut seen = BTreeSet::new();
     suggestions.retain(|suggestion| seen.insert(suggestion.text.clone()));
     (merged(causes), suggestions)
+}
+
+/// What keeps the owners of a check's pods from having as many as they want.
+fn lacks(check: &Check, view: &View<'_>) -> Vec<Hindrance> {
+    let mut owners: Vec<Owner<'_>> = match &check.subject.value {
+        Subject::Workload(name) => view.owner_of_workload(name).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    let group = Group::of(view, &check.subject.value);
+    for pod in group.iter().flat_map(|group| &group.counted) {
+        if pod.owner.meta().is_some() && !owners.iter().any(|owner| owner.is(&pod.owner)) {
+            owners.push(pod.owner);
+        }
+    }
+    let is_lack = |found: &Hindrance| found.cause.code != "over";
+    owners.into_iter().filter_map(|owner| unmade(view, owner)).filter(is_lack).collect()
 }
 
 /// Causes that say the same of different pods, as one.
@@ -150,6 +177,9 @@ fn unplaced(view: &View<'_>, group: &[usize], state: &PodState, pending: &Pendin
         what = format!("{what}, waits for {}", claims.join("; "));
         return Cause { code, subjects: ids(view, group), what, nodes: pending.refusals.clone() };
     }
+    if let Some(waits_for) = &pending.waits_for {
+        what = format!("{what}, {waits_for}");
+    }
     what = match (pending.fits.as_slice(), total) {
         ([], 0) => format!("{what}, there are no nodes"),
         ([], total) => format!("{what}, fits on none of {}", plural(total, "node")),
@@ -173,9 +203,6 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
         _ if first.is_some_and(|pod| is_pinned_to_no_node(pod, view)) => {
             ("no-such-node", format!("is pinned to {node} by `nodeName`, and there is no such node"))
         }
-        _ if first.is_some_and(|pod| is_on_a_node_that_is_gone(pod, view)) => {
-            ("lost-node", format!("is on {node}, which is gone: the cluster clears it away within a minute"))
-        }
         PodState::Starting { trouble: Some(trouble) } | PodState::Running { trouble: Some(trouble), .. } => {
             ("not-starting", format!("{trouble} on {node}{pool}{message}"))
         }
@@ -190,20 +217,6 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
         _ => ("wrong-node", format!("{runs} on {node}{pool}")),
     };
     Cause { code, subjects: ids(view, group), what, nodes: Vec::new() }
-}
-
-/// What removes pods at once whose node is gone: nobody is there any more to confirm their end.
-fn clear_away(view: &View<'_>, group: &[usize]) -> Option<Suggestion> {
-    let first = group.first().and_then(|at| view.pods.get(*at))?;
-    let (node, namespace) = (first.node?, in_namespace(first.namespace));
-    Some(Suggestion {
-        code: "clear-pods",
-        text: format!("wait for what {node} left behind to be cleared away, or do it now"),
-        at: None,
-        command: Some(format!("kubectl{namespace} delete pods --field-selector spec.nodeName={node} --force")),
-        changes: 1,
-        nodes: Vec::new(),
-    })
 }
 
 /// Changes that bring pods from where they are to where the check wants them, and what else it takes to be let in there.

@@ -8,6 +8,7 @@ mod before;
 mod cause;
 mod conditions;
 mod context;
+mod creation;
 mod devices;
 mod diagnose;
 mod evaluate;
@@ -36,19 +37,19 @@ mod properties;
 mod tests;
 
 pub use before::Before;
-pub use cause::{Cause, NodeGroup, NodeReason, Suggestion};
+pub use cause::{Cause, Hindrance, NodeGroup, NodeReason, Suggestion};
 pub use context::Context;
 pub use devices::DeviceObjects;
 pub use diagnose::diagnose;
 pub use evaluate::evaluate;
 #[cfg(test)]
 pub(crate) use explain::properties::clusters;
-pub(crate) use explain::workload_of;
 pub use explain::{
-    AwaitedClaim, Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, amount, explain,
+    AwaitedClaim, Explained, Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, amount,
+    explain,
 };
+pub(crate) use explain::{unmade, workload_of};
 pub(crate) use model::cluster;
-pub use mounting::FAILED_MOUNT;
 pub use name::check as check_name;
 pub(crate) use node::is_cordoned;
 pub use node::is_ready;

@@ -8,7 +8,11 @@ use super::pod;
 use super::snapshot::Snapshot;
 
 /// The reason of events about a volume that cannot be set up.
-pub const FAILED_MOUNT: &str = "FailedMount";
+pub(crate) const FAILED_MOUNT: &str = "FailedMount";
+/// The reason of events about a volume that cannot be attached.
+pub(crate) const FAILED_ATTACH: &str = "FailedAttachVolume";
+/// The reason of events about a probe that fails.
+pub(crate) const UNHEALTHY: &str = "Unhealthy";
 /// So often a kubelet has tried before what it says counts: objects of one lab come one after the other.
 const TRIES: i32 = 3;
 

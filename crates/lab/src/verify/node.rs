@@ -37,6 +37,10 @@ fn taints(node: &Node) -> &[Taint] {
     node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default()
 }
 
+pub(crate) fn has_taint_of(node: &Node, key: &str) -> bool {
+    taints(node).iter().any(|taint| taint.key == key)
+}
+
 pub(crate) fn has_taint(node: &Node, wanted: &Taint) -> bool {
     let value = |taint: &Taint| taint.value.clone().unwrap_or_default();
     taints(node)

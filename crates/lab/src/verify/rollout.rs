@@ -1,9 +1,11 @@
 //! What the owners of pods are about to do: pods still to be made, pods still to go, changes not yet seen.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 
+use super::creation::{is_over, is_suspended, refusal};
 use super::pod::PodState;
+use super::snapshot::Snapshot;
 use super::view::{Owner, PodView, View};
 use crate::spec::{Selector, Subject};
 
@@ -28,9 +30,12 @@ pub(crate) struct Group<'v, 'a> {
 }
 
 /// What one owner wants.
-struct Wish {
-    stale: bool,
-    pods: Option<u32>,
+pub(crate) struct Wish {
+    /// It has not seen its latest change.
+    pub(crate) stale: bool,
+    /// How many pods, where that is known.
+    pub(crate) pods: Option<u32>,
+    /// Why it does not make them.
     hindered: Option<String>,
 }
 
@@ -39,14 +44,14 @@ impl<'v, 'a> Group<'v, 'a> {
     pub(crate) fn of(view: &'v View<'a>, subject: &'v Subject) -> Option<Self> {
         match subject {
             Subject::Workload(name) => {
-                Some(Self::new(view.pods_of_workload(name).collect(), view.owner_of_workload(name)))
+                Some(Self::new(view, view.pods_of_workload(name).collect(), view.owner_of_workload(name)))
             }
-            Subject::Pods { selector, namespace } => Some(Self::new(labelled(view, selector, namespace), None)),
+            Subject::Pods { selector, namespace } => Some(Self::new(view, labelled(view, selector, namespace), None)),
             Subject::Nodes(_) | Subject::Object(_) => None,
         }
     }
 
-    fn new(pods: Vec<&'v PodView<'a>>, root: Option<Owner<'a>>) -> Self {
+    fn new(view: &View<'a>, pods: Vec<&'v PodView<'a>>, root: Option<Owner<'a>>) -> Self {
         let mut owners: Vec<Owner<'a>> = root.into_iter().collect();
         for pod in &pods {
             if pod.owner.meta().is_some() && !owners.iter().any(|owner| owner.is(&pod.owner)) {
@@ -65,7 +70,7 @@ impl<'v, 'a> Group<'v, 'a> {
         };
         for owner in &owners {
             let mine: Vec<&PodView<'_>> = group.counted.iter().copied().filter(|pod| pod.owner.is(owner)).collect();
-            let wish = wish(owner, &mine);
+            let wish = wish(owner, &mine, view.snapshot);
             if wish.stale {
                 group.stale = Some(format!("{}/{}", owner.kind().to_lowercase(), owner.name()));
             }
@@ -94,34 +99,40 @@ fn labelled<'v, 'a>(view: &'v View<'a>, selector: &Selector, namespace: &str) ->
     view.pods.iter().filter(|pod| pod.namespace == namespace && selector.matches(pod.pod.labels())).collect()
 }
 
-fn wish(owner: &Owner<'_>, pods: &[&PodView<'_>]) -> Wish {
+/// What an owner wants that has these pods of its present template.
+pub(crate) fn wish(owner: &Owner<'_>, pods: &[&PodView<'_>], snapshot: &Snapshot) -> Wish {
     let behind = |observed: Option<i64>| {
         let generation = owner.meta().and_then(|meta| meta.generation);
         generation.is_some_and(|generation| observed.is_none_or(|observed| observed < generation))
     };
+    let refused = || refusal(snapshot, owner, pods).map(str::to_owned);
     match owner {
         Owner::Deployment(deployment) => Wish {
             stale: behind(deployment.status.as_ref().and_then(|status| status.observed_generation)),
             pods: Some(count(deployment.spec.as_ref().and_then(|spec| spec.replicas))),
-            hindered: deployment_hindrance(deployment),
+            hindered: refused().or_else(|| paused(deployment)),
         },
         Owner::ReplicaSet(set) => Wish {
             stale: behind(set.status.as_ref().and_then(|status| status.observed_generation)),
             pods: Some(count(set.spec.as_ref().and_then(|spec| spec.replicas))),
-            hindered: replica_set_hindrance(set),
+            hindered: refused(),
         },
         Owner::DaemonSet(set) => {
             let status = set.status.as_ref();
             let stale = behind(status.and_then(|status| status.observed_generation));
             let desired = status.map(|status| status.desired_number_scheduled);
-            Wish { stale, pods: desired.filter(|_| !stale).and_then(|pods| pods.try_into().ok()), hindered: None }
+            let pods = desired.filter(|_| !stale).and_then(|pods| pods.try_into().ok());
+            Wish { stale, pods, hindered: refused() }
         }
         Owner::StatefulSet(set) => Wish {
             stale: behind(set.status.as_ref().and_then(|status| status.observed_generation)),
             pods: Some(count(set.spec.as_ref().and_then(|spec| spec.replicas))),
-            hindered: ordered_hindrance(set, pods),
+            hindered: refused().or_else(|| ordered_hindrance(set, pods)),
         },
-        Owner::Job(job) => job_wish(job),
+        Owner::Job(job) => {
+            let wish = job_wish(job);
+            Wish { hindered: wish.hindered.or_else(refused), ..wish }
+        }
         Owner::None | Owner::Other(_) => Wish { stale: false, pods: None, hindered: None },
     }
 }
@@ -130,20 +141,9 @@ fn count(replicas: Option<i32>) -> u32 {
     replicas.map_or(1, |replicas| replicas.try_into().unwrap_or(0))
 }
 
-fn deployment_hindrance(deployment: &Deployment) -> Option<String> {
-    let conditions = deployment.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let failure = conditions.iter().find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True");
+fn paused(deployment: &Deployment) -> Option<String> {
     let paused = deployment.spec.as_ref().and_then(|spec| spec.paused) == Some(true);
-    failure
-        .map(|failure| failure.message.clone().unwrap_or_else(|| "pods cannot be made".to_owned()))
-        .or_else(|| paused.then(|| "the rollout is paused".to_owned()))
-}
-
-fn replica_set_hindrance(set: &ReplicaSet) -> Option<String> {
-    let conditions = set.status.as_ref()?.conditions.as_deref()?;
-    let failure =
-        conditions.iter().find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True")?;
-    Some(failure.message.clone().unwrap_or_else(|| "pods cannot be made".to_owned()))
+    paused.then(|| "the rollout is paused".to_owned())
 }
 
 /// A StatefulSet that starts its pods in order waits for each to be ready.
@@ -156,11 +156,7 @@ fn ordered_hindrance(set: &StatefulSet, pods: &[&PodView<'_>]) -> Option<String>
 fn job_wish(job: &Job) -> Wish {
     let status = job.status.as_ref();
     let spec = job.spec.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let over = conditions
-        .iter()
-        .any(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True");
-    if over {
+    if is_over(job) {
         return Wish { stale: false, pods: None, hindered: None };
     }
     let parallelism = count(spec.and_then(|spec| spec.parallelism));
@@ -170,7 +166,7 @@ fn job_wish(job: &Job) -> Wish {
         Some(completions) => count(Some(completions)),
         None => parallelism,
     };
-    let suspended = spec.and_then(|spec| spec.suspend) == Some(true);
+    let suspended = is_suspended(job);
     let active = status.and_then(|status| status.active).unwrap_or(0);
     let hindered = suspended.then(|| "the job is suspended".to_owned());
     Wish { stale: status.is_none() && !suspended, pods: Some(wanted.max(count(Some(active)))), hindered }

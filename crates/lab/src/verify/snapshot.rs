@@ -61,7 +61,7 @@ pub struct Snapshot {
     pub csi_nodes: Vec<Arc<CSINode>>,
     /// Devices and claims, if they were read; without them claims of pods are left aside.
     pub devices: Option<DeviceObjects>,
-    /// Events `FailedMount` and `TriggeredScaleUp`, if they were read; nothing depends on their being there.
+    /// Events about pods that are not made, mounted or healthy, if they were read; they only explain more.
     pub events: Vec<Arc<Event>>,
     /// Pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them: as far as its status was
     /// read.
@@ -118,6 +118,19 @@ impl Snapshot {
             TypedKind::Job => find(&self.jobs, name, namespace),
             TypedKind::Namespace => find(&self.namespaces, name, None),
         }
+    }
+
+    /// A volume by its name.
+    pub(crate) fn volume(&self, name: &str) -> Option<&Arc<PersistentVolume>> {
+        self.persistent_volumes.iter().find(|volume| volume.metadata.name.as_deref() == Some(name))
+    }
+
+    /// A volume claim by its namespace and name.
+    pub(crate) fn volume_claim(&self, namespace: &str, name: &str) -> Option<&Arc<PersistentVolumeClaim>> {
+        self.persistent_volume_claims.iter().find(|claim| {
+            let meta = &claim.metadata;
+            meta.name.as_deref() == Some(name) && meta.namespace.as_deref().unwrap_or("default") == namespace
+        })
     }
 
     /// Whether a snapshot answers for this object without its being fetched.

@@ -230,13 +230,16 @@ impl<'a> Owners<'a> {
         });
         let hash = label(&pod.metadata, "controller-revision-hash");
         let present = set.metadata.uid.as_deref().and_then(|uid| self.daemon_hashes.get(uid));
-        all_updated
-            || template_generation(&pod.metadata, &set.metadata)
-            || match (hash, present) {
-                (Some(hash), Some(present)) => hash == *present,
-                // Nothing tells the generations apart: a cluster that does not count them.
-                _ => annotation(&set.metadata, "deprecated.daemonset.template.generation").is_none(),
+        match (hash, present) {
+            // With a surge the old pod stays beside the new one, and both are on one node.
+            (Some(hash), Some(present)) => hash == *present,
+            // Nothing tells the generations apart: a cluster that does not count them.
+            _ => {
+                all_updated
+                    || template_generation(&pod.metadata, &set.metadata)
+                    || annotation(&set.metadata, "deprecated.daemonset.template.generation").is_none()
             }
+        }
     }
 }
 
@@ -356,6 +359,17 @@ impl<'a> View<'a> {
             workload.is_none_or(|workload| workload.namespace == pod.namespace)
                 && (label(&pod.pod.metadata, WORKLOAD_LABEL) == Some(name) || belongs(pod, name, workload))
         })
+    }
+
+    /// All objects that own pods, but for ReplicaSets that a Deployment has.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = Owner<'a>> + use<'a> {
+        let snapshot = self.snapshot;
+        let own = snapshot.replica_sets.iter().filter(|set| controller(&set.metadata).is_none());
+        (snapshot.deployments.iter().map(|owner| Owner::Deployment(owner)))
+            .chain(own.map(|owner| Owner::ReplicaSet(owner)))
+            .chain(snapshot.daemon_sets.iter().map(|owner| Owner::DaemonSet(owner)))
+            .chain(snapshot.stateful_sets.iter().map(|owner| Owner::StatefulSet(owner)))
+            .chain(snapshot.jobs.iter().map(|owner| Owner::Job(owner)))
     }
 
     /// The object of a workload, if it is there.

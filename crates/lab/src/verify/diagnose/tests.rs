@@ -106,17 +106,17 @@ fn too_little_room() {
         )
     };
     let cluster = cluster(json!({})).pod("web", &big(running("extra-0"))).pod("web", &big(unschedulable("")));
-    assert_snapshot!(said(ON_EXTRA, &cluster), @"
+    assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
     ✗ failed   web: on pool:extra, 2 running → 1 of 2 on pool:extra, 1 Pending; 1 running, wanted 2 (1 Pending)
         web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         1.5 cpu requested, 0.5 of 2 free
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
-        fix: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10), or:
+        fix: restore `requests.cpu` (100m, now 1500m) of `deployment/web` as the lab says:
+             kubectl patch deployment/web --type json -p '[{"op":"add","path":"/spec/template/spec/containers/0/resources","value":{"requests":{"cpu":"100m"}}}]'
+         or: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10), or:
              klab pool scale extra --nodes 2
-         or: lower `requests.cpu` of `[workload.web]` from 1.5 to `500m` (labs/x.toml:17), or:
-             kubectl set resources deployment/web --requests=cpu=500m
         at labs/x.toml:19
-    ");
+    "#);
 }
 
 #[test]
@@ -312,8 +312,8 @@ fn the_lab_file_is_cited_only_where_the_slip_is_in_it() {
         pod
     };
     let said = said(checks, &cluster().pod("web", &pod("exta")));
-    let fix = "fix: write `extra` for `exta` in the node selector `workload` of `deployment/web`, as the lab says:\n           \
-               kubectl patch deployment/web -p '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"workload\":\"extra\"}}}}}'\n";
+    let fix = "fix: restore the node selector of `deployment/web` as the lab says:\n           kubectl patch deployment/web --type json \
+               -p '[{\"op\":\"add\",\"path\":\"/spec/template/spec/nodeSelector\",\"value\":{\"workload\":\"extra\"}}]'\n";
     assert!(said.contains(fix), "{said}");
     assert!(!said.contains("label nodes") && !said.contains(" or: "), "{said}");
 }

@@ -1,16 +1,15 @@
 //! Changes that may let a pod in: what each does to the pod or to the cluster.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm, PodSpec, Toleration, TopologySpreadConstraint};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::claim_change::{ClaimChange, Release};
+use super::requests;
+use super::restore::{Drift, Field};
 use super::sandbox::Sandbox;
-use klab_scheduler::pod_requests;
-use klab_scheduler::quantity::Quantity;
+use super::storage_change::StorageChange;
 use klab_scheduler::taint::{Taint, UNSCHEDULABLE_TAINT};
 
 /// Names of nodes, shared by the combinations they are part of.
@@ -19,6 +18,10 @@ pub(crate) type Names = Arc<[String]>;
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edit {
+    /// The pods ask for what the lab says again.
+    Restore(Arc<Drift>),
+    /// A rollout removes old pods before it makes new ones; how many at once, the proof tells.
+    OldFirst { spare: i64, victims: Arc<[Arc<Pod>]> },
     /// The pods tolerate these taints.
     Tolerate(Vec<Taint>),
     /// The pods ask for a label.
@@ -47,6 +50,16 @@ pub(crate) enum Edit {
     DropHostPort(i32),
     /// A topology spread constraint allows a greater difference.
     RelaxSpread { constraint: usize, from: i64, to: i64 },
+    /// A topology spread constraint leaves out nodes whose taints the pods do not tolerate.
+    HonorTaints { constraint: usize, is_cordon: bool },
+    /// A topology spread constraint asks for fewer domains.
+    FewerDomains { constraint: usize, from: i64, to: i64 },
+    /// A topology spread constraint is only a wish.
+    ScheduleAnyway(usize),
+    /// The pods may take the place of less important ones.
+    Prioritize { class: String, value: i32 },
+    /// Claims, volumes or where volumes can be reached change.
+    Storage(Arc<StorageChange>),
     /// The pods do without a required pod affinity term.
     DropPodAffinity(usize),
     /// The pods do without a required pod anti-affinity term.
@@ -100,6 +113,13 @@ impl Edit {
     /// Stable code.
     pub(crate) fn code(&self) -> &'static str {
         match self {
+            Self::Restore(_) => "restore",
+            Self::OldFirst { .. } => "old-pods-first",
+            Self::HonorTaints { .. } => "honor-taints",
+            Self::FewerDomains { .. } => "fewer-domains",
+            Self::ScheduleAnyway(_) => "schedule-anyway",
+            Self::Prioritize { .. } => "add-priority-class",
+            Self::Storage(change) => change.code,
             Self::Tolerate(_) => "add-toleration",
             Self::Require { .. } => "add-node-selector",
             Self::KeepApart(_) => "add-pod-anti-affinity",
@@ -133,6 +153,15 @@ impl Edit {
     /// less comes first, what costs money or takes pods away last.
     pub(crate) fn weight(&self) -> u32 {
         match self {
+            Self::Restore(_) => 0,
+            Self::OldFirst { .. } => 4,
+            // Who cordons a node opens it again; other taints are there to stay.
+            Self::HonorTaints { is_cordon: true, .. } => 13,
+            Self::HonorTaints { .. } => 8,
+            Self::FewerDomains { .. } => 9,
+            Self::ScheduleAnyway(_) => 29,
+            Self::Prioritize { .. } => 27,
+            Self::Storage(change) => change.weight,
             Self::DropGates(_) => 1,
             Self::Restart => 2,
             Self::ChangeSelector { .. } | Self::ChangeAffinity { .. } | Self::ChangeTopologyKey { .. } => 5,
@@ -162,10 +191,23 @@ impl Edit {
     /// What it does to a pod. False where it cannot be done to this one.
     pub(crate) fn apply_to_pod(&self, pod: &mut Pod) -> bool {
         if let Self::LowerRequest { resource, to, .. } = self {
-            return lower_request(pod, resource, *to);
+            return requests::lower(pod, resource, *to);
         }
         let Some(spec) = pod.spec.as_mut() else { return false };
         match self {
+            Self::HonorTaints { constraint, .. }
+            | Self::FewerDomains { constraint, .. }
+            | Self::ScheduleAnyway(constraint)
+            | Self::RelaxSpread { constraint, .. } => {
+                let constraints = spec.topology_spread_constraints.as_mut();
+                let Some(constraint) = constraints.and_then(|list| list.get_mut(*constraint)) else { return false };
+                return self.relax(constraint);
+            }
+            Self::Restore(drift) => drift.undo(spec),
+            Self::Prioritize { class, value } => {
+                spec.priority_class_name = Some(class.clone());
+                spec.priority = Some(*value);
+            }
             Self::Tolerate(taints) => spec.tolerations.get_or_insert_default().extend(taints.iter().map(toleration)),
             Self::Require { key, value: to } | Self::ChangeSelector { key, to, .. } => {
                 spec.node_selector.get_or_insert_default().insert(key.clone(), to.clone());
@@ -203,12 +245,6 @@ impl Edit {
                 key.clone_from(to);
             }
             Self::DropHostPort(port) => drop_host_port(spec, *port),
-            Self::RelaxSpread { constraint, to, .. } => {
-                let constraints = spec.topology_spread_constraints.as_mut();
-                let Some(constraint) = constraints.and_then(|list| list.get_mut(*constraint)) else { return false };
-                let Ok(skew) = i32::try_from(*to) else { return false };
-                constraint.max_skew = skew;
-            }
             Self::DropPodAffinity(term) => {
                 let affinity = spec.affinity.as_mut().and_then(|affinity| affinity.pod_affinity.as_mut());
                 let terms = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_mut());
@@ -223,6 +259,24 @@ impl Edit {
             }
             Self::DropGates(_) => spec.scheduling_gates = None,
             _ => {}
+        }
+        true
+    }
+
+    /// What it does to a topology spread constraint.
+    fn relax(&self, constraint: &mut TopologySpreadConstraint) -> bool {
+        match self {
+            Self::HonorTaints { .. } => constraint.node_taints_policy = Some("Honor".to_owned()),
+            Self::FewerDomains { to, .. } => constraint.min_domains = i32::try_from(*to).ok().filter(|to| *to > 0),
+            Self::ScheduleAnyway(_) => {
+                "ScheduleAnyway".clone_into(&mut constraint.when_unsatisfiable);
+                constraint.min_domains = None;
+            }
+            Self::RelaxSpread { to, .. } => {
+                let Ok(skew) = i32::try_from(*to) else { return false };
+                constraint.max_skew = skew;
+            }
+            _ => return false,
         }
         true
     }
@@ -244,6 +298,7 @@ impl Edit {
             Self::FewerDevices(change) | Self::TolerateDevices(change) => {
                 change.claims.iter().for_each(|claim| sandbox.set_claim((**claim).clone()));
             }
+            Self::Storage(change) => change.make(sandbox),
             Self::Release(release) => {
                 release.pods.iter().for_each(|pod| sandbox.remove_pod(pod));
                 release.claims.iter().for_each(|claim| sandbox.remove_claim(claim));
@@ -298,7 +353,7 @@ impl Edit {
                 sandbox.add_node(&new_node(template, pool, step, zones), template);
                 true
             }
-            Self::ScaleDown { victims, .. } => {
+            Self::ScaleDown { victims, .. } | Self::OldFirst { victims, .. } => {
                 let Some(victim) = victims.get(step) else { return false };
                 sandbox.remove_pod(victim);
                 true
@@ -311,13 +366,53 @@ impl Edit {
     pub(crate) fn is_asked_of_all(&self) -> bool {
         matches!(
             self,
-            Self::ChangeTopologyKey { .. } | Self::FewerDevices(_) | Self::TolerateDevices(_) | Self::Release(_)
+            Self::ChangeTopologyKey { .. }
+                | Self::FewerDevices(_)
+                | Self::TolerateDevices(_)
+                | Self::Release(_)
+                | Self::Storage(_)
+                | Self::Restore(_)
+                | Self::Prioritize { .. }
         )
     }
 
     /// Whether the change is made step by step.
     pub(crate) fn is_stepwise(&self) -> bool {
-        matches!(self, Self::AddNodes { .. } | Self::ScaleDown { .. })
+        matches!(self, Self::AddNodes { .. } | Self::ScaleDown { .. } | Self::OldFirst { .. })
+    }
+
+    /// What it is a value of: of two values of one thing, the smaller change is enough.
+    pub(crate) fn is_of_one_thing_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::RelaxSpread { constraint: one, .. }, Self::RelaxSpread { constraint: two, .. }) => one == two,
+            (Self::LowerRequest { resource: one, .. }, Self::LowerRequest { resource: two, .. }) => one == two,
+            (Self::Restore(drift), other) => other.field().is_some_and(|field| drift.fields.contains(&field)),
+            _ => self == other,
+        }
+    }
+
+    /// The field of pods that it changes, where a lab file may say that field.
+    pub(crate) fn field(&self) -> Option<Field> {
+        Some(match self {
+            Self::LowerRequest { .. } => Field::Requests,
+            Self::Require { .. } | Self::ChangeSelector { .. } | Self::DropSelector(_) => Field::NodeSelector,
+            Self::ChangeAffinity { .. }
+            | Self::DropNodeAffinity
+            | Self::KeepApart(_)
+            | Self::Join(_)
+            | Self::DropPodAffinity(_)
+            | Self::DropPodAntiAffinity(_)
+            | Self::ChangeTopologyKey { rule: Topology::Affinity(_), .. } => Field::Affinity,
+            Self::Tolerate(_) => Field::Tolerations,
+            Self::HonorTaints { .. }
+            | Self::FewerDomains { .. }
+            | Self::ScheduleAnyway(_)
+            | Self::RelaxSpread { .. }
+            | Self::SpreadOver { .. }
+            | Self::ChangeTopologyKey { rule: Topology::Spread(_), .. } => Field::Spread,
+            Self::Prioritize { .. } => Field::PriorityClass,
+            _ => return None,
+        })
     }
 }
 
@@ -378,42 +473,6 @@ fn drop_host_port(spec: &mut PodSpec, port: i32) {
     }
 }
 
-/// Lowers a pod's request of a resource to a total: at pod level where the pod says it there, else in the container
-/// that requests most.
-fn lower_request(pod: &mut Pod, resource: &str, to: i64) -> bool {
-    let Ok(requests) = pod_requests(pod) else { return false };
-    let now = requests.get(resource).map_or(0, |quantity| quantity.base_units(resource));
-    let Some(spec) = pod.spec.as_mut() else { return false };
-    let set = |requests: &mut BTreeMap<String, ApiQuantity>, amount: i64| {
-        let quantity = Quantity::of_resource(resource, amount);
-        requests.insert(resource.to_owned(), ApiQuantity(quantity.to_string()));
-    };
-    if let Some(of_pod) = spec.resources.as_mut().and_then(|resources| resources.requests.as_mut())
-        && of_pod.contains_key(resource)
-    {
-        set(of_pod, to);
-        return true;
-    }
-    let of = |requests: &BTreeMap<String, ApiQuantity>| {
-        requests.get(resource).and_then(|text| Quantity::parse(&text.0).ok()).map(|it| it.base_units(resource))
-    };
-    let greatest = spec
-        .containers
-        .iter_mut()
-        .filter_map(|container| {
-            let requests = container.resources.as_mut()?.requests.as_mut()?;
-            Some((of(requests)?, requests))
-        })
-        .max_by_key(|(amount, _)| *amount);
-    let Some((amount, requests)) = greatest else { return false };
-    let lowered = amount - (now - to);
-    if lowered <= 0 {
-        return false;
-    }
-    set(requests, lowered);
-    true
-}
-
 /// Taints that Kubernetes puts on nodes for their condition; a new node comes without them.
 fn is_condition(key: &str) -> bool {
     key.starts_with("node.kubernetes.io/") || key.starts_with("node.cloudprovider.kubernetes.io/")
@@ -424,7 +483,7 @@ pub(crate) fn new_node(template: &Node, pool: &str, number: usize, zones: &[Stri
     const HOSTNAME: &str = "kubernetes.io/hostname";
     const ZONE: &str = "topology.kubernetes.io/zone";
     let mut node = template.clone();
-    let name = format!("{pool}-new-{number}");
+    let name = format!("{}-new-{number}", if pool.is_empty() { "node" } else { pool });
     uncordon(&mut node);
     if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
         taints.retain(|taint| !is_condition(&taint.key));

@@ -95,7 +95,7 @@ fn of_group(Group { pool, backed_off, now }: &Group, cluster: &Cluster, pod: &Po
         nodes: pool.target as usize,
         min: pool.min,
         max: pool.max,
-        refusals: refused.iter().map(|reason| reasons::describe(&[reason])).collect(),
+        refusals: refused.iter().map(|reason| reasons::describe(&[reason], None)).collect(),
         backed_off: backed_off.as_ref().map(|it| it.why.clone()),
         tries_again: backed_off.as_ref().map(|it| it.end(*now)).unwrap_or_default(),
     })

@@ -1,19 +1,31 @@
 //! Why a pod is where it is, and why not elsewhere; what would let a Pending pod in.
 
+mod amounts;
 mod claim_change;
 mod claims;
+mod daemon;
 mod device_edits;
 mod devices;
 mod edit;
 mod growth;
 mod kubectl;
+mod of_lab;
 mod proposals;
 mod question;
 mod reasons;
+mod refused;
+mod requests;
+mod restore;
 mod room;
 mod sandbox;
 mod slip;
+mod storage_change;
 mod suggest;
+mod target;
+mod troubles;
+mod unmade;
+mod volume_remedies;
+mod volumes;
 mod wording;
 
 #[cfg(test)]
@@ -28,25 +40,38 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
+pub use amounts::amount;
 pub use claims::AwaitedClaim;
+pub(crate) use daemon::missing as daemon_set_lacks;
 pub(crate) use edit::Edit;
 pub(crate) use growth::Growth;
 pub use growth::PoolGrowth;
 pub(crate) use kubectl::in_namespace;
+pub(crate) use of_lab::workload_of;
 pub(crate) use question::{Destination, Question, Settles};
-pub use reasons::amount;
-pub(crate) use reasons::{Refusal, group};
+pub(crate) use reasons::{About, group};
 pub(crate) use suggest::{steer, suggest};
-pub(crate) use wording::workload_of;
+pub use target::NothingToExplain;
+pub(crate) use troubles::troubles;
+pub(crate) use unmade::unmade;
 
-use super::cause::{NodeGroup, NodeReason, Suggestion};
+use self::target::Target;
+use super::cause::{Hindrance, NodeGroup, NodeReason, Suggestion};
 use super::context::Context;
 use super::model;
-use super::node::nearest;
 use super::pod::PodState;
 use super::snapshot::Snapshot;
-use super::view::{PodView, View};
+use super::view::{Owner, PodView, View};
 use klab_scheduler::{Cluster, DEFAULT_SCHEDULER, Outcome, Reason, ScoreTable, TieBreak};
+
+/// What there is to say of a pod or a workload.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explained {
+    /// What keeps the workload from having the pods it wants.
+    pub hindrances: Vec<Hindrance>,
+    /// Its pods, those in the same position together.
+    pub pods: Vec<Explanation>,
+}
 
 /// Pods in the same position, and why they are in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +86,8 @@ pub struct Explanation {
     pub trouble: Option<String>,
     /// Why it is there, or nowhere.
     pub why: Why,
+    /// What is the matter with pods that have a node.
+    pub hindrances: Vec<Hindrance>,
 }
 
 /// Why a pod is where it is.
@@ -104,6 +131,8 @@ pub struct Pending {
     pub scheduler: Option<String>,
     /// The node that preemption keeps for it.
     pub nominated: Option<String>,
+    /// The pods of the previous template for whose end the rollout waits, while it keeps them until these run.
+    pub waits_for: Option<String>,
     /// Scheduling gates that hold it back.
     pub gates: Vec<String>,
     /// Resource claims that it waits for before any node is looked at.
@@ -125,18 +154,6 @@ impl Pending {
     }
 }
 
-/// There is nothing of that name to explain.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no pod or workload `{target}`{}", .namespace.as_ref().map(|it| format!(" in namespace {it}")).unwrap_or_default())]
-pub struct NothingToExplain {
-    /// The name asked for.
-    pub target: String,
-    /// The namespace asked for.
-    pub namespace: Option<String>,
-    /// The name of a pod or workload most like it.
-    pub similar: Option<String>,
-}
-
 /// A snapshot and the scheduler's model of it, to be asked again and again.
 pub struct Explainer<'a> {
     view: View<'a>,
@@ -153,7 +170,7 @@ pub fn explain(
     context: &Context<'_>,
     target: &str,
     namespace: Option<&str>,
-) -> Result<Vec<Explanation>, NothingToExplain> {
+) -> Result<Explained, NothingToExplain> {
     Explainer::new(snapshot, context).explain(target, namespace)
 }
 
@@ -174,58 +191,40 @@ impl<'a> Explainer<'a> {
     ///
     /// # Errors
     /// [`NothingToExplain`] where the snapshot has neither pod nor workload of the name.
-    pub fn explain(&mut self, target: &str, namespace: Option<&str>) -> Result<Vec<Explanation>, NothingToExplain> {
-        let chosen = self.find(target, namespace);
-        if chosen.is_empty() {
-            let here = |pod: &&PodView<'_>| namespace.is_none_or(|namespace| namespace == pod.namespace);
-            let names = self.view.pods.iter().filter(here).flat_map(|pod| [pod.name, pod.owner.name()]);
-            let similar = nearest(target, names.filter(|name| !name.is_empty())).map(str::to_owned);
-            return Err(NothingToExplain {
-                target: target.to_owned(),
-                namespace: namespace.map(str::to_owned),
-                similar,
-            });
+    pub fn explain(&mut self, target: &str, namespace: Option<&str>) -> Result<Explained, NothingToExplain> {
+        let target = Target::of(target, namespace);
+        let pods = target.pods(&self.view);
+        if !pods.is_empty() {
+            return Ok(Explained { pods: self.explain_all(&pods), ..Explained::default() });
         }
-        Ok(self.explain_all(&chosen))
+        let owners: Vec<Owner<'a>> = self.view.owners().filter(|owner| target.means(owner)).collect();
+        let mut hindrances: Vec<Hindrance> = owners.iter().filter_map(|owner| self.hindrance(*owner)).collect();
+        let chosen = target.pods_of_workload(&self.view);
+        if chosen.is_empty() && hindrances.is_empty() {
+            let Some(owner) = owners.first() else { return Err(target.nothing(&self.view)) };
+            hindrances.push(unmade::silent(*owner));
+        }
+        Ok(Explained { hindrances, pods: self.explain_all(&chosen) })
     }
 
-    /// Positions in the view of the pods that a name means.
-    fn find(&self, target: &str, namespace: Option<&str>) -> Vec<usize> {
-        let here = |pod: &PodView<'_>| namespace.is_none_or(|namespace| namespace == pod.namespace);
-        let (kind, name) = target.split_once('/').map_or((None, target), |(kind, name)| (Some(kind), name));
-        let of_pod =
-            |pod: &PodView<'_>| kind.is_none_or(|kind| matches!(kind, "pod" | "pods" | "po")) && pod.name == name;
-        // `namespace/name`, as reports print pods.
-        let by_id = |pod: &PodView<'_>| kind == Some(pod.namespace) && pod.name == name;
-        let pods = self.view.pods.iter().enumerate();
-        let exact: Vec<usize> =
-            pods.filter(|(_, pod)| here(pod) && (of_pod(pod) || by_id(pod))).map(|(at, _)| at).collect();
-        if !exact.is_empty() {
-            return exact;
+    /// What keeps an owner from having the pods that it wants.
+    pub(crate) fn hindrance(&self, owner: Owner<'a>) -> Option<Hindrance> {
+        if let Some(found) = unmade(&self.view, owner) {
+            return Some(found);
         }
-        let of_workload = |pod: &PodView<'_>| {
-            let kind_fits = kind.is_none_or(|kind| {
-                let kind = kind.split('.').next().unwrap_or(kind).to_ascii_lowercase();
-                let short = match pod.owner.kind() {
-                    "Deployment" => "deploy",
-                    "DaemonSet" => "ds",
-                    "StatefulSet" => "sts",
-                    "ReplicaSet" => "rs",
-                    other => other,
-                };
-                kind.trim_end_matches('s') == pod.owner.kind().to_lowercase() || kind == short
-            });
-            kind_fits && pod.owner.name() == name
+        let Owner::DaemonSet(set) = owner else { return None };
+        let wants_none = set.status.as_ref().is_none_or(|status| status.desired_number_scheduled == 0);
+        if !wants_none || self.view.pods.iter().any(|pod| pod.owner.is(&owner)) {
+            return None;
+        }
+        let nodes: Vec<&str> = self.view.nodes.keys().copied().collect();
+        let around = (self.view.snapshot, *self.view.context);
+        let mut found = daemon_set_lacks(set, &nodes, around, &|_, _, _| true)?;
+        found.cause.what = match nodes.len() {
+            1 => "wants no node: it makes no pod for the only one".to_owned(),
+            many => format!("wants no node: it makes no pod for any of {many}"),
         };
-        let labelled: std::collections::BTreeSet<usize> =
-            self.view.pods_of_workload(name).filter(|_| kind.is_none()).map(|pod| pod.index).collect();
-        self.view
-            .pods
-            .iter()
-            .enumerate()
-            .filter(|(_, pod)| here(pod) && (of_workload(pod) || labelled.contains(&pod.index)))
-            .map(|(at, _)| at)
-            .collect()
+        Some(found)
     }
 
     /// Explains pods by their positions in the view, those in the same position together.
@@ -244,6 +243,12 @@ impl<'a> Explainer<'a> {
         let Self { view, cluster, growth } = self;
         let pods: Vec<&PodView<'_>> = chosen.iter().filter_map(|at| view.pods.get(*at)).collect();
         pending(view, cluster, growth, &pods, wanted, settles)
+    }
+
+    /// What is the matter with alike pods that have a node.
+    pub(crate) fn troubles(&self, chosen: &[usize]) -> Vec<Hindrance> {
+        let pods: Vec<&PodView<'_>> = chosen.iter().filter_map(|at| self.view.pods.get(*at)).collect();
+        troubles(&self.view, &pods, &|pod| has_room(&self.cluster, pod))
     }
 
     /// What would bring pods of one owner from where they are to where they are wanted.
@@ -299,20 +304,37 @@ fn explain_alike(view: &View<'_>, cluster: &mut Cluster, growth: &Growth, pods: 
             age: None,
             trouble: None,
             why: Why::Over,
+            hindrances: Vec::new(),
         };
     };
     let why = match (&first.state, first.node) {
         (PodState::Terminating | PodState::Succeeded | PodState::Failed { .. }, _) => Why::Over,
         (_, Some(node)) => Why::Placed(placed(view, cluster, first.pod, node)),
-        (_, None) => Why::Pending(pending(view, cluster, growth, pods, &|_| true, &|_, _| true)),
+        (_, None) => {
+            let mut pending = pending(view, cluster, growth, pods, &|_| true, &|_, _| true);
+            let fewer = wording::fewer(view, first).filter(|_| pending.waits_for.is_none() && pending.fits.is_empty());
+            pending.suggestions.extend(fewer.filter(|_| !pending.suggestions.is_empty()));
+            Why::Pending(pending)
+        }
     };
+    // What there is to say of a node that never was is said where it is named.
+    let is_nowhere = matches!(&why, Why::Placed(placed) if placed.no_such_node);
+    let hindrances = if is_nowhere { Vec::new() } else { troubles(view, pods, &|pod| has_room(cluster, pod)) };
     Explanation {
         pods: pods.iter().map(|pod| pod.id()).collect(),
         state: first.state.clone(),
         age: age(view, first.pod),
         trouble: first.trouble_message(),
         why,
+        hindrances,
     }
+}
+
+/// Whether one more pod like one would find a node.
+fn has_room(cluster: &Cluster, pod: &PodView<'_>) -> bool {
+    let mut copy = suggest::unbound(pod.pod);
+    copy.metadata.name = Some(format!("{}-copy", pod.name));
+    cluster.clone().schedule(&copy).is_ok_and(|decision| matches!(decision.outcome, Outcome::Scheduled { .. }))
 }
 
 /// How old a pod is.
@@ -335,6 +357,7 @@ fn placed(view: &View<'_>, cluster: &Cluster, pod: &Pod, node: &str) -> Placed {
     if result.no_such_node {
         return result;
     }
+    let about = About { view, pod };
     let Ok(attempt) = cluster.reconsider(pod) else { return result };
     result.feasible = attempt.feasible().count();
     result.elsewhere = match &attempt.decision.outcome {
@@ -346,11 +369,12 @@ fn placed(view: &View<'_>, cluster: &Cluster, pod: &Pod, node: &str) -> Placed {
     };
     let refused = || attempt.nodes.iter().filter_map(|verdict| Some((&*verdict.node, verdict.rejection.as_ref()?)));
     if let Some((_, rejection)) = refused().find(|(name, _)| *name == node) {
-        result.refused_here = rejection.reasons.iter().map(|reason| reasons::describe(&[reason])).collect();
+        result.refused_here =
+            rejection.reasons.iter().map(|reason| reasons::describe(&[reason], Some(about))).collect();
     }
     let others: Vec<(&str, &[Reason])> =
         refused().filter(|(name, _)| *name != node).map(|(name, rejection)| (name, &*rejection.reasons)).collect();
-    result.refusals = group(others, |name| view.pool_of(name)).iter().map(Refusal::describe).collect();
+    result.refusals = group(others, |name| view.pool_of(name)).iter().map(|refusal| refusal.describe(about)).collect();
     result.scores = attempt.scores;
     result
 }
@@ -391,13 +415,30 @@ fn pending(
         .collect();
     let refused = verdicts.iter().filter(|(_, reasons)| !reasons.is_empty());
     let refusals = group(refused.map(|(node, reasons)| (&**node, reasons.as_slice())), |name| view.pool_of(name));
-    result.refusals = refusals.iter().map(Refusal::describe).collect();
+    let about = About { view, pod: first.pod };
+    result.refusals = refusals.iter().map(|refusal| refusal.describe(about)).collect();
     if result.scheduler.is_none() && result.gates.is_empty() && result.fits.is_empty() && !waits {
         result.autoscaler = growth.for_pod(cluster, first.pod);
     }
     if result.scheduler.is_none() && !waits {
         let question = Question { view, pods, refusals: &refusals, wanted, settles };
-        result.suggestions = suggest(&question, cluster).into_iter().map(|remedy| remedy.suggestion).collect();
+        let remedies = suggest(&question, cluster);
+        let by_rollout =
+            remedies.iter().any(|remedy| remedy.edits.iter().any(|edit| matches!(edit, Edit::OldFirst { .. })));
+        result.waits_for = by_rollout.then(|| old_pods(view, first));
+        result.suggestions = remedies.into_iter().map(|remedy| remedy.suggestion).collect();
     }
     result
+}
+
+/// The pods of the previous template that a rollout keeps until one of the present template runs.
+fn old_pods(view: &View<'_>, pod: &PodView<'_>) -> String {
+    let old = view.pods.iter().filter(|other| other.owner.is(&pod.owner) && other.is_old() && other.node.is_some());
+    let names: Vec<&str> = old.map(|pod| pod.name).collect();
+    let noun = if names.len() == 1 { "the old pod" } else { "one of the old pods" };
+    format!(
+        "waits for {noun} {} of its own {}, which the rollout keeps until this one runs",
+        crate::words::listed(&names),
+        pod.owner.kind()
+    )
 }

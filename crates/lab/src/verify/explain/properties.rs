@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::edit::{Edit, new_node};
 use super::question::Question;
+use super::reasons::{Refusal, group};
 use super::suggest::{Remedy, suggest, unbound};
-use super::{Refusal, group};
-use crate::verify::fixture::{Cluster, running, unschedulable};
+use crate::verify::fixture::{Cluster, from, of_revision, running, unschedulable};
 use crate::verify::view::{PodView, View};
 use crate::verify::{Context, Snapshot, model};
-use klab_scheduler::{Outcome, Reason, TieBreak};
+use klab_scheduler::{Outcome, PluginName, Reason, TieBreak};
 
 /// Random parts of a pod: requests in hundredths of a CPU, and rules.
 fn pod_spec() -> impl Strategy<Value = Value> {
@@ -121,7 +122,17 @@ fn make(snapshot: &Snapshot, remedy: &Remedy, pods: &[&PodView<'_>]) -> (Snapsho
                     changed.nodes.push(Arc::new(new_node(template, pool, number, zones)));
                 }
             }
-            Edit::ScaleDown { victims, .. } => {
+            Edit::Storage(change) => {
+                let name = |meta: &ObjectMeta| (meta.namespace.clone(), meta.name.clone());
+                let new: Vec<_> = change.claims.iter().map(|claim| name(&claim.metadata)).collect();
+                changed.persistent_volume_claims.retain(|claim| !new.contains(&name(&claim.metadata)));
+                changed.persistent_volume_claims.extend(change.claims.iter().cloned());
+                let new: Vec<_> = change.volumes.iter().map(|volume| name(&volume.metadata)).collect();
+                changed.persistent_volumes.retain(|volume| !new.contains(&name(&volume.metadata)));
+                changed.persistent_volumes.extend(change.volumes.iter().cloned());
+                changed.nodes.extend(change.nodes.iter().cloned());
+            }
+            Edit::ScaleDown { victims, .. } | Edit::OldFirst { victims, .. } => {
                 let gone: Vec<_> = victims[..remedy.steps].iter().map(|pod| pod.metadata.name.clone()).collect();
                 changed.pods.retain(|pod| !gone.contains(&pod.metadata.name));
             }
@@ -145,11 +156,77 @@ fn for_nodes(snapshot: &mut Snapshot, names: &[String], change: impl Fn(&mut Val
     }
 }
 
+prop_compose! {
+    /// A rollout whose old pods run, and whose new ones wait.
+    fn rollouts()(nodes in 1_u32..4, spec in pod_spec(), old in 1_usize..4, waiting in 1_usize..3) -> Cluster {
+        let mut cluster = Cluster::default().pool("main", nodes).deployment("web", 3).replica_set("web", 2);
+        for number in 0..old {
+            let mut pod = of_revision("web", 1, running(&format!("main-{}", number as u32 % nodes)));
+            json_patch::merge(&mut pod["spec"], &spec);
+            cluster = cluster.pod("web", &pod);
+        }
+        for _ in 0..waiting {
+            let mut pod = of_revision("web", 2, unschedulable("0 nodes are available"));
+            pod["spec"] = spec.clone();
+            cluster = cluster.pod("web", &pod);
+        }
+        cluster
+    }
+}
+
+prop_compose! {
+    /// A pod that waits for its claim, and what there is of classes and volumes.
+    fn with_claims()(
+        zones in prop::collection::vec(prop_oneof![Just("a"), Just("b")], 1..4),
+        class in prop_oneof![Just(Value::Null), Just(json!("fast")), Just(json!("fst")), Just(json!("manual"))],
+        has_class in any::<bool>(),
+        late in any::<bool>(),
+        allowed in prop_oneof![Just(Value::Null), Just(json!("a")), Just(json!("c"))],
+        volume in prop_oneof![Just(Value::Null), Just(json!("Available")), Just(json!("Released"))],
+        of_zone in prop_oneof![Just(Value::Null), Just(json!("a")), Just(json!("c"))],
+        size in prop_oneof![Just("1Gi"), Just("5Gi")],
+        is_there in prop_oneof![4 => Just(true), 1 => Just(false)],
+    ) -> Cluster {
+        let key = "topology.kubernetes.io/zone";
+        let mut cluster = Cluster::default();
+        for (number, zone) in (0..).zip(&zones) {
+            cluster = cluster.node("main", number, json!({"metadata": {"labels": {key: zone}}}));
+        }
+        if has_class {
+            let topologies = allowed.as_str().map(|zone| json!([{"matchLabelExpressions": [{"key": key, "values": [zone]}]}]));
+            cluster.snapshot.storage_classes.push(from(json!({
+                "metadata": {"name": "fast"}, "provisioner": "p", "allowedTopologies": topologies,
+                "volumeBindingMode": if late { "WaitForFirstConsumer" } else { "Immediate" },
+            })));
+        }
+        if !volume.is_null() {
+            let affinity = of_zone.as_str().map(|zone| json!({"required": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}]}}));
+            cluster.snapshot.persistent_volumes.push(from(json!({
+                "metadata": {"name": "disk"}, "status": {"phase": volume},
+                "spec": {
+                    "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "manual", "nodeAffinity": affinity,
+                    "claimRef": (volume == "Released").then(|| json!({"namespace": "default", "name": "gone"})),
+                },
+            })));
+        }
+        if is_there {
+            cluster.snapshot.persistent_volume_claims.push(from(json!({
+                "metadata": {"name": "data", "namespace": "default"}, "status": {"phase": "Pending"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class, "resources": {"requests": {"storage": size}}},
+            })));
+        }
+        let mut pod = unschedulable("0 nodes are available");
+        pod["spec"] = json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]});
+        cluster.pod("app", &pod)
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn every_suggestion_places_the_pods(cluster in clusters()) {
+    fn every_suggestion_places_the_pods(cluster in prop_oneof![2 => clusters(), 1 => rollouts(), 1 => with_claims()]) {
         let snapshot = &cluster.snapshot;
         let context = Context::default();
         let view = View::new(snapshot, &context);
@@ -168,6 +245,17 @@ proptest! {
         for remedy in &remedies {
             let (changed, wanted) = make(snapshot, remedy, &pods);
             let mut fresh = model::cluster(&View::new(&changed, &context), TieBreak::default());
+            // Nodes are no worse for the pods that run there.
+            for pod in view.pods.iter().filter(|pod| pod.node.is_some()) {
+                let Some(node) = fresh.node_of(pod.namespace, pod.name) else { continue };
+                let before = cluster.evaluate(&unbound(pod.pod), &node).unwrap().unwrap();
+                let after = fresh.evaluate(&unbound(pod.pod), &node).unwrap().unwrap();
+                let of_node = |reasons: &[Reason]| {
+                    let plugins = reasons.iter().map(Reason::plugin);
+                    plugins.filter(|plugin| matches!(plugin, PluginName::TaintToleration | PluginName::NodeAffinity)).count()
+                };
+                prop_assert!(of_node(&after) <= of_node(&before), "{}: {before:?} {after:?}", remedy.suggestion.text);
+            }
             for pod in &wanted {
                 let decision = fresh.schedule(pod).unwrap();
                 let Outcome::Scheduled { node } = decision.outcome else {

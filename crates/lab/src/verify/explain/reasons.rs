@@ -4,11 +4,44 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::amounts::amount;
 use super::devices;
+use super::requests;
+use super::volumes;
 use crate::verify::cause::{NodeGroup, NodeReason};
-use klab_scheduler::selector::Requirement;
+use crate::verify::view::View;
+use k8s_openapi::api::core::v1::Pod;
+use klab_scheduler::selector::{Requirement, Selector};
 use klab_scheduler::taint::Taint;
 use klab_scheduler::{DeviceShortage, Reason};
+
+/// The pod that reasons are about, and the cluster around it.
+#[derive(Clone, Copy)]
+pub(crate) struct About<'p, 'a> {
+    pub(crate) view: &'p View<'a>,
+    pub(crate) pod: &'p Pod,
+}
+
+impl About<'_, '_> {
+    /// What the objects around a reason say of it, where that is more than the reason itself.
+    fn said(self, reason: &Reason) -> Option<String> {
+        let namespace = self.pod.metadata.namespace.as_deref().unwrap_or("default");
+        match reason {
+            Reason::ClaimNotFound { claim }
+            | Reason::UnboundImmediateClaim { claim }
+            | Reason::NoVolumeToBind { claim } => volumes::said(self.view, namespace, claim),
+            Reason::VolumeNodeAffinity { claim, volume } => volumes::reached(self.view, claim, volume),
+            Reason::PodAffinity { term, topology_key, domain: Some(_) } => {
+                let affinity = self.pod.spec.as_ref()?.affinity.as_ref()?.pod_affinity.as_ref()?;
+                let term = affinity.required_during_scheduling_ignored_during_execution.as_ref()?.get(*term)?;
+                let labels = Selector::from_api(term.label_selector.as_ref()).ok()?;
+                let place = together(topology_key);
+                Some(format!("no pod with {labels} is {place}, as the pod affinity asks"))
+            }
+            _ => None,
+        }
+    }
+}
 
 /// Nodes of one pool that the same rules keep a pod from.
 pub(crate) struct Refusal<'r> {
@@ -30,11 +63,11 @@ impl<'r> Refusal<'r> {
     }
 
     /// The group in words.
-    pub(crate) fn describe(&self) -> NodeGroup {
+    pub(crate) fn describe(&self, about: About<'_, '_>) -> NodeGroup {
         NodeGroup {
             nodes: self.nodes.iter().map(|(name, _)| (*name).to_owned()).collect(),
             pool: self.pool.map(str::to_owned),
-            reasons: (0..self.first().len()).map(|position| describe(&self.at(position))).collect(),
+            reasons: (0..self.first().len()).map(|position| describe(&self.at(position), Some(about))).collect(),
         }
     }
 }
@@ -158,30 +191,6 @@ pub(crate) fn code(reason: &Reason) -> String {
     .to_owned()
 }
 
-/// An amount of a resource for people: cores with up to three decimals, `1.5Gi`, a count.
-pub fn amount(resource: &str, base: i64) -> String {
-    let decimal = |value: f64, digits: usize| {
-        let text = format!("{value:.digits$}");
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-    };
-    match resource {
-        "cpu" => decimal(base as f64 / 1000.0, 3),
-        "memory" | "ephemeral-storage" => bytes(base, decimal),
-        name if name.starts_with("hugepages-") => bytes(base, decimal),
-        _ => base.to_string(),
-    }
-}
-
-fn bytes(base: i64, decimal: impl Fn(f64, usize) -> String) -> String {
-    const UNITS: [(i64, &str); 3] = [(1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
-    let unit = UNITS.iter().find(|(size, _)| base.abs() >= *size);
-    // Down to hundredths, never up: an amount that is said to be free must be.
-    unit.map_or(base.to_string(), |(size, name)| {
-        let hundredths = i128::from(base) * 100 / i128::from(*size);
-        format!("{}{name}", decimal(hundredths as f64 / 100.0, 2))
-    })
-}
-
 /// `cpu` as `cpu_milli`, bytes as `…_bytes`, the rest by name: how a resource is called in a key with its unit.
 fn unit(resource: &str) -> &'static str {
     match resource {
@@ -197,7 +206,7 @@ fn span(values: impl Iterator<Item = i64> + Clone) -> (i64, i64) {
 }
 
 /// Alike reasons of several nodes, as one.
-pub(crate) fn describe(reasons: &[&Reason]) -> NodeReason {
+pub(crate) fn describe(reasons: &[&Reason], about: Option<About<'_, '_>>) -> NodeReason {
     let Some(first) = reasons.first() else {
         return NodeReason { code: "other".to_owned(), text: String::new(), details: Vec::new(), facts: Map::new() };
     };
@@ -212,11 +221,15 @@ pub(crate) fn describe(reasons: &[&Reason]) -> NodeReason {
         return NodeReason { code: code(first), text, details, facts };
     }
     let (text, facts) = match first {
-        Reason::Insufficient { resource, requested, .. } => insufficient(resource, *requested, reasons),
+        Reason::Insufficient { resource, requested, .. } => {
+            let origin = about.map(|about| requests::origin(about.pod, resource)).unwrap_or_default();
+            insufficient(resource, *requested, &origin, reasons)
+        }
         Reason::TooManyPods { .. } => too_many(reasons),
         Reason::Spread { .. } => spread(reasons),
         reason => one(reason, reasons.len() > 1),
     };
+    let text = about.and_then(|about| about.said(first)).unwrap_or(text);
     let facts = match facts {
         Value::Object(facts) => facts,
         _ => Map::new(),
@@ -231,7 +244,7 @@ fn shortage_of(reason: &Reason) -> Option<&DeviceShortage> {
     }
 }
 
-fn insufficient(resource: &str, requested: i64, reasons: &[&Reason]) -> (String, Value) {
+fn insufficient(resource: &str, requested: i64, origin: &str, reasons: &[&Reason]) -> (String, Value) {
     let numbers = || {
         reasons.iter().filter_map(|reason| match reason {
             Reason::Insufficient { used, allocatable, .. } => Some((allocatable - used, *allocatable)),
@@ -243,14 +256,14 @@ fn insufficient(resource: &str, requested: i64, reasons: &[&Reason]) -> (String,
     let said = |base: i64| amount(resource, base);
     let noun = if resource == "cpu" { "cpu".to_owned() } else { resource.to_owned() };
     let text = if all_max == 0 {
-        format!("{} {noun} requested, the node has none", said(requested))
+        format!("{} {noun} requested{origin}, the node has none", said(requested))
     } else if requested > all_max {
         let has = if all_min == all_max { said(all_max) } else { format!("{} to {}", said(all_min), said(all_max)) };
-        format!("{} {noun} requested, more than the {has} a node has", said(requested))
+        format!("{} {noun} requested{origin}, more than the {has} a node has", said(requested))
     } else if free_min == free_max && all_min == all_max {
-        format!("{} {noun} requested, {} of {} free", said(requested), said(free_max), said(all_max))
+        format!("{} {noun} requested{origin}, {} of {} free", said(requested), said(free_max), said(all_max))
     } else {
-        format!("{} {noun} requested, {} to {} free", said(requested), said(free_min), said(free_max))
+        format!("{} {noun} requested{origin}, {} to {} free", said(requested), said(free_min), said(free_max))
     };
     let unit = unit(resource);
     let facts = json!({
@@ -280,29 +293,70 @@ fn too_many(reasons: &[&Reason]) -> (String, Value) {
     (text, json!({ "pods": pods, "allowed_pods": most }))
 }
 
-fn spread(reasons: &[&Reason]) -> (String, Value) {
-    let numbers: Vec<(&str, &str, i64, i64, i64)> = reasons
-        .iter()
-        .filter_map(|reason| match reason {
-            Reason::Spread { topology_key, domain, matching, minimum, max_skew, .. } => {
-                Some((topology_key.as_str(), domain.as_str(), *matching, *minimum, *max_skew))
-            }
-            _ => None,
+/// What a topology spread constraint comes to on a node.
+struct Spread<'r> {
+    key: &'r str,
+    domain: &'r str,
+    matching: i64,
+    minimum: i64,
+    emptiest: Option<&'r str>,
+    domains: i64,
+    min_domains: i64,
+    max_skew: i64,
+}
+
+impl<'r> Spread<'r> {
+    fn of(reason: &'r Reason) -> Option<Self> {
+        let Reason::Spread {
+            topology_key: key,
+            domain,
+            matching,
+            minimum,
+            emptiest,
+            domains,
+            min_domains,
+            max_skew,
+            ..
+        } = reason
+        else {
+            return None;
+        };
+        Some(Self {
+            key,
+            domain,
+            matching: *matching,
+            minimum: *minimum,
+            emptiest: emptiest.as_deref(),
+            domains: *domains,
+            min_domains: *min_domains,
+            max_skew: *max_skew,
         })
-        .collect();
-    let Some((key, domain, matching, minimum, max_skew)) = numbers.first().copied() else {
-        return (String::new(), Value::Null);
+    }
+}
+
+fn spread(reasons: &[&Reason]) -> (String, Value) {
+    let all: Vec<Spread<'_>> = reasons.iter().filter_map(|reason| Spread::of(reason)).collect();
+    let Some(first) = all.first() else { return (String::new(), Value::Null) };
+    let noun = short_key(first.key);
+    let same_domain = all.iter().all(|other| other.domain == first.domain);
+    let place = if same_domain { first.domain.to_owned() } else { format!("each {noun}") };
+    let most = all.iter().map(|one| one.matching).max().unwrap_or(first.matching);
+    let count = if same_domain || most == first.matching { most.to_string() } else { format!("up to {most}") };
+    let fewest = match first.emptiest {
+        Some(emptiest) => format!("the emptiest {noun}, {emptiest}, has {}", first.minimum),
+        None => format!(
+            "minDomains asks for {} of {noun} and there are {}, so the fewest counts as 0",
+            first.min_domains, first.domains
+        ),
     };
-    let same_domain = numbers.iter().all(|(_, other, ..)| *other == domain);
-    let place = if same_domain { domain.to_owned() } else { format!("each {}", short_key(key)) };
-    let most = numbers.iter().map(|(_, _, matching, ..)| *matching).max().unwrap_or(matching);
     let text = format!(
-        "{place} has {} the pods the spread over {key} counts, the emptiest {minimum}; maxSkew is {max_skew}",
-        if same_domain || most == matching { format!("{matching} of") } else { format!("up to {most} of") },
+        "{place} has {count} of the pods the spread over {} counts, {fewest}; maxSkew is {}",
+        first.key, first.max_skew
     );
     let facts = json!({
-        "topology_key": key, "domain": same_domain.then_some(domain),
-        "matching_pods": most, "minimum_pods": minimum, "max_skew": max_skew,
+        "topology_key": first.key, "domain": same_domain.then_some(first.domain),
+        "matching_pods": most, "minimum_pods": first.minimum, "max_skew": first.max_skew,
+        "emptiest": first.emptiest, "domains": first.domains, "min_domains": first.min_domains,
     });
     (text, facts)
 }

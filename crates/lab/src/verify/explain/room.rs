@@ -9,6 +9,7 @@ use kube_core::ResourceExt;
 use super::edit::Edit;
 use super::question::Question;
 use super::reasons::Refusal;
+use crate::verify::node::{is_cordoned, is_ready};
 use crate::verify::view::{Owner, PodView, View};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{Reason, pod_requests};
@@ -92,9 +93,16 @@ impl<'q, 'a> Sources<'q, 'a> {
         more.into_iter().chain(holders.map(|(at, _)| self.scale_down(&self.workloads[*at]))).collect()
     }
 
-    /// Every pool may get a node that takes the pods as they are.
+    /// Every pool may get a node that takes the pods as they are; where no node belongs to a pool, there may be one more like them.
     pub(super) fn all_pools(&self) -> impl Iterator<Item = Edit> {
-        self.pools.keys().take(SOURCES).filter_map(|pool| self.add_nodes(pool))
+        let template = self.view.snapshot.nodes.iter().find(|node| is_ready(node) && !is_cordoned(node));
+        let template = template.filter(|_| self.pools.is_empty());
+        let like = template.map(|template| Edit::AddNodes {
+            pool: String::new(),
+            template: Arc::clone(template),
+            zones: Vec::new(),
+        });
+        self.pools.keys().take(SOURCES).filter_map(|pool| self.add_nodes(pool)).chain(like)
     }
 
     fn add_nodes(&self, pool: &str) -> Option<Edit> {
@@ -109,6 +117,38 @@ impl<'q, 'a> Sources<'q, 'a> {
         zones.sort_unstable();
         let zones = zones.into_iter().map(|(_, zone)| zone.to_owned()).collect();
         Some(Edit::AddNodes { pool: pool.to_owned(), template: Arc::clone(members.first()?), zones })
+    }
+
+    /// The old pods of the pods' own owner, where its rollout keeps them until new ones run.
+    pub(super) fn old_pods(&self, question: &Question<'q, 'a>) -> Option<Edit> {
+        let first = question.pods.first().filter(|pod| pod.current)?;
+        let (replicas, keeps) = match first.owner {
+            Owner::Deployment(owner) => {
+                let spec = owner.spec.as_ref()?;
+                let kind = spec.strategy.as_ref().and_then(|strategy| strategy.type_.as_deref());
+                (spec.replicas.unwrap_or(1), kind != Some("Recreate"))
+            }
+            Owner::DaemonSet(owner) => {
+                let strategy = owner.spec.as_ref()?.update_strategy.as_ref();
+                (1, strategy.is_none_or(|strategy| strategy.type_.as_deref() != Some("OnDelete")))
+            }
+            _ => return None,
+        };
+        let own = || self.view.pods.iter().filter(|pod| pod.owner.is(&first.owner));
+        let old: Vec<&PodView<'_>> = own().filter(|pod| pod.is_old() && pod.node.is_some()).collect();
+        if old.is_empty() || !keeps {
+            return None;
+        }
+        // A controller removes old pods down to the replicas less `maxUnavailable`, counting those of both templates that are
+        // available (upstream: pkg/controller/deployment/rolling.go reconcileOldReplicaSets, v1.36).
+        let available = own().filter(|pod| pod.counts() && pod.state.is_ready()).count() + old.len();
+        let spare = match first.owner {
+            Owner::Deployment(_) => i64::from(replicas) - i64::try_from(available).unwrap_or(i64::MAX),
+            _ => 0,
+        };
+        let order = deletion_order(first.owner.kind(), &old);
+        let victims = order.into_iter().filter_map(|pod| self.view.snapshot.pods.get(pod.index).cloned()).collect();
+        Some(Edit::OldFirst { spare, victims })
     }
 
     fn scale_down(&self, workload: &Scalable<'q, 'a>) -> Edit {
@@ -222,6 +262,10 @@ pub(super) fn lowered_requests(
     }
     let amounts = lowered(low);
     if !fits(&amounts) {
+        return BTreeMap::new();
+    }
+    // A tenth of what a pod asks for is another pod.
+    if amounts.iter().any(|(name, amount)| wanted.get(name).is_some_and(|wanted| amount * 10 < *wanted)) {
         return BTreeMap::new();
     }
     amounts.into_iter().filter_map(|(name, amount)| Some((name.to_owned(), (*wanted.get(name)?, amount)))).collect()

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceClaimConsumerReference};
 
 use crate::verify::devices::DeviceObjects;
+use crate::verify::snapshot::Snapshot;
 use klab_scheduler::{Cluster, Outcome, Reason};
 
 /// Nodes of the snapshot by name.
@@ -16,7 +17,7 @@ pub(crate) type Nodes<'a> = HashMap<&'a str, &'a Arc<Node>>;
 pub(crate) struct Sandbox<'a> {
     cluster: &'a mut Cluster,
     nodes: &'a Nodes<'a>,
-    devices: Option<&'a DeviceObjects>,
+    snapshot: &'a Snapshot,
     /// Claims that are not as the snapshot has them, by namespace and name; `None` for those that are gone.
     claims: BTreeMap<(String, String), Option<ResourceClaim>>,
     undo: Vec<Undo>,
@@ -28,11 +29,17 @@ enum Undo {
     RemovePod(String, String),
     SetPod(Arc<Pod>),
     RemoveSlice(String),
+    SetVolume(String),
+    SetVolumeClaim(String, String),
 }
 
 impl<'a> Sandbox<'a> {
-    pub(crate) fn new(cluster: &'a mut Cluster, nodes: &'a Nodes<'a>, devices: Option<&'a DeviceObjects>) -> Self {
-        Self { cluster, nodes, devices, claims: BTreeMap::new(), undo: Vec::new() }
+    pub(crate) fn new(cluster: &'a mut Cluster, nodes: &'a Nodes<'a>, snapshot: &'a Snapshot) -> Self {
+        Self { cluster, nodes, snapshot, claims: BTreeMap::new(), undo: Vec::new() }
+    }
+
+    fn devices(&self) -> Option<&'a DeviceObjects> {
+        self.snapshot.devices.as_ref()
     }
 
     /// A node as the snapshot has it.
@@ -54,7 +61,7 @@ impl<'a> Sandbox<'a> {
         self.set_node(node);
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let like = template.metadata.name.as_deref();
-        let slices = self.devices.into_iter().flat_map(|devices| &devices.slices);
+        let slices = self.devices().into_iter().flat_map(|devices| &devices.slices);
         for slice in slices.filter(|slice| like.is_some() && slice.spec.node_name.as_deref() == like) {
             let mut slice = (**slice).clone();
             let old = slice.metadata.name.take().unwrap_or_default();
@@ -90,10 +97,24 @@ impl<'a> Sandbox<'a> {
         }
     }
 
+    /// Changes a volume, or adds one.
+    pub(crate) fn set_volume(&mut self, volume: &PersistentVolume) {
+        if self.cluster.set_volume(volume).is_ok() {
+            self.undo.push(Undo::SetVolume(volume.metadata.name.clone().unwrap_or_default()));
+        }
+    }
+
+    /// Changes a volume claim, or adds one.
+    pub(crate) fn set_volume_claim(&mut self, claim: &PersistentVolumeClaim) {
+        self.cluster.set_claim(claim);
+        let namespace = claim.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        self.undo.push(Undo::SetVolumeClaim(namespace, claim.metadata.name.clone().unwrap_or_default()));
+    }
+
     fn claim(&self, namespace: &str, name: &str) -> Option<ResourceClaim> {
         match self.claims.get(&(namespace.to_owned(), name.to_owned())) {
             Some(changed) => changed.clone(),
-            None => self.devices?.claim(namespace, name).map(|claim| (**claim).clone()),
+            None => self.devices()?.claim(namespace, name).map(|claim| (**claim).clone()),
         }
     }
 
@@ -137,6 +158,17 @@ impl<'a> Sandbox<'a> {
         Some(node.as_ref().to_owned())
     }
 
+    /// As [`Sandbox::place`], where less important pods may have to go.
+    pub(crate) fn place_before_others(&mut self, pod: &Pod) -> Option<String> {
+        let Outcome::Preempting(preemption) = self.cluster.schedule(pod).ok()?.outcome else { return self.place(pod) };
+        for victim in &preemption.victims {
+            let is_it = |pod: &&Arc<Pod>| key(pod) == (&*victim.namespace, &*victim.name);
+            let found = self.snapshot.pods.iter().find(is_it)?;
+            self.remove_pod(found);
+        }
+        self.place(pod)
+    }
+
     /// Whether nothing keeps a pod from a node.
     pub(crate) fn takes(&mut self, node: &str, pod: &Pod) -> bool {
         self.cluster.evaluate(pod, node).is_ok_and(|reasons| reasons.is_some_and(|reasons| reasons.is_empty()))
@@ -166,10 +198,18 @@ impl<'a> Sandbox<'a> {
                     let _ = self.cluster.set_pod(&pod);
                 }
                 Undo::RemoveSlice(name) => self.cluster.remove_resource_slice(&name),
+                Undo::SetVolume(name) => match self.snapshot.volume(&name) {
+                    Some(volume) => drop(self.cluster.set_volume(volume)),
+                    None => self.cluster.remove_volume(&name),
+                },
+                Undo::SetVolumeClaim(namespace, name) => match self.snapshot.volume_claim(&namespace, &name) {
+                    Some(claim) => drop(self.cluster.set_claim(claim)),
+                    None => self.cluster.remove_claim(&namespace, &name),
+                },
             }
         }
         for (namespace, name) in std::mem::take(&mut self.claims).into_keys() {
-            match self.devices.and_then(|devices| devices.claim(&namespace, &name)) {
+            match self.devices().and_then(|devices| devices.claim(&namespace, &name)) {
                 Some(claim) => drop(self.cluster.set_resource_claim(claim)),
                 None => drop(self.cluster.remove_resource_claim(&namespace, &name)),
             }

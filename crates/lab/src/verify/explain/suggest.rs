@@ -24,8 +24,8 @@ const STEPS: usize = 50;
 /// A change that does what it says, with its parts.
 pub(crate) struct Remedy {
     pub(crate) suggestion: Suggestion,
-    /// The changes; tests make them again, on their own.
-    #[cfg(test)]
+    /// How great the changes are together.
+    pub(crate) weight: u32,
     pub(crate) edits: Vec<Edit>,
     #[cfg(test)]
     pub(crate) steps: usize,
@@ -52,7 +52,7 @@ pub(crate) fn steer(
         return Vec::new();
     }
     let nodes = nodes(view);
-    let mut sandbox = Sandbox::new(cluster, &nodes, view.snapshot.devices.as_ref());
+    let mut sandbox = Sandbox::new(cluster, &nodes, view.snapshot);
     take_away(view, pods, &mut sandbox);
     let reasons = sandbox.reasons(&steered).unwrap_or_default();
     sandbox.restore();
@@ -78,7 +78,7 @@ fn try_all(question: &Question<'_, '_>, mut proposals: Vec<Proposal>, cluster: &
     proposals.sort_by_key(|it| (it.edits.len(), it.edits.iter().map(Edit::weight).sum::<u32>()));
     proposals.dedup_by(|one, two| one.edits == two.edits);
     let mut shown: Vec<Remedy> = Vec::new();
-    let mut sandbox = Sandbox::new(cluster, &nodes, question.view.snapshot.devices.as_ref());
+    let mut sandbox = Sandbox::new(cluster, &nodes, question.view.snapshot);
     let mut tried = 0;
     for Proposal { edits, sample } in proposals {
         // Three ways out are enough, and a way that takes more changes is none beside one that takes fewer.
@@ -87,6 +87,13 @@ fn try_all(question: &Question<'_, '_>, mut proposals: Vec<Proposal>, cluster: &
             || shown.first().is_some_and(|first| first.suggestion.changes < edits.len())
         {
             break;
+        }
+        let is_known = |other: &Remedy| {
+            other.edits.len() == edits.len()
+                && other.edits.iter().zip(&edits).all(|(one, two)| one.is_of_one_thing_with(two))
+        };
+        if shown.iter().any(is_known) {
+            continue;
         }
         let promising = is_promising(&edits, sample.as_deref(), question, &mut sandbox);
         sandbox.restore();
@@ -101,7 +108,7 @@ fn try_all(question: &Question<'_, '_>, mut proposals: Vec<Proposal>, cluster: &
         if shown.iter().all(|other| other.suggestion.text != suggestion.text) {
             shown.push(Remedy {
                 suggestion,
-                #[cfg(test)]
+                weight: edits.iter().map(Edit::weight).sum(),
                 edits,
                 #[cfg(test)]
                 steps: proof.steps,
@@ -186,7 +193,8 @@ fn prove(edits: &[Edit], question: &Question<'_, '_>, sandbox: &mut Sandbox<'_>)
                 return None;
             }
         }
-        let mut place = sandbox.place(&changed);
+        let comes_first = edits.iter().any(|edit| matches!(edit, Edit::Prioritize { .. }));
+        let mut place = if comes_first { sandbox.place_before_others(&changed) } else { sandbox.place(&changed) };
         while place.is_none() {
             let edit = stepwise?;
             // A new node that does not help will not help a second time; a pod less may.

@@ -2,21 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::amounts::amount;
 use super::claim_change::{ClaimChange, Release, Wish};
 use super::edit::{Edit, Topology};
 use super::growth::backed_off;
-use super::kubectl::{edit_by_hand, edited, in_namespace, object};
+use super::kubectl::{edit_by_hand, edited, in_namespace, object, old_first, patched};
+use super::of_lab::{drift, workload_of};
 use super::question::{Proof, Question};
-use super::reasons::amount;
+use super::requests::{self, Holder, Lowered};
 use super::slip;
-use crate::names::WORKLOAD_LABEL;
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;
 use crate::verify::view::{Owner, PodView, View};
-use crate::words::listed;
+use crate::words::{listed, plural};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use klab_scheduler::quantity::Quantity;
-use klab_scheduler::taint::{Taint, tolerated};
+use klab_scheduler::taint::Taint;
+use serde_json::json;
 
 /// One change in words, its place in the lab file and its command.
 struct Words {
@@ -64,53 +66,68 @@ pub(crate) fn suggestion(edits: &[Edit], proof: &Proof, question: &Question<'_, 
     }
 }
 
-/// The workload of the lab that a pod belongs to.
-pub(crate) fn workload_of<'a>(view: &View<'a>, pod: &PodView<'a>) -> Option<&'a Workload> {
-    let labels = pod.pod.metadata.labels.as_ref();
-    let named = labels.and_then(|labels| labels.get(WORKLOAD_LABEL)).map(String::as_str);
-    let name = named.or_else(|| Some(pod.owner.name()).filter(|name| !name.is_empty()))?;
-    view.context.workload(name).filter(|workload| workload.namespace == pod.namespace)
-}
-
-/// The values of a label that pods of a workload ask for, as the lab says: in node selector and required node affinity.
-pub(crate) fn said_of_label<'w>(workload: &'w Workload, key: &str) -> Vec<&'w str> {
-    let selector = workload.node_selector.get(key).map(|value| value.value.as_str());
-    let affinity = workload.affinity.iter().filter_map(|affinity| affinity.value.node_affinity.as_ref());
-    let required = affinity.filter_map(|it| it.required_during_scheduling_ignored_during_execution.as_ref());
-    let terms = required.flat_map(|required| &required.node_selector_terms);
-    let expressions = terms.flat_map(|term| term.match_expressions.iter().flatten());
-    let of_key = expressions.filter(|expression| expression.key == key && expression.operator == "In");
-    selector.into_iter().chain(of_key.flat_map(|it| it.values.iter().flatten().map(String::as_str))).collect()
-}
-
-/// Whether the lab itself says so, in words that follow a change.
-fn as_the_lab_says(workload: Option<&Workload>, key: &str, value: &str) -> &'static str {
-    let said = workload.is_some_and(|workload| said_of_label(workload, key).contains(&value));
-    if said { ", as the lab says" } else { "" }
-}
-
 #[expect(clippy::too_many_lines, reason = "a row for each edit")]
 fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
     let view = question.view;
     let Some(pod) = question.pods.first() else { return Words::new("") };
-    let workload = workload_of(view, pod).filter(|workload| workload.template.is_none());
+    // Where the cluster has something else than the lab, the lab file is not the place to change.
+    let differs = |field| drift(view, pod).is_some_and(|drift| drift.only(field).is_some());
+    let workload =
+        workload_of(view, pod).filter(|workload| workload.template.is_none() && !edit.field().is_some_and(differs));
     let table =
         workload.map_or_else(|| format!("`{}`", object(pod)), |workload| format!("`[workload.{}]`", *workload.name));
     let begin = || workload.map(|workload| workload.at.clone());
     let by_hand = |words: Words| words.perhaps(edited(edit, pod));
     match edit {
+        Edit::Restore(drift) => {
+            let live = super::kubectl::spec_of(pod).map(|(spec, _)| drift.words(&object(pod), spec));
+            let words = Words::new(live.unwrap_or_default());
+            match pod.owner {
+                Owner::None => {
+                    let (lab, name) = (view.context.name(), workload_of(view, pod).map_or("", |it| it.name.as_str()));
+                    words.command(format!("klab render {lab} --workload {name} | kubectl replace --force -f -"))
+                }
+                _ => words.perhaps(edited(edit, pod)),
+            }
+        }
+        Edit::OldFirst { spare, .. } => {
+            let unavailable = match pod.owner {
+                Owner::Deployment(_) => (spare + i64::try_from(proof.steps).unwrap_or(1)).max(1),
+                _ => 1,
+            };
+            Words::new(format!(
+                "let the rollout of `{}` remove old pods before new ones run (`maxSurge: 0`, `maxUnavailable: {unavailable}`)",
+                object(pod)
+            ))
+            .perhaps(old_first(pod.owner, pod.namespace, unavailable))
+        }
+        Edit::HonorTaints { constraint, .. } => by_hand(
+            Words::new(format!(
+                "set `nodeTaintsPolicy: Honor` in the topology spread of {table}, so that nodes whose taints the pods do not \
+                 tolerate do not count"
+            ))
+            .at(spread_at(workload, *constraint).or_else(begin)),
+        ),
+        Edit::FewerDomains { constraint, from, to } => by_hand(
+            Words::new(format!("lower `minDomains` of {table} from {from} to {to}"))
+                .at(spread_at(workload, *constraint).or_else(begin)),
+        ),
+        Edit::ScheduleAnyway(at) => by_hand(
+            Words::new(format!("set `whenUnsatisfiable: ScheduleAnyway` in the topology spread of {table}"))
+                .at(spread_at(workload, *at).or_else(begin)),
+        ),
+        Edit::Prioritize { class, .. } => by_hand(
+            Words::new(format!("give {table} the priority class {class}, so that less important pods make room"))
+                .at(begin()),
+        ),
+        Edit::Storage(change) => Words::new(change.text.clone()).perhaps(change.command.clone()),
         Edit::Tolerate(taints) => tolerate(taints, pod, workload).perhaps(edited(edit, pod)),
         Edit::Require { key, value } => {
             let said = workload.and_then(|workload| workload.node_selector.get(key));
-            // Where the file says so already, somebody took it away since.
-            let words = match workload.filter(|_| said.is_none_or(|said| said.value != *value)) {
+            let words = match workload {
                 Some(_) => Words::new(format!("add `{key} = \"{value}\"` to the node selector of {table}"))
                     .at(said.map(|value| value.at.clone()).or_else(begin)),
-                None => Words::new(format!(
-                    "add `{key}={value}` to the node selector of `{}`{}",
-                    object(pod),
-                    as_the_lab_says(workload, key, value)
-                )),
+                None => Words::new(format!("add `{key}={value}` to the node selector of `{}`", object(pod))),
             };
             words.perhaps(edited(edit, pod))
         }
@@ -135,29 +152,17 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 .perhaps(edit_by_hand(pod))
         }
         Edit::ChangeSelector { key, from, to } => {
-            // The lab file is where to write it only if the slip is there.
-            match workload.and_then(|workload| workload.node_selector.get(key)).filter(|value| value.value == *from) {
-                Some(value) => Words::new(format!("write `{to}` for `{from}` in the node selector `{key}` of {table}"))
-                    .at(Some(value.at.clone())),
-                None => Words::new(format!(
-                    "write `{to}` for `{from}` in the node selector `{key}` of `{}`{}",
-                    object(pod),
-                    as_the_lab_says(workload, key, to)
-                ))
-                .perhaps(edited(edit, pod)),
+            let words = Words::new(format!("write `{to}` for `{from}` in the node selector `{key}` of {table}"));
+            match workload.and_then(|workload| workload.node_selector.get(key)) {
+                Some(value) => words.at(Some(value.at.clone())),
+                None => words.perhaps(edited(edit, pod)),
             }
         }
-        Edit::ChangeAffinity { key, from, to } => {
-            let said = workload.filter(|workload| said_of_label(workload, key).contains(&from.as_str()));
-            match said.and_then(|workload| workload.affinity.as_ref()) {
-                Some(affinity) => Words::new(format!("write `{to}` for `{from}` in the node affinity of {table}"))
-                    .at(Some(affinity.at.clone())),
-                None => Words::new(format!(
-                    "write `{to}` for `{from}` in the node affinity of `{}`{}",
-                    object(pod),
-                    as_the_lab_says(workload, key, to)
-                ))
-                .perhaps(edit_by_hand(pod)),
+        Edit::ChangeAffinity { from, to, .. } => {
+            let words = Words::new(format!("write `{to}` for `{from}` in the node affinity of {table}"));
+            match workload.and_then(|workload| workload.affinity.as_ref()) {
+                Some(affinity) => words.at(Some(affinity.at.clone())),
+                None => words.perhaps(edit_by_hand(pod)),
             }
         }
         Edit::ChangeTopologyKey { rule, from, to } => change_topology_key(*rule, from, to, pod, workload),
@@ -174,28 +179,13 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
             by_hand(Words::new(format!("remove the required node affinity of {table}")).at(at.or_else(begin)))
         }
-        Edit::LowerRequest { resource, from, to } => {
-            let written = Quantity::of_resource(resource, *to).to_string();
-            let text =
-                format!("lower `requests.{resource}` of {table} from {} to `{written}`", amount(resource, *from));
+        Edit::LowerRequest { resource, to, .. } => {
             let at = workload.and_then(|workload| workload.requests.get(resource)).map(|value| value.at.clone());
-            let words = Words::new(text).at(at.or_else(begin));
-            // One container, so that the command is about the right one.
-            let single = pod.pod.spec.as_ref().is_some_and(|spec| spec.containers.len() == 1);
-            let template = !matches!(pod.owner, Owner::None | Owner::Other(_) | Owner::Job(_));
-            if single && template && matches!(resource.as_str(), "cpu" | "memory") {
-                let namespace = in_namespace(pod.namespace);
-                words.command(format!(
-                    "kubectl{namespace} set resources {} --requests={resource}={written}",
-                    object(pod)
-                ))
-            } else {
-                words
-            }
+            lower(pod, resource, *to, &table).at(at.or_else(begin))
         }
         Edit::DropHostPort(port) => by_hand(Words::new(format!("remove the host port {port} of {table}")).at(begin())),
         Edit::RelaxSpread { constraint, from, to } => {
-            let at = workload.and_then(|workload| workload.topology_spread.get(*constraint)).map(|it| it.at.clone());
+            let at = spread_at(workload, *constraint);
             by_hand(Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin)))
         }
         Edit::DropPodAffinity(_) => {
@@ -226,14 +216,18 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 };
                 pool.taints.iter().find(|own| is_one(own)).map(|own| own.at.clone())
             });
-            let plural = if texts.len() == 1 { "taint" } else { "taints" };
-            Words::new(format!("remove the {plural} {} from {}", texts.join(", "), whose(pool.as_deref(), nodes)))
+            let noun = if texts.len() == 1 { "taint" } else { "taints" };
+            Words::new(format!("remove the {noun} {} from {}", texts.join(", "), whose(pool.as_deref(), nodes)))
                 .at(declared)
                 .command(format!("kubectl taint nodes {} {}", targets(view, pool.as_deref(), nodes), minus.join(" ")))
         }
         Edit::Uncordon(nodes) => {
             let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
             Words::new(format!("uncordon {}", listed(&names))).command(format!("kubectl uncordon {}", names.join(" ")))
+        }
+        Edit::AddNodes { pool, template, .. } if pool.is_empty() => {
+            let like = template.metadata.name.as_deref().unwrap_or_default();
+            Words::new(format!("add {} like {like}", plural(proof.steps, "node")))
         }
         Edit::AddNodes { pool, .. } => add_nodes(view, pool, proof.steps),
         Edit::ScaleDown { kind, namespace, name, from, .. } => {
@@ -250,6 +244,81 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             Words::new(text).at(at).command(format!("kubectl{namespace} scale {kind}/{name} --replicas={to}"))
         }
     }
+}
+
+/// A workload that wants only the pods that run; none where none does, or it cannot be scaled.
+pub(super) fn fewer(view: &View<'_>, pod: &PodView<'_>) -> Option<Suggestion> {
+    let scales = matches!(pod.owner, Owner::Deployment(_) | Owner::ReplicaSet(_) | Owner::StatefulSet(_));
+    let own = view.pods.iter().filter(|other| scales && other.owner.is(&pod.owner) && other.counts());
+    let run = own.filter(|other| other.state.is_running()).count();
+    let command = format!("kubectl{} scale {} --replicas={run}", in_namespace(pod.namespace), object(pod));
+    let text = format!("scale `{}` down to {run}, as many as run", object(pod));
+    (run > 0).then(|| Suggestion::of("scale-down", text, Some(command)))
+}
+
+/// Where the lab file says a topology spread constraint.
+fn spread_at(workload: Option<&Workload>, at: usize) -> Option<Location> {
+    workload.and_then(|workload| workload.topology_spread.get(at)).map(|said| said.at.clone())
+}
+
+/// Smaller requests: the fields that are to be written, and not their sum.
+fn lower(pod: &PodView<'_>, resource: &str, to: i64, table: &str) -> Words {
+    let changes = requests::lowered(pod.pod, resource, to).unwrap_or_default();
+    let spec = pod.pod.spec.as_ref();
+    let init = spec.map_or(0, |spec| spec.init_containers.as_ref().map_or(0, Vec::len));
+    let is_single = spec.is_some_and(|spec| spec.containers.len() == 1) && init == 0;
+    let written = |change: &Lowered| Quantity::of_resource(resource, change.to).to_string();
+    let text = |change: &Lowered| {
+        let holder = match &change.holder {
+            Holder::Init(_, name) => format!("the init container `{name}` of "),
+            Holder::Container(_, name) if !is_single => format!("the container `{name}` of "),
+            Holder::Pod | Holder::Container(..) => String::new(),
+        };
+        let (from, to) = (amount(resource, change.from), written(change));
+        format!("lower `requests.{resource}` of {holder}{table} from {from} to `{to}`")
+    };
+    let texts: Vec<String> = changes.iter().map(text).collect();
+    let overhead = requests::overhead(pod.pod, resource);
+    let also = match overhead {
+        0 => String::new(),
+        more => format!(" (the RuntimeClass adds {})", amount(resource, more)),
+    };
+    Words::new(format!("{}{also}", texts.join(" and "))).perhaps(lowering(pod, resource, &changes, is_single))
+}
+
+/// The command that lowers requests; none where no pods are made by it.
+fn lowering(pod: &PodView<'_>, resource: &str, changes: &[Lowered], is_single: bool) -> Option<String> {
+    if matches!(pod.owner, Owner::ReplicaSet(_)) {
+        return None;
+    }
+    let namespace = in_namespace(pod.namespace);
+    if let ([Lowered { holder: Holder::Container(_, name), to, .. }], "cpu" | "memory") = (changes, resource) {
+        let only = if is_single { String::new() } else { format!(" -c {name}") };
+        let written = Quantity::of_resource(resource, *to);
+        patched(pod.owner, pod.namespace, &json!({}))?;
+        let object = object(pod);
+        return Some(format!("kubectl{namespace} set resources {object}{only} --requests={resource}={written}"));
+    }
+    let mut change = json!({});
+    for one in changes {
+        let amount = json!({ resource: Quantity::of_resource(resource, one.to).to_string() });
+        // Of what cannot be overcommitted, the limit is the request.
+        let resources = match resource {
+            "cpu" | "memory" | "ephemeral-storage" => json!({ "requests": amount }),
+            _ => json!({ "requests": amount, "limits": amount }),
+        };
+        match &one.holder {
+            Holder::Pod => change["resources"] = resources,
+            Holder::Container(_, name) | Holder::Init(_, name) => {
+                let list = if matches!(one.holder, Holder::Init(..)) { "initContainers" } else { "containers" };
+                if !change[list].is_array() {
+                    change[list] = json!([]);
+                }
+                change[list].as_array_mut()?.push(json!({ "name": name, "resources": resources }));
+            }
+        }
+    }
+    patched(pod.owner, pod.namespace, &change)
 }
 
 /// Claims that ask for something else; what they ask for cannot be changed, so they are made again.
@@ -333,40 +402,30 @@ fn change_topology_key(rule: Topology, from: &str, to: &str, pod: &PodView<'_>, 
         let said = workload.map(|workload| said_of_topology(workload, rule)).unwrap_or_default();
         said.into_iter().find(|(written, _)| *written == key).map(|(_, at)| at.clone())
     };
-    // The lab file is where to write it only if the slip is there.
     if let (Some(workload), Some(at)) = (workload, said(from)) {
         let table = format!("`[workload.{}]`", *workload.name);
         return Words::new(format!("write `{to}` for `{from}` as the topology key of the {of} of {table}"))
             .at(Some(at));
     }
-    let as_said = if said(to).is_some() { ", as the lab says" } else { "" };
-    Words::new(format!("write `{to}` for `{from}` as the topology key of the {of} of `{}`{as_said}", object(pod)))
+    Words::new(format!("write `{to}` for `{from}` as the topology key of the {of} of `{}`", object(pod)))
         .perhaps(edited(&edit, pod))
 }
 
 /// Tolerations to add, or to write in place of one that looks like a slip of the pen.
 fn tolerate(taints: &[Taint], pod: &PodView<'_>, workload: Option<&Workload>) -> Words {
-    // Where the file says so already, somebody wrote something else since.
-    let of_lab: Vec<klab_scheduler::taint::Toleration> = workload
-        .iter()
-        .flat_map(|workload| &workload.tolerations)
-        .map(|toleration| klab_scheduler::taint::Toleration::from(&toleration.value))
-        .collect();
-    let said = workload.is_some() && taints.iter().all(|taint| tolerated(&of_lab, taint));
-    let as_said = if said { ", as the lab says" } else { "" };
     let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
     if let Some(slip) = slip::of_tolerations(pod.pod.spec.as_ref(), taints) {
         let (wanted, written) = (texts.join(", "), slip::written(slip));
-        return Words::new(format!("write the toleration `{wanted}` for `{written}` in `{}`{as_said}", object(pod)));
+        return Words::new(format!("write the toleration `{wanted}` for `{written}` in `{}`", object(pod)));
     }
-    if let Some(workload) = workload.filter(|_| !said) {
+    if let Some(workload) = workload {
         let list: Vec<String> = texts.iter().map(|taint| format!("\"{taint}\"")).collect();
         let at = workload.tolerations.last().map_or(&workload.at, |toleration| &toleration.at);
         return Words::new(format!("add `tolerations = [{}]` to `[workload.{}]`", list.join(", "), *workload.name))
             .at(Some(at.clone()));
     }
     let (noun, it) = if texts.len() == 1 { ("a toleration", "the taint") } else { ("tolerations", "the taints") };
-    Words::new(format!("add {noun} of {it} {} to `{}`{as_said}", texts.join(", "), object(pod)))
+    Words::new(format!("add {noun} of {it} {} to `{}`", texts.join(", "), object(pod)))
 }
 
 /// A selector as kubectl takes it.
