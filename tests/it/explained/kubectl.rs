@@ -72,7 +72,7 @@ impl Typed {
         let mut words = words.iter().skip(1);
         while let Some(word) = words.next() {
             match word.as_str() {
-                "-n" => namespace = words.next().unwrap().clone(),
+                "-n" => namespace.clone_from(words.next().unwrap()),
                 "-p" | "--type" | "-l" | "-c" | "-f" | "--field-selector" => {
                     options.push((word.clone(), words.next().unwrap().clone()));
                 }
