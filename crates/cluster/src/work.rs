@@ -106,8 +106,10 @@ pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (done, STEPS.get().wrapping_sub(before))
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(feature = "server")]
+
     use jiff::Timestamp;
     use serde_json::{Value, json};
 

@@ -154,8 +154,7 @@ impl Run {
         let words: Vec<Option<String>> = arguments.iter().map(|argument| Some((*argument).to_owned())).collect();
         match self.command(&words) {
             Flow::Forever => End::Never,
-            Flow::Exit => End::After(self.at, self.code),
-            _ if self.unknown_last => End::Unknown(self.at, self.code),
+            flow if self.unknown_last && flow != Flow::Exit => End::Unknown(self.at, self.code),
             _ => End::After(self.at, self.code),
         }
     }
