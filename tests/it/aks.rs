@@ -79,7 +79,7 @@ impl Setup {
         spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
     }
 
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn pace() -> Pace {
         Pace {
             least: Duration::from_millis(1),
             patience: Duration::from_millis(400),
@@ -88,7 +88,7 @@ impl Setup {
     }
 
     pub(crate) fn aks(&self) -> Aks {
-        Aks::with(&self.home, self.fake.program(self.folder.path()), self.pace())
+        Aks::with(&self.home, self.fake.program(self.folder.path()), Self::pace())
     }
 
     /// What `klab up` does to the cluster: preflight, plan, perform.

@@ -399,7 +399,7 @@ fn az_that_prints_no_answer_is_told_once_and_with_its_words() {
         let az = folder.path().join("az");
         std::fs::write(&az, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&az, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let problems = Aks::with(&setup.home, &az, setup.pace()).preflight(&setup.lab(LAB));
+        let problems = Aks::with(&setup.home, &az, Setup::pace()).preflight(&setup.lab(LAB));
         assert_eq!(problems.len(), 1, "{script}: {problems:#?}");
         let problem = &problems[0];
         assert!(problem.to_string().contains(told) && problem.kind == Kind::Outside, "{script}: {problem}");

@@ -188,7 +188,6 @@ fn try_one(kill: Kill, duration: Duration) -> Result<(), String> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figure of a long run")]
 fn nothing_is_left_of_what_was_killed_at_any_moment() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
