@@ -287,7 +287,7 @@ fn nobody_logged_in_is_said_with_the_command_that_mends_it() {
     setup.write("real.toml", LAB);
     let said = setup.fails(&["up", "real.toml"], 3);
     assert!(said.contains("Please run 'az login' to setup account."), "{said}");
-    assert!(said.contains("hint") && said.contains("then `az login`"), "{said}");
+    assert!(said.contains("hint") && said.contains("then:\n        az login\n"), "{said}");
 }
 
 #[test]
@@ -338,7 +338,10 @@ fn pool_whose_change_failed_is_changed_by_the_real_az_again() {
     setup.fault(Fault::fail_later("/agentpools/system", 1, "AllocationFailed", scarce));
     setup.write("real.toml", &lab(2));
     let said = setup.fails(&["up", "real.toml", "--no-wait"], 3);
-    assert!(said.contains(scarce) && said.contains("`klab down real` removes what there is"), "{said}");
+    assert!(
+        said.contains(scarce) && said.contains("this removes what there is of the lab:\n        klab down real\n"),
+        "{said}"
+    );
     setup.succeeds(&["up", "real.toml", "--no-wait"]);
     assert!(!setup.transcript().contains("nodepool delete"), "{}", setup.transcript());
     setup.succeeds(&["down", "real"]);

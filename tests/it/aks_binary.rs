@@ -216,8 +216,8 @@ fn interrupted_up_says_what_goes_on_and_how_to_go_on() {
     for expected in [
         "pool `extra` of cluster `klab-small-",
         "is being created",
-        "`klab up small.toml` continues",
-        "`klab down small` removes it",
+        "this continues:\n    klab up small.toml\n",
+        "this removes it:\n    klab down small\n",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }

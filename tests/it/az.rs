@@ -310,9 +310,9 @@ fn what_aks_would_refuse_is_refused_in_its_words() {
     --- status 1
     $ az aks nodepool add -n new -s Standard_B2mss -g klab-small --cluster-name klab-small
     --- stderr
-    ERROR: (BadRequest) The VM size of Standard_B2mss is not allowed in your subscription in location 'westeurope'. The available VM sizes are 'Standard_B2ms,Standard_B2s,Standard_B12ms,Standard_B20ms,Standard_B1ms'
+    ERROR: (BadRequest) The VM size of Standard_B2mss is not allowed in your subscription in location 'westeurope'. The available VM sizes are 'Standard_B2ms,Standard_B2s,Standard_B20ms,Standard_B12ms,Standard_B1ms'
     Code: BadRequest
-    Message: The VM size of Standard_B2mss is not allowed in your subscription in location 'westeurope'. The available VM sizes are 'Standard_B2ms,Standard_B2s,Standard_B12ms,Standard_B20ms,Standard_B1ms'
+    Message: The VM size of Standard_B2mss is not allowed in your subscription in location 'westeurope'. The available VM sizes are 'Standard_B2ms,Standard_B2s,Standard_B20ms,Standard_B12ms,Standard_B1ms'
     az vm list-sizes -l westeurope -o table lists those that klab knows.
     --- status 1
     $ az aks nodepool add -n new -k 1.36 -g klab-small --cluster-name klab-small

@@ -38,7 +38,7 @@ fn it_is_still_for_who_wants_it_so_and_has_light_and_dark() {
 #[test]
 fn it_says_what_the_readme_says() {
     let readme = std::fs::read_to_string("README.md").unwrap();
-    let block = readme.split_once("$ klab up labs/scheduling.toml\n").unwrap().1.split("```").next().unwrap();
+    let block = readme.split_once("$ klab up scheduling\n").unwrap().1.split("```").next().unwrap();
     let picture = picture();
     let told = picture.split_once("<desc").unwrap().1.split("</desc>").next().unwrap();
     // A terminal of a hundred columns has more ends of lines.

@@ -260,7 +260,7 @@ async fn where_nobody_says_who_may_come_the_code_is_needed_once() {
     let mut browser = Browser::default();
     let begin = format!("{}/oidc/begin", host.url);
     let (status, _, text) = browser.ask("POST", &begin, "code=0000-0000").await;
-    assert_eq!((status, text.contains("opens nothing")), (403, true), "{text}");
+    assert_eq!((status, text.contains("this code is not valid")), (403, true), "{text}");
     // A browser follows no form to another site: a page leads on.
     let (status, to, text) = browser.ask("POST", &begin, &format!("code={}", host.code)).await;
     assert_eq!((status, to), (200, None));
@@ -298,7 +298,7 @@ async fn a_code_from_the_page_opens_the_same_seat_in_a_terminal_once() {
     let status = environment.succeeds(&["status"]);
     assert!(status.contains("scheduling"), "{status}");
     let again = host.join(words[1], "Ann", "").await.unwrap_err();
-    assert!(again.starts_with("403") && again.contains("opens nothing"), "{again}");
+    assert!(again.starts_with("403") && again.contains("this code is not valid"), "{again}");
     // Whoever has a PIN has no use for such a code.
     let ann = host.join(&host.code, "Ann", "2468").await.unwrap();
     assert_eq!((&ann["seat"], &ann["has_pin"]), (&json!("0-2"), &json!(true)));

@@ -169,7 +169,7 @@ fn who_lacks_kind_and_docker_is_told_of_both() {
         assert!(talk.contains(words), "{words}: {talk}");
     }
     let doctor = run(&["doctor"]);
-    for words in ["absent  containers", "absent  kind", "hint: containers: ", "hint: kind: "] {
+    for words in ["absent  containers", "absent  kind", "hint: containers:\n", "hint: kind: "] {
         assert!(doctor.contains(words), "{words}: {doctor}");
     }
 }

@@ -3,14 +3,13 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::AUTHORIZATION;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Either};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -40,7 +39,7 @@ const OUTSIDE_HEAD: Duration = Duration::from_secs(30);
 /// How long the other end of a connection from outside may take nothing of what is written to it.
 const WRITE: Duration = Duration::from_secs(30);
 /// Answers that the other end of a connection may leave unread before it has shown credentials of a cluster: more than a page
-/// has files.
+/// has files. Further requests wait until it has read one.
 const MAX_UNREAD: usize = 32;
 /// How long connections may take to end when the server stops.
 pub(super) const FAREWELL: Duration = Duration::from_millis(100);
@@ -108,8 +107,13 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let _ = stream.set_nodelay(true);
     let config = match &shared.host.public {
         Some(Outside { config: None, .. }) => {
-            let peer =
-                Arc::new(Peer { certificate: None, holder: None, seat: SetOnce::new(), from, unread: Arc::default() });
+            let peer = Arc::new(Peer {
+                certificate: None,
+                holder: None,
+                seat: SetOnce::new(),
+                from,
+                unread: Arc::new(Semaphore::new(MAX_UNREAD)),
+            });
             return serve_stream(peer.patient(stream), false, peer, shared).await;
         }
         Some(Outside { config: Some(config), .. }) => config,
@@ -125,7 +129,13 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = shown.map(|der| Digest::of(der));
     let holder = shown.and_then(|der| shared.holder(der));
-    let peer = Arc::new(Peer { certificate, holder, seat: SetOnce::new(), from, unread: Arc::default() });
+    let peer = Arc::new(Peer {
+        certificate,
+        holder,
+        seat: SetOnce::new(),
+        from,
+        unread: Arc::new(Semaphore::new(MAX_UNREAD)),
+    });
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     if shared.host.public.is_some() {
         serve_stream(peer.patient(stream), http_2, peer, shared).await;
@@ -181,8 +191,8 @@ struct Peer {
     /// Set by the first request with credentials: what the connection counts for, if it is a cluster's.
     seat: SetOnce<Option<Seat>>,
     from: SocketAddr,
-    /// Answers that it has not read to their ends.
-    unread: Arc<AtomicUsize>,
+    /// A place for each answer that it has not read to its end.
+    unread: Arc<Semaphore>,
 }
 
 /// One of a cluster's connections. It does not keep the cluster awake.
@@ -241,10 +251,7 @@ fn bearer(request: &Request<Incoming>) -> Option<Digest> {
 }
 
 async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -> Answer {
-    let held = match Held::take(&peer.unread, MAX_UNREAD) {
-        held if held.is_some() || peer.is_known() => held,
-        _ => return own(unread()),
-    };
+    let held = if peer.is_known() { None } else { Arc::clone(&peer.unread).acquire_owned().await.ok() };
     let answered = match &shared.host.public {
         Some(outside) => answer_outside(shared, outside, request, peer).await,
         None => own(answer_here(shared, request, peer).await),
@@ -254,22 +261,18 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -
     }
     answered.map(|body| match body {
         Either::Left(body) => Either::Left(body.holding(held)),
-        Either::Right(body) => Either::Right(
-            body.map_frame(move |frame| {
-                let _kept = &held;
+        Either::Right(body) => {
+            // A stream of events may never end: a client that waits for its next one has read those before.
+            let (mut held, is_stream) = (held, body.size_hint().exact().is_none());
+            let body = body.map_frame(move |frame| {
+                if is_stream {
+                    held.take();
+                }
                 frame
-            })
-            .boxed_unsync(),
-        ),
+            });
+            Either::Right(body.boxed_unsync())
+        }
     })
-}
-
-/// The answer, without a body that would have to be read, to one who reads none.
-fn unread() -> Response<Body> {
-    let mut response = Response::new(Body::whole(""));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
 }
 
 /// Answers somebody who may be anywhere: a cluster that the path names, to whoever shows its token, else the front.
