@@ -106,10 +106,9 @@ pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (done, STEPS.get().wrapping_sub(before))
 }
 
+#[cfg(feature = "server")]
 #[cfg(test)]
 mod tests {
-    #![cfg(feature = "server")]
-
     use jiff::Timestamp;
     use serde_json::{Value, json};
 

@@ -63,6 +63,7 @@ pub(crate) fn name() -> Vec<u8> {
 
 impl Authority {
     /// The authority of the cluster of this mark, with the key of this seed; none where the seed makes no key.
+    #[cfg(feature = "server")]
     pub(crate) fn new(seed: &[u8; 32], mark: [u8; 32]) -> Option<Self> {
         Some(Self { key: Ed25519KeyPair::from_seed_unchecked(seed).ok()?, mark })
     }
@@ -90,6 +91,7 @@ impl Authority {
     }
 
     /// What others check its signatures with.
+    #[cfg(feature = "server")]
     pub(super) fn public_key(&self) -> &[u8] {
         self.key.public_key().as_ref()
     }
