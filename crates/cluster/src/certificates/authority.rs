@@ -3,7 +3,7 @@
 // upstream: pkg/controller/certificates/authority/{authority,policies}.go (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
-use ring::signature::{Ed25519KeyPair, KeyPair};
+use ring::signature::Ed25519KeyPair;
 
 use super::der::{
     ALTERNATIVE_NAMES, BIT_STRING, BOOLEAN, COMMON_NAME, GENERALIZED_TIME, INTEGER, OBJECT, OCTET_STRING, SEQUENCE,
@@ -93,7 +93,7 @@ impl Authority {
     /// What others check its signatures with.
     #[cfg(feature = "server")]
     pub(super) fn public_key(&self) -> &[u8] {
-        self.key.public_key().as_ref()
+        ring::signature::KeyPair::public_key(&self.key).as_ref()
     }
 }
 
