@@ -5,8 +5,18 @@ use super::change::{Change, Objects};
 use super::slips::slips;
 use super::told::Told;
 use crate::error::Result;
+use crate::lesson::Tools;
 use klab_lab::spec::Lab;
 use klab_lab::verify::{Aside, CheckResult, Report};
+
+/// What a learner has at hand.
+#[derive(Debug)]
+pub struct AtHand<'a> {
+    /// What of the cluster is the provider's.
+    pub baseline: &'a Baseline,
+    /// What commands are typed with.
+    pub tools: &'a Tools,
+}
 
 /// Adds to the report of a step (from 0), or of the set-up, what was changed and not asked for, and, where nothing else says
 /// what to do, what the step asks for and is not done. Where that is nothing either, returns what leads back. `first` is what
@@ -20,11 +30,11 @@ pub fn mention(
     step: Option<usize>,
     done: usize,
     found: &Objects,
-    baseline: &Baseline,
+    at_hand: &AtHand<'_>,
     first: Option<Aside>,
 ) -> Result<Option<String>> {
     let steps = step.map_or(0, |step| step.saturating_add(1));
-    let slips = slips(lab, step, steps == done, found, baseline)?;
+    let slips = slips(lab, step, steps == done, found, at_hand.baseline)?;
     let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
     // What is typed to mend anything would look there, so it comes first.
     report.unasked = first.into_iter().chain::<Vec<Aside>>(asides(&slips.unasked)).collect();
@@ -32,7 +42,8 @@ pub fn mention(
     if !report.checks.iter().any(helpless) {
         return Ok(None);
     }
-    report.open = Told::to_do(&slips.open, lab, step.unwrap_or_default()).into_iter().map(Told::aside).collect();
+    report.open =
+        Told::to_do(&slips.open, lab, step.unwrap_or_default(), at_hand.tools).into_iter().map(Told::aside).collect();
     let nothing = report.unasked.is_empty() && report.open.is_empty();
     let name = &lab.name;
     let before = step.and_then(|step| step.checked_sub(1)).and_then(|before| lab.steps.get(before));

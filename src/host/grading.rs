@@ -9,13 +9,13 @@ use super::metrics::count;
 use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
-use crate::changes::{Baseline, live_objects, mention, mention_drains};
+use crate::changes::{AtHand, Baseline, live_objects, mention, mention_drains};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
 use crate::lesson::pass::{self, Looks, Passed};
 use crate::lesson::words::{find, label};
-use crate::lesson::{note_before, open_next, staged, undone_drains};
+use crate::lesson::{Tools, note_before, open_next, staged, undone_drains};
 use crate::observe;
 use crate::state::Progress;
 use crate::until_decided::{Live, Until, look_until};
@@ -192,7 +192,8 @@ async fn add_slips(lab: &Lab, graded: &mut pass::Graded, done: usize, client: &C
     let (lab, step, mut report) = (lab.clone(), graded.step, graded.report.clone());
     // The twin of the lab is made by a runtime of its own.
     let compared = tokio::task::spawn_blocking(move || {
-        let way_back = mention(&mut report, &lab, step, done, &found, &Baseline::default(), None)?;
+        let at_hand = AtHand { baseline: &Baseline::default(), tools: &Tools::Seat };
+        let way_back = mention(&mut report, &lab, step, done, &found, &at_hand, None)?;
         let way_back = mention_drains(&mut report, drains, way_back);
         Ok::<_, Error>((report, way_back))
     });
