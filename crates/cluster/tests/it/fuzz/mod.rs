@@ -5,7 +5,10 @@
 //! again. `KLAB_FUZZ=1000000 cargo test --test it fuzz` sends that many requests instead of a few thousand.
 
 pub(crate) mod corpus;
+mod fields;
+mod forms;
 mod requests;
+mod samples;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
