@@ -293,7 +293,7 @@ fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<Fou
 trait Disk {
     fn append(&mut self, text: &[u8]) -> io::Result<()>;
     fn sync(&mut self) -> io::Result<()>;
-    /// Cuts off what stands behind so many bytes.
+    /// Cuts the file to a length in bytes.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
     fn mark(&mut self, text: &str) -> io::Result<()>;
     fn read(&mut self) -> io::Result<Vec<u8>>;

@@ -16,7 +16,7 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
     let pool = stage.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))?;
     let mut observed = performer.provider.observe(&stage.name.value, Some(stage))?;
     refuse_absent(&stage.name.value, &observed)?;
-    // The lab file names it, whoever typed it.
+    // The lab file names it; who typed it does not matter.
     observed.take(name);
     let actions: Vec<plan::Action> =
         plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed)).collect();

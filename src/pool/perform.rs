@@ -20,7 +20,7 @@ pub(crate) fn pool_of(action: &Action) -> Option<&str> {
 /// What has to be done so that a pool is what `lab` says. What others put on its nodes is none of it.
 pub(crate) fn actions(lab: &Lab, pool: &str, observed: &Observed) -> Vec<Action> {
     let mut observed = observed.clone();
-    // It was named, whoever made it.
+    // It was named; who made it does not matter.
     observed.take(pool);
     let live = observed.pools.get(pool);
     let declared = lab.pool(pool).map(Declared::of);

@@ -14,7 +14,7 @@ thread_local! {
     static BOUND: RefCell<Option<Bound>> = const { RefCell::new(None) };
 }
 
-/// How often a thread looks whether its work is cancelled: once in so many steps.
+/// The number of steps after which a thread looks whether its work is cancelled.
 const BETWEEN_LOOKS: u64 = 256;
 
 struct Bound {

@@ -233,7 +233,7 @@ pub(in super::super) fn make(
     Ok(made)
 }
 
-/// Notes what is in a cluster that nobody has worked in yet: what its provider has put there is no learner's.
+/// Records what a new cluster contains. Its provider put that there, not a learner.
 fn note_baseline(context: &Context, lab: &Lab, made: &Made) -> Result<()> {
     let profile = lab.provider.profile();
     if !made.is_new || profile.is_embedded || !profile.makes_nodes {

@@ -25,7 +25,7 @@ impl Declaration {
         Self { shape: Shape::List(Arc::new(element), ListKind::Atomic), max_elements: Some(max), min_size: 2 }
     }
 
-    /// A map with string keys, whose size estimates take for nothing, and at most so many entries.
+    /// A map with string keys and a limit of entries. Estimates ignore the size of the keys.
     pub fn map(value: Self, max: u64) -> Self {
         Self { shape: Shape::Map(Arc::new(value), 0), max_elements: Some(max), min_size: 2 }
     }

@@ -39,7 +39,7 @@ fn algorithm(id: &[u8], curve: Option<&[u8]>) -> Option<&'static dyn Verificatio
     })
 }
 
-/// The first elements in some bytes, if there are so many.
+/// The first elements in some bytes, if there are enough.
 pub(super) fn parts<const COUNT: usize>(content: &[u8]) -> Option<[Element<'_>; COUNT]> {
     Elements(content).take(COUNT).collect::<Vec<_>>().try_into().ok()
 }
