@@ -94,15 +94,19 @@ async fn keep_current(host: Arc<Host>, stage: Weak<Stage>) {
 async fn draw(host: &Host, stage: &Stage) -> Result<()> {
     let Some(course) = host.course(&stage.lab) else { return Ok(()) };
     let frame = frame(host, stage.seat, &stage.lab).await?;
-    let form = match stage.viewer {
-        Viewer::Learner => Form::Live,
-        Viewer::Instructor => Form::Watched,
-    };
-    let mut parts = page::all_parts(&frame, Some(&course.written), form)?;
+    let mut parts = page::all_parts(&frame, Some(&course.written), form(host, stage.viewer))?;
     parts.push(("silence".to_owned(), String::new()));
     parts.push(("class".to_owned(), bar(host, stage)?));
     stage.show(parts, &frame.board);
     Ok(())
+}
+
+/// What a page may do: nothing in a class that is closed, which the bar says.
+pub fn form(host: &Host, viewer: Viewer) -> Form {
+    match viewer {
+        Viewer::Learner if host.phase() == Phase::Open => Form::Live,
+        Viewer::Learner | Viewer::Instructor => Form::Watched,
+    }
 }
 
 /// What stands above the board: what the instructor says, how long the class is open, what else there is.

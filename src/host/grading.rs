@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::Client;
 
 use super::metrics::count;
+use super::register::Phase;
 use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
@@ -95,7 +96,8 @@ impl Looks for AtTheHost<'_> {
     }
 }
 
-/// Waits for the checks of where a learner is, or of a step by its name, and moves the learner on where they hold.
+/// Waits for the checks of where a learner is, or of a step by its name, and moves the learner on where they hold and the class
+/// is open.
 ///
 /// # Errors
 /// When a check does not hold, as `klab verify` says it.
@@ -149,6 +151,10 @@ pub async fn grade(
         Passed::Before(done) => {
             let words = next.map_or(String::new(), |next| format!("; `klab guide` opens {}", label(lab, next)));
             events.note(Verb::HoldStep, format!("{}{words}", label(lab, done.saturating_sub(1))));
+        }
+        Passed::Now(_) if host.phase() != Phase::Open => {
+            let words = format!("{what}; the class is closed, so the lesson stays where it is");
+            events.note(Verb::HoldStep, words);
         }
         Passed::Now(done) => {
             let words = match (graded.step, lab.steps.len() > done) {

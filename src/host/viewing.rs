@@ -12,14 +12,14 @@ use futures::{FutureExt, Stream, StreamExt};
 use serde_json::json;
 
 use super::answer::{failed, json_answer, typed};
-use super::drawing::{frame, stage_of};
+use super::drawing::{form, frame, stage_of};
 use super::metrics::count;
 use super::refusal::Refusal;
 use super::seat::SeatId;
 use super::stage::{Stage, Viewer};
 use super::state::Host;
 use super::templates::rendered;
-use crate::board::page::{self, Form, Hosted, Page};
+use crate::board::page::{self, Hosted, Page};
 use crate::board::scene::Number;
 
 /// How often a stream says that it is there while nothing happens.
@@ -42,7 +42,7 @@ pub async fn answer(
     };
     let number = |key: &str| wanted(key).and_then(|text| text.parse::<Number>().ok()).unwrap_or_default();
     let course = host.course(lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
-    let form = if viewer == Viewer::Learner { Form::Live } else { Form::Watched };
+    let form = form(host, viewer);
     match what {
         "board.css" => return Ok(typed("text/css; charset=utf-8", page::STYLE)),
         "board.js" => return Ok(typed("text/javascript; charset=utf-8", page::SCRIPT)),

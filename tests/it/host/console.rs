@@ -28,6 +28,25 @@ async fn typed(host: &Running, cookie: &str, line: &str, files: Value) -> (Strin
     (said, pieces.last().cloned().unwrap())
 }
 
+/// What buttons of a page of a class have, that ask the class to change something.
+const CHANGES: [&str; 2] = ["data-next", "data-post"];
+
+#[tokio::test]
+async fn the_page_of_a_class_that_is_closed_has_no_button_that_is_refused() {
+    let host = Running::start(&["scheduling"]);
+    let ann = cookie(&host, "Ann").await;
+    for (decided, is_open) in [("extend?minutes=5", true), ("close", false)] {
+        host.instruct("POST", &format!("/teach/{decided}")).await.unwrap();
+        for part in ["", "step?number=0"] {
+            let path = format!("/learn/scheduling/{part}");
+            let (_, _, page) = host.ask("GET", &path, &[("cookie", &ann)], Vec::new()).await;
+            let has = CHANGES.map(|button| page.contains(button));
+            assert_eq!(has.contains(&true), is_open && part.is_empty(), "{path} {is_open}: {page}");
+            assert_eq!(page.contains("The class is closed"), !is_open && part.is_empty(), "{path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_learner_types_in_the_page_and_works_on_their_own_cluster() {
     if !has_kubectl() {

@@ -91,7 +91,15 @@ async fn a_class_that_is_closed_can_be_looked_at() {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let refused = maps.create(&PostParams::default(), &map("late")).await.unwrap_err();
     assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
-    assert!(host.of_seat(&ann, "POST", "/verify").await.unwrap_err().contains("closed"));
+    for what in ["", "/guide", "/explain?target=nanomon-api", "/board"] {
+        host.of_seat(&ann, "GET", what).await.unwrap();
+    }
+    let end = host.of_seat(&ann, "POST", "/verify").await.unwrap();
+    assert_eq!(end["end"]["ok"], true, "grading only looks: {end}");
+    assert_eq!(host.of_seat(&ann, "GET", "").await.unwrap()["opened"], false, "and nobody is moved on");
+    for what in ["/step", "/reset"] {
+        assert!(host.of_seat(&ann, "POST", what).await.unwrap_err().contains("closed"), "{what}");
+    }
     // It opens again by one click.
     host.instruct("POST", "/teach/extend?minutes=5").await.unwrap();
     maps.create(&PostParams::default(), &map("in-time")).await.unwrap();
