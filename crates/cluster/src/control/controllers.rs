@@ -226,6 +226,7 @@ static TABLE: [Row; Controller::COUNT] = [
             SERVICES,
             REPLICA_SETS,
             STATEFUL_SETS,
+            REPLICATION_CONTROLLERS,
             POD_DISRUPTION_BUDGETS,
             STORAGE_CLASSES,
             CSI_NODES,

@@ -30,8 +30,8 @@ use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::{
     CSI_NODES, CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId,
-    SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::queue::{Event, Queue};
@@ -416,7 +416,7 @@ fn object_gone(picture: &mut Picture, object: &Object) -> Option<Event> {
         NODES => return picture.remove_node(name),
         RESOURCE_CLAIMS => return picture.remove_resource_claim(namespace, name),
         NAMESPACES => picture.remove_namespace(name),
-        SERVICES | REPLICA_SETS | STATEFUL_SETS => {
+        SERVICES | REPLICA_SETS | STATEFUL_SETS | REPLICATION_CONTROLLERS => {
             picture.remove_workload(object.resource.row().kind, namespace, name);
         }
         POD_DISRUPTION_BUDGETS => picture.remove_disruption_budget(namespace, name),
@@ -464,6 +464,12 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
         STATEFUL_SETS => {
             if let Ok(set) = Typed::from_json(&object.json) {
                 let _refused = picture.set_stateful_set(&set);
+            }
+            None
+        }
+        REPLICATION_CONTROLLERS => {
+            if let Ok(controller) = Typed::from_json(&object.json) {
+                picture.set_replication_controller(&controller);
             }
             None
         }

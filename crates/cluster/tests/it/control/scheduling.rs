@@ -100,3 +100,23 @@ fn the_order_of_names_is_the_same_in_every_run() {
     assert_eq!(first.len(), 8);
     assert_eq!(first, placements());
 }
+
+#[test]
+fn pods_of_a_replication_controller_are_spread_as_those_of_other_controllers() {
+    let spread = |kind: &str, version: &str, selector: Value| {
+        let mut lab = Lab::new(1);
+        // Alone, the largest node would always have the most left.
+        let resources = json!({ "cpu": "64", "memory": "256Gi", "pods": "110" });
+        let mut large = node("large", 1);
+        (large["status"]["capacity"], large["status"]["allocatable"]) = (resources.clone(), resources);
+        lab.apply(large);
+        lab.apply(json!({
+            "apiVersion": version, "kind": kind, "metadata": { "name": "web" },
+            "spec": { "replicas": 4, "selector": selector, "template": template("web", "nginx:1.27") },
+        }));
+        lab.seconds(5);
+        lab.pods().iter().filter(|pod| pod["spec"]["nodeName"] == "large").count()
+    };
+    assert_eq!(spread("ReplicaSet", "apps/v1", json!({ "matchLabels": { "app": "web" } })), 2);
+    assert_eq!(spread("ReplicationController", "v1", json!({ "app": "web" })), 2);
+}
