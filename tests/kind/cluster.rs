@@ -229,11 +229,15 @@ fn without_klab<'c>(state: &State, containers: impl Iterator<Item = &'c Containe
         state.write_json(&format!("late/{}.json", container.name), container);
     }
     later(&format!("sleep 0.5; mv '{}'/*.json '{}'", from.display(), to.display()));
-    // The caller of the script that plays kind.
+    signal_klab("-9");
+    error("killed with the klab that called it")
+}
+
+/// Sends a signal to klab: the caller of the script that plays kind or docker.
+pub(super) fn signal_klab(signal: &str) {
     let script = std::fs::read_to_string(format!("/proc/{}/stat", std::os::unix::process::parent_id())).unwrap();
     let klab = script.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned();
-    Command::new("kill").args(["-9", &klab]).status().unwrap();
-    error("killed with the klab that called it")
+    Command::new("kill").args([signal, &klab]).status().unwrap();
 }
 
 /// A failed create whose last `docker run` is still under way when kind has cleaned up.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 use std::time::SystemTime;
 
-use self::cluster::kind;
+use self::cluster::{kind, signal_klab};
 use self::docker::docker;
 use self::state::{Container, State};
 
@@ -87,6 +87,11 @@ impl Pair {
         fs::write(self.folder.join("faults").join(name), what).unwrap();
     }
 
+    /// Whether a fault has not happened yet.
+    pub(crate) fn has_fault(&self, name: &str) -> bool {
+        self.folder.join("faults").join(name).exists()
+    }
+
     pub(crate) fn end_fault(&self, name: &str) {
         fs::remove_file(self.folder.join("faults").join(name)).unwrap();
     }
@@ -155,10 +160,18 @@ pub(crate) fn perform() {
     let text = std::env::var("PAIR_ARGUMENTS").unwrap();
     let arguments: Vec<&str> = text.strip_suffix('\u{1f}').map_or_else(Vec::new, |text| text.split('\u{1f}').collect());
     let started = SystemTime::now();
+    let interruption = state.take_interruption();
+    let interrupt = |moment: &str| {
+        if interruption.as_deref() == Some(moment) {
+            signal_klab("-INT");
+        }
+    };
+    interrupt("before");
     let ended = match program.as_str() {
         "kind" => kind(&state, &arguments),
         _ => docker(&state, &arguments),
     };
+    interrupt("after");
     let mut log = OpenOptions::new().create(true).append(true).open(state.folder.join("calls.log")).unwrap();
     let seconds = started.elapsed().unwrap().as_secs_f64();
     // In one write: several of them may be writing.

@@ -102,6 +102,20 @@ impl State {
         self.folder.join("faults").join(name).exists()
     }
 
+    /// When the user interrupts klab, where that is at this call: `before:3` is before the third from now on does anything.
+    pub(super) fn take_interruption(&self) -> Option<String> {
+        let lock = OpenOptions::new().create(true).append(true).open(self.folder.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let what = self.take_fault("interrupt")?;
+        let (moment, call) = what.split_once(':').unwrap();
+        let call: u32 = call.parse().unwrap();
+        if call == 1 {
+            return Some(moment.to_owned());
+        }
+        fs::write(self.folder.join("faults/interrupt"), format!("{moment}:{}", call - 1)).unwrap();
+        None
+    }
+
     pub(super) fn new_container(&self, cluster: &str, name: &str, role: &str, image: &str) -> Container {
         let lock = OpenOptions::new().create(true).append(true).open(self.folder.join("lock")).unwrap();
         lock.lock().unwrap();

@@ -237,6 +237,48 @@ fn change_killed_at_any_entry_is_finished_by_another_and_leaves_no_phantom() {
     }
 }
 
+/// A command, interrupted as by Ctrl-C at every call of kind and docker, before one and after the next; then `up`, or not, and `down`.
+fn interrupted_at_every_call(before: &[&[&str]], command: &[&str]) {
+    for call in 1.. {
+        let stage = Stage::new(LAB);
+        for command in before {
+            stage.succeeds(command);
+        }
+        let moment = ["before", "after"][call % 2];
+        stage.pair.fault("interrupt", &format!("{moment}:{call}"));
+        let output = stage.run(command);
+        let shown = stage.environment.shown(&output);
+        if stage.pair.has_fault("interrupt") {
+            assert!(output.status.success() && call > 1, "{command:?} {moment}:{call}\n{shown}");
+            break;
+        }
+        // The last call may have been all there was to wait for.
+        assert!(matches!(output.status.code(), Some(0 | 130)), "{command:?} {moment}:{call}\n{shown}");
+        if call % 3 == 0 {
+            stage.up();
+            assert_eq!(stage.pair.containers().len(), 4, "{command:?} {moment}:{call}");
+        }
+        stage.down();
+    }
+}
+
+const UP: &[&str] = &["up", "pools.toml"];
+
+#[test]
+fn up_that_is_interrupted_at_any_call_converges_or_goes() {
+    interrupted_at_every_call(&[], UP);
+}
+
+#[test]
+fn down_that_is_interrupted_at_any_call_is_finished_by_another() {
+    interrupted_at_every_call(&[UP], &["down", "pools"]);
+}
+
+#[test]
+fn change_that_is_interrupted_at_any_call_converges_or_goes() {
+    interrupted_at_every_call(&[UP], CHANGES[0].0);
+}
+
 /// What the interruption of a removal leaves at each moment: the node gone, its container gone, stopped, or on its way.
 #[test]
 fn worker_that_is_half_removed_is_no_phantom() {
