@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use klab_lab::nodes;
 use klab_lab::spec::source::Located;
-use klab_lab::spec::workload::{Bundle, BundleKind, BundleRef, Workload, WorkloadKind};
+use klab_lab::spec::workload::{Bundle, BundleKind, BundleRef, VolumeSource, Workload, WorkloadKind};
 use klab_lab::spec::{Lab, NodeSet};
 
 /// The labels by which a workload's owner finds its pods: one that no author can change.
@@ -47,8 +47,12 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
         "args": workload.args,
         "env": workload.env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
         "env_from": workload.env_from.iter().map(|bundle| source(bundle)).collect::<Vec<_>>(),
-        "mounts": workload.mounts.iter().enumerate().map(|(index, (path, bundle))| {
-            json!({ "volume": format!("volume-{index}"), "path": path, "kind": table(bundle.kind), "name": bundle.name })
+        "mounts": workload.mounts.iter().enumerate().map(|(index, (path, source))| {
+            let (kind, name) = match &source.value {
+                VolumeSource::Bundle(bundle) => (table(bundle.kind), &bundle.name),
+                VolumeSource::Claim(name) => ("claim", name),
+            };
+            json!({ "volume": format!("volume-{index}"), "path": path, "kind": kind, "name": name })
         }).collect::<Vec<_>>(),
         "ports": workload.ports.iter().map(|port| json!({
             "container": port.container, "host": port.host, "protocol": port.protocol, "name": port.name,

@@ -14,7 +14,7 @@ use crate::render::Manifest;
 use crate::state::Journal;
 use klab_cluster::resource::STORAGE_CLASSES;
 use klab_lab::plan;
-use klab_lab::spec::{Action, Diagnostic, Diagnostics, Lab, Location, did_you_mean};
+use klab_lab::spec::{Action, Diagnostic, Diagnostics, Lab, Location, VolumeSource, did_you_mean};
 
 /// Warnings of what `klab up` would meet only with a cluster at hand.
 ///
@@ -39,6 +39,7 @@ pub fn problems(lab: &Lab, manifests: &[Manifest]) -> Result<Diagnostics> {
         }
     }
     if lab.provider.profile().makes_nodes {
+        found.extend(unmade_claims(lab, manifests));
         let classes = provider.cluster()?.inner().list(STORAGE_CLASSES, None).0;
         let classes =
             classes.iter().map(|class| class.to_value()["metadata"]["name"].as_str().unwrap_or_default().to_owned());
@@ -87,6 +88,36 @@ fn unmade_storage_classes(lab: &Lab, manifests: &[Manifest], classes: &BTreeSet<
             found.push(match did_you_mean(class, known.clone()) {
                 Some(near) => warning.help(format!("did you mean `{near}`?")),
                 None => warning.help(format!("the cluster has {}", known.collect::<Vec<_>>().join(", "))),
+            });
+        }
+    }
+    found
+}
+
+/// Volume claims that workloads mount and nothing of the lab makes: their pods stay Pending.
+fn unmade_claims(lab: &Lab, manifests: &[Manifest]) -> Diagnostics {
+    let mut found = Diagnostics::default();
+    if steps_apply(lab) {
+        return found;
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of_lab =
+        manifests.iter().map(|manifest| &manifest.object).filter(|object| object["kind"] == "PersistentVolumeClaim");
+    let made: Vec<(String, String)> =
+        of_lab.map(|claim| (text(&claim["metadata"]["namespace"]), text(&claim["metadata"]["name"]))).collect();
+    for workload in &lab.workloads {
+        let here = || made.iter().filter(|(place, _)| place.is_empty() || *place == workload.namespace);
+        for (_, source) in &workload.mounts {
+            let VolumeSource::Claim(claim) = &source.value else { continue };
+            if here().any(|(_, name)| name == claim) {
+                continue;
+            }
+            let message =
+                format!("workload `{}` mounts the claim `{claim}`, which nothing in the lab makes", workload.name);
+            let warning = Diagnostic::warning("unknown-claim", message).at(&source.at, "its pods will stay Pending");
+            found.push(match did_you_mean(claim, here().map(|(_, name)| name.as_str())) {
+                Some(near) => suggested(warning, lab, &source.at, &format!("claim/{claim}"), &format!("claim/{near}")),
+                None => warning.help("make it with a manifest of kind PersistentVolumeClaim"),
             });
         }
     }
@@ -177,6 +208,7 @@ mod tests {
                  accessModes: [ReadWriteOnce], resources: {{ requests: {{ storage: 1Gi }} }} }}\n"
             ))
         };
+        let mounts = |claim: &str| format!("[workload.web]\nmounts = {{ \"/data\" = \"claim/{claim}\" }}\n");
         let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: { name: s }\nspec:\n  selector: { matchLabels: { a: b } }\n  \
                    template: { metadata: { labels: { a: b } }, spec: { containers: [{ name: c, image: c }] } }\n  volumeClaimTemplates: \
                    [{ metadata: { name: d }, spec: { storageClassName: fast, accessModes: [ReadWriteOnce], \
@@ -192,6 +224,9 @@ mod tests {
             (claim("fast"), "asks for the StorageClass `fast`, which nothing makes"),
             (manifest(set), "asks for the StorageClass `fast`"),
             (manifest(class) + &claim("fast") + &manifest(set), ""),
+            (format!("{}{}", claim("managed-csi"), mounts("c")), ""),
+            (format!("{}{}", claim("managed-csi"), mounts("cc")), "did you mean"),
+            (mounts("c"), "mounts the claim `c`, which nothing in the lab makes"),
         ] {
             let told = told(&rest);
             assert!(if words.is_empty() { told.is_empty() } else { told.contains(words) }, "{rest}\n{told}");

@@ -55,7 +55,8 @@ pub(crate) use validate::condition_keys;
 pub use validate::lab_name_like;
 pub use version::KubernetesVersion;
 pub use workload::{
-    Bundle, BundleKind, BundleRef, ManifestContent, ManifestSource, Namespace, Port, Workload, WorkloadKind,
+    Bundle, BundleKind, BundleRef, ManifestContent, ManifestSource, Namespace, Port, VolumeSource, Workload,
+    WorkloadKind,
 };
 #[cfg(test)]
 mod tests;

@@ -352,8 +352,8 @@ impl<'i> Walk<'_, 'i> {
             .find(|key| properties.contains_key(*key));
         if self.path.first().is_some_and(|table| table == "workload") && OF_CLAIMS.contains(&normal.as_str()) {
             diagnostic = diagnostic.help(
-                "a workload has no key for volume claims: write the PersistentVolumeClaim and what mounts it in a `[[manifest]]`; \
-                 `mounts` takes ConfigMaps and Secrets",
+                "write the PersistentVolumeClaim in a `[[manifest]]`, and mount it here by its name: \
+                 `mounts = { \"/data\" = \"claim/NAME\" }`",
             );
         } else if let Some(key) = did_you_mean(name, properties.keys().map(String::as_str)).or(synonym) {
             let what = properties[key]["description"].as_str().unwrap_or_default();

@@ -33,8 +33,8 @@ pub struct Workload {
     pub env: Vec<(String, String)>,
     /// Whole ConfigMaps and Secrets as environment variables.
     pub env_from: Vec<Located<BundleRef>>,
-    /// Mounted ConfigMaps and Secrets by path.
-    pub mounts: Vec<(String, Located<BundleRef>)>,
+    /// Mounted ConfigMaps, Secrets and volume claims by path.
+    pub mounts: Vec<(String, Located<VolumeSource>)>,
     /// Ports of the container.
     pub ports: Vec<Port>,
     /// Port of a Service of the same name, which sends to the first container port.
@@ -191,6 +191,15 @@ pub struct BundleRef {
     pub kind: BundleKind,
     /// Its name.
     pub name: String,
+}
+
+/// What a container sees at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeSource {
+    /// A ConfigMap or Secret, as files.
+    Bundle(BundleRef),
+    /// The volume of a PersistentVolumeClaim of this name.
+    Claim(String),
 }
 
 /// `[namespace.NAME]`: a namespace with labels. Namespaces that objects name are made without being declared.

@@ -9,7 +9,7 @@ use crate::names::{HOST_LABEL, MANAGED_BY_LABEL, PREFIX};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
 use crate::spec::step::Action;
-use crate::spec::workload::{BundleKind, ManifestContent, Workload};
+use crate::spec::workload::{BundleKind, ManifestContent, VolumeSource, Workload};
 use crate::words::quoted;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::{Operator, Requirement};
@@ -342,8 +342,12 @@ pub(super) fn limit(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 pub(super) fn unknown_bundle(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let lab = context.lab;
     for workload in &lab.workloads {
-        let references = workload.env_from.iter().chain(workload.mounts.iter().map(|(_, bundle)| bundle));
-        for reference in references {
+        let of_variables = workload.env_from.iter().map(|bundle| (&bundle.value, &bundle.at));
+        let of_mounts = workload.mounts.iter().filter_map(|(_, source)| match &source.value {
+            VolumeSource::Bundle(bundle) => Some((bundle, &source.at)),
+            VolumeSource::Claim(_) => None,
+        });
+        for (reference, at) in of_variables.chain(of_mounts) {
             let table = if reference.kind == BundleKind::Config { "config" } else { "secret" };
             let of_kind = || lab.bundles.iter().filter(|bundle| bundle.kind == reference.kind);
             let bundle = of_kind().find(|bundle| *bundle.name == reference.name);
@@ -353,16 +357,16 @@ pub(super) fn unknown_bundle(context: &Context<'_>, found: &mut Vec<Diagnostic>)
                 Some(bundle) if bundle.namespace == workload.namespace => {}
                 Some(bundle) => found.push(
                     Diagnostic::error("unknown-bundle", message)
-                        .at(&reference.at, format!("it is in namespace `{}`", bundle.namespace))
+                        .at(at, format!("it is in namespace `{}`", bundle.namespace))
                         .and_at(&bundle.name.at, format!("not in `{}`", workload.namespace)),
                 ),
                 // The author's own manifests may make it.
                 None if !lab.manifests.is_empty() => {}
                 None => {
                     let mut diagnostic = Diagnostic::error("unknown-bundle", message)
-                        .at(&reference.at, format!("there is no `[{table}.{}]`", reference.name));
+                        .at(at, format!("there is no `[{table}.{}]`", reference.name));
                     if let Some(near) = did_you_mean(&reference.name, of_kind().map(|bundle| bundle.name.as_str())) {
-                        diagnostic = diagnostic.patch("did you mean", &reference.at, format!("\"{table}/{near}\""));
+                        diagnostic = diagnostic.patch("did you mean", at, format!("\"{table}/{near}\""));
                     }
                     found.push(diagnostic);
                 }

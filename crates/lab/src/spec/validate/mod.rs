@@ -4,6 +4,7 @@
 mod check;
 mod placement;
 mod pool;
+mod references;
 mod step;
 mod syntax;
 mod workload;

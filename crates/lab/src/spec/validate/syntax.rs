@@ -10,7 +10,6 @@ use crate::spec::check::{Count, NodeSet, ObjectRef};
 use crate::spec::diagnostic::did_you_mean;
 use crate::spec::raw;
 use crate::spec::version::KubernetesVersion;
-use crate::spec::workload::{BundleKind, BundleRef};
 use klab_scheduler::quantity::Quantity as Amount;
 use klab_scheduler::selector::{Selector, check_key, check_value};
 
@@ -24,7 +23,7 @@ pub(super) struct Mistake {
 }
 
 impl Mistake {
-    fn new(message: impl Into<String>, label: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>, label: impl Into<String>) -> Self {
         Self { message: message.into(), label: label.into(), help: None, instead: None }
     }
 
@@ -39,7 +38,7 @@ impl Mistake {
     }
 }
 
-type Parsed<T> = Result<T, Mistake>;
+pub(super) type Parsed<T> = Result<T, Mistake>;
 
 fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit()
@@ -529,22 +528,6 @@ pub(super) fn object(text: &str, namespace: &str) -> Parsed<ObjectRef> {
         name: name.to_owned(),
         namespace: namespace.to_owned(),
     })
-}
-
-/// `config/NAME` or `secret/NAME`.
-pub(super) fn bundle(text: &str) -> Parsed<BundleRef> {
-    let kind = match text.split_once('/') {
-        Some(("config" | "configmap", name)) => Some((BundleKind::Config, name)),
-        Some(("secret", name)) => Some((BundleKind::Secret, name)),
-        _ => None,
-    };
-    let Some((kind, name)) = kind else {
-        return Err(Mistake::new(
-            format!("`{text}` is neither a ConfigMap nor a Secret"),
-            "expected `config/NAME` or `secret/NAME`",
-        ));
-    };
-    dns_subdomain(name).map(|name| BundleRef { kind, name })
 }
 
 /// `1.36` or `1.36.2`.

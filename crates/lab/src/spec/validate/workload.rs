@@ -6,7 +6,7 @@ use std::ops::Range;
 use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint};
 
 use super::placement::{self, Problem};
-use super::{Reader, syntax};
+use super::{Reader, references, syntax};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
 use crate::spec::source::Located;
@@ -43,12 +43,12 @@ impl Reader<'_> {
             command: raw.command.clone(),
             args: raw.args.clone(),
             env: self.env(&raw.env),
-            env_from: self.texts(&raw.env_from, "object", syntax::bundle),
+            env_from: self.texts(&raw.env_from, "object", references::bundle),
             mounts: raw
                 .mounts
                 .iter()
-                .filter_map(|(path, bundle)| {
-                    self.text(bundle, "object", syntax::bundle).map(|bundle| (path.get().clone(), bundle))
+                .filter_map(|(path, source)| {
+                    self.text(source, "object", references::volume_source).map(|source| (path.get().clone(), source))
                 })
                 .collect(),
             ports: raw.ports.iter().filter_map(|port| self.port(port)).collect(),

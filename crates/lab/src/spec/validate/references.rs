@@ -1,0 +1,32 @@
+//! Texts by which a workload names ConfigMaps, Secrets and volume claims.
+
+use super::syntax::{Mistake, Parsed, dns_subdomain};
+use crate::spec::workload::{BundleKind, BundleRef, VolumeSource};
+
+/// `config/NAME` or `secret/NAME`.
+pub(super) fn bundle(text: &str) -> Parsed<BundleRef> {
+    let (kind, name) = bundle_parts(text).ok_or_else(|| {
+        Mistake::new(format!("`{text}` is neither a ConfigMap nor a Secret"), "expected `config/NAME` or `secret/NAME`")
+    })?;
+    dns_subdomain(name).map(|name| BundleRef { kind, name })
+}
+
+/// `config/NAME`, `secret/NAME` or `claim/NAME`.
+pub(super) fn volume_source(text: &str) -> Parsed<VolumeSource> {
+    if let Some(("claim" | "pvc" | "persistentvolumeclaim", name)) = text.split_once('/') {
+        return dns_subdomain(name).map(VolumeSource::Claim);
+    }
+    let (kind, name) = bundle_parts(text).ok_or_else(|| {
+        let message = format!("`{text}` is no ConfigMap, Secret or volume claim");
+        Mistake::new(message, "expected `config/NAME`, `secret/NAME` or `claim/NAME`")
+    })?;
+    dns_subdomain(name).map(|name| VolumeSource::Bundle(BundleRef { kind, name }))
+}
+
+fn bundle_parts(text: &str) -> Option<(BundleKind, &str)> {
+    match text.split_once('/')? {
+        ("config" | "configmap", name) => Some((BundleKind::Config, name)),
+        ("secret", name) => Some((BundleKind::Secret, name)),
+        _ => None,
+    }
+}
