@@ -12,6 +12,7 @@ use futures::stream::{BoxStream, SelectAll, StreamExt};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1 as core_v1;
 use k8s_openapi::api::core::v1::{
@@ -281,6 +282,7 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     snapshot.replication_controllers = list::<ReplicationController>(client).await?;
     snapshot.pod_disruption_budgets = list::<PodDisruptionBudget>(client).await?;
     snapshot.priority_classes = list::<PriorityClass>(client).await?;
+    snapshot.autoscalers = list::<HorizontalPodAutoscaler>(client).await.unwrap_or_default();
     snapshot.persistent_volume_claims = list::<PersistentVolumeClaim>(client).await?;
     snapshot.persistent_volumes = list::<PersistentVolume>(client).await?;
     snapshot.storage_classes = list::<StorageClass>(client).await?;

@@ -8,8 +8,8 @@ use crate::error::Result;
 use klab_lab::spec::Lab;
 use klab_lab::verify::{Aside, CheckResult, Report};
 
-/// Adds to the report of a step (from 0), or of the set-up, what was changed and not asked for, and, where nothing else says
-/// what to do, what the step asks for and is not done. Where that is nothing either, returns what leads back. `first` is what
+/// Adds to the report of a step (from 0), or of the set-up, what was changed and not asked for, and what the step asks for and is not
+/// done: then that is the way, and no other fix is offered. Where there is nothing to do, returns what leads back. `first` is what
 /// anything that is typed to mend something depends on.
 ///
 /// # Errors
@@ -28,12 +28,13 @@ pub fn mention(
     let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
     // What is typed to mend anything would look there, so it comes first.
     report.unasked = first.into_iter().chain::<Vec<Aside>>(asides(&slips.unasked)).collect();
-    let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
-    if !report.checks.iter().any(helpless) {
+    if report.ok() {
         return Ok(None);
     }
-    report.open = Told::to_do(&slips.open, lab, step.unwrap_or_default()).into_iter().map(Told::aside).collect();
-    let nothing = report.unasked.is_empty() && report.open.is_empty();
+    let open = Told::to_do(&slips.open, lab, step.unwrap_or_default()).into_iter().map(Told::aside).collect();
+    goes_first(report, open);
+    let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
+    let nothing = report.unasked.is_empty() && report.open.is_empty() && report.checks.iter().any(helpless);
     let name = &lab.name;
     let before = step.and_then(|step| step.checked_sub(1)).and_then(|before| lab.steps.get(before));
     Ok(nothing.then(|| match before.map(|step| &step.name) {
@@ -49,10 +50,14 @@ pub fn mention_drains(report: &mut Report, drains: Vec<Aside>, way_back: Option<
     if drains.is_empty() || report.ok() {
         return way_back;
     }
-    // Pods that leave by other ways come to no place that the step means.
-    for check in &mut report.checks {
-        check.suggestions.retain(|suggestion| !matches!(suggestion.code, "restart" | "add-node-selector"));
-    }
-    report.open.splice(0..0, drains);
+    goes_first(report, drains);
     None
+}
+
+/// Puts what the step asks for and is not done first; what brings about the same in another way is no help.
+fn goes_first(report: &mut Report, open: Vec<Aside>) {
+    if !open.is_empty() {
+        report.checks.iter_mut().for_each(|check| check.suggestions.clear());
+    }
+    report.open.splice(0..0, open);
 }

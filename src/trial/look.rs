@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::error::{Context, Kind, Result};
 use klab_cluster::cluster::Cluster;
 use klab_cluster::resource::{
-    CSI_NODES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS,
-    RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    CSI_NODES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES,
+    PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS,
+    REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICES,
+    STATEFUL_SETS, STORAGE_CLASSES,
 };
 use klab_lab::verify::{DeviceObjects, Snapshot};
 use klab_scheduler::typed::Typed;
@@ -79,6 +80,7 @@ pub(super) fn complete(cluster: &Cluster, snapshot: &mut Snapshot) -> Result<()>
     snapshot.replication_controllers = Seen::default().look(cluster, REPLICATION_CONTROLLERS)?;
     snapshot.pod_disruption_budgets = Seen::default().look(cluster, POD_DISRUPTION_BUDGETS)?;
     snapshot.priority_classes = Seen::default().look(cluster, PRIORITY_CLASSES)?;
+    snapshot.autoscalers = Seen::default().look(cluster, HORIZONTAL_POD_AUTOSCALERS)?;
     snapshot.persistent_volume_claims = Seen::default().look(cluster, PERSISTENT_VOLUME_CLAIMS)?;
     snapshot.persistent_volumes = Seen::default().look(cluster, PERSISTENT_VOLUMES)?;
     snapshot.storage_classes = Seen::default().look(cluster, STORAGE_CLASSES)?;

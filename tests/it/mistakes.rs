@@ -138,6 +138,29 @@ fn mistakes_with_nodes_and_pools_lead_back_and_the_lesson_begins_again() {
     learner.has_done_no_harm("the lesson is begun again");
 }
 
+/// Whoever has not done yet what a step asks for is told that, and of no other way to the same end.
+#[test]
+fn what_a_step_asks_for_is_the_only_fix_until_it_is_done() {
+    let Some(learner) = Learner::of("scheduling") else { return };
+    let text = std::fs::read_to_string("labs/scheduling.toml").unwrap();
+    let steps = text.split("[[step]]").skip(1).filter_map(|step| step.split('"').nth(1));
+    let mut open = Vec::new();
+    let mut before = None;
+    for step in steps {
+        if let Some(before) = before.replace(step) {
+            learner.comes_to(before);
+            let seen = learner.verifies("1s").text;
+            if seen.contains("not done yet:") {
+                assert!(!seen.contains("fix: "), "{step}\n{seen}");
+                open.push(step);
+            }
+        }
+    }
+    for expected in ["taint", "back-to-normal"] {
+        assert!(open.contains(&expected), "{open:?}");
+    }
+}
+
 /// What was done in another order than the step says differs in nothing but where the pods are.
 #[test]
 fn the_way_back_is_named_where_nothing_else_helps() {

@@ -4,6 +4,7 @@
 //! that is half a megabyte each time. Here is the one source, so that each type is built once, for all crates.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
     Affinity, ConfigMap, Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec,
@@ -46,7 +47,7 @@ macro_rules! typed {
 }
 
 typed! {
-    Affinity, CSINode, ConfigMap, DaemonSet, Deployment, DeviceClass, Event, Job, Namespace, Node, ObjectMeta, PersistentVolume,
+    Affinity, CSINode, ConfigMap, DaemonSet, Deployment, DeviceClass, Event, HorizontalPodAutoscaler, Job, Namespace, Node, ObjectMeta, PersistentVolume,
     PersistentVolumeClaim, Pod, PodDisruptionBudget, PodSpec, PriorityClass, ReplicaSet, ReplicationController, ResourceClaim,
     ResourceClaimTemplate, ResourceSlice, Service, StatefulSet, StorageClass, Taint, Toleration, TopologySpreadConstraint,
 }

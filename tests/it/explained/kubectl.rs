@@ -186,19 +186,24 @@ impl Kubectl<'_> {
             }
             "set" => {
                 let (kind, name) = typed.object(2);
-                let (resource, amount) = typed.option("--requests").unwrap().split_once('=').unwrap();
+                let mut resources = json!({});
+                for field in ["requests", "limits"] {
+                    let amounts = typed.option(&format!("--{field}")).into_iter().flat_map(|list| list.split(','));
+                    for (resource, amount) in amounts.map(|amount| amount.split_once('=').unwrap()) {
+                        resources[field][resource] = json!(amount);
+                    }
+                }
                 let place = path(kind, namespace, name);
                 let object = self.send("GET", &place, "", None).await?;
-                let containers = object["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+                let spec = &object["spec"]["template"]["spec"];
                 let is_meant = |container: &&Value| typed.option("-c").is_none_or(|name| container["name"] == name);
-                let changed: Vec<Value> = containers
-                    .iter()
-                    .filter(is_meant)
-                    .map(|container| {
-                        json!({ "name": container["name"], "resources": { "requests": { resource: amount } } })
-                    })
-                    .collect();
-                let change = json!({ "spec": { "template": { "spec": { "containers": changed } } } });
+                let changed = |list: &str| -> Vec<Value> {
+                    let containers = spec[list].as_array().into_iter().flatten().filter(is_meant);
+                    containers.map(|one| json!({ "name": one["name"], "resources": resources })).collect()
+                };
+                let changed =
+                    json!({ "containers": changed("containers"), "initContainers": changed("initContainers") });
+                let change = json!({ "spec": { "template": { "spec": changed } } });
                 self.send("PATCH", &place, "application/strategic-merge-patch+json", Some(&change)).await?;
             }
             "label" | "annotate" => {

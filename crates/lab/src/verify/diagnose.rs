@@ -1,5 +1,6 @@
 //! Why checks do not hold: the pods behind them grouped by their plight, and what would mend it.
 
+mod autoscaled;
 mod daemon;
 pub(super) mod homes;
 mod size;
@@ -10,6 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::ResourceExt;
 
+use self::autoscaled::autoscaled;
 use self::homes::{Homes, HomesOwned, settles};
 use super::cause::{Cause, Hindrance, Suggestion};
 use super::conditions::rule;
@@ -109,12 +111,18 @@ fn of_pods(
         let settles = |pods: &[&PodView<'_>], nodes: &[String]| settles(check, *context, snapshot, pods, nodes);
         suggestions.extend(bring_home(check, result, explainer, &misplaced, &settles));
     }
-    suggestions.extend(size::change(check, explainer));
+    let autoscaled: Vec<Hindrance> = owners(check, explainer.view())
+        .into_iter()
+        .filter_map(|owner| autoscaled(check, explainer.view(), owner))
+        .collect();
+    if autoscaled.is_empty() {
+        suggestions.extend(size::change(check, explainer));
+    }
     suggestions.extend(size::missing(check, explainer.view()));
     let lacks = if stays_pending { Vec::new() } else { lacks(check, explainer.view()) };
     let missing =
         if offenders.is_empty() && lacks.is_empty() { daemon::missing(check, snapshot, *context) } else { None };
-    for hindrance in lacks.into_iter().chain(missing) {
+    for hindrance in autoscaled.into_iter().chain(lacks).chain(missing) {
         causes.push(hindrance.cause);
         suggestions.extend(hindrance.suggestions);
     }
@@ -125,6 +133,12 @@ fn of_pods(
 
 /// What keeps the owners of a check's pods from having as many as they want.
 fn lacks(check: &Check, view: &View<'_>) -> Vec<Hindrance> {
+    let is_lack = |found: &Hindrance| found.cause.code != "over";
+    owners(check, view).into_iter().filter_map(|owner| unmade(view, owner)).filter(is_lack).collect()
+}
+
+/// What makes the pods of a check.
+fn owners<'a>(check: &Check, view: &View<'a>) -> Vec<Owner<'a>> {
     let mut owners: Vec<Owner<'_>> = match &check.subject.value {
         Subject::Workload(name) => view.owner_of_workload(name).into_iter().collect(),
         _ => Vec::new(),
@@ -135,8 +149,7 @@ fn lacks(check: &Check, view: &View<'_>) -> Vec<Hindrance> {
             owners.push(pod.owner);
         }
     }
-    let is_lack = |found: &Hindrance| found.cause.code != "over";
-    owners.into_iter().filter_map(|owner| unmade(view, owner)).filter(is_lack).collect()
+    owners
 }
 
 /// Causes that say the same of different pods, as one.

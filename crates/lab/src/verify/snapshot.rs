@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
     Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
@@ -51,6 +52,8 @@ pub struct Snapshot {
     pub pod_disruption_budgets: Vec<Arc<PodDisruptionBudget>>,
     /// Priority classes.
     pub priority_classes: Vec<Arc<PriorityClass>>,
+    /// Autoscalers of workloads, as far as they may be read; they only explain more.
+    pub autoscalers: Vec<Arc<HorizontalPodAutoscaler>>,
     /// Volume claims.
     pub persistent_volume_claims: Vec<Arc<PersistentVolumeClaim>>,
     /// Volumes.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::homes::Homes;
 use crate::spec::{Check, Condition, Subject};
 use crate::verify::cause::Suggestion;
-use crate::verify::explain::{Destination, Explainer, in_namespace};
+use crate::verify::explain::{Destination, Explainer, in_namespace, named};
 use crate::verify::rollout::Group;
 use crate::verify::view::View;
 
@@ -25,6 +25,12 @@ pub(super) fn change(check: &Check, explainer: &mut Explainer<'_>) -> Option<Sug
     if !at_rest || now == 0 {
         return None;
     }
+    // A workload may have another name in the cluster than in the lab, and only its pods the lab's label.
+    let owner = group.counted.first()?.owner;
+    if !group.counted.iter().all(|pod| pod.owner.is(&owner)) {
+        return None;
+    }
+    let (is_its_name, object) = (owner.name() == name, named(owner));
     let fewer = count.max.filter(|most| (1..now).contains(most) && !check.wants_pending());
     let wanted = fewer.unwrap_or(count.min);
     let (nodes, by_file) = if fewer.is_some() {
@@ -40,17 +46,17 @@ pub(super) fn change(check: &Check, explainer: &mut Explainer<'_>) -> Option<Sug
     } else {
         return None;
     };
-    let (kind, namespace) = (workload.kind.as_str(), in_namespace(&workload.namespace));
+    let (by_file, namespace) = (by_file && is_its_name, in_namespace(&workload.namespace));
     Some(Suggestion {
         code: if wanted > now { "scale-up" } else { "scale-down" },
         // Where the file says so already, somebody scaled the workload since.
         text: if by_file {
             format!("set `workload.{name}.replicas = {wanted}` (from {now})")
         } else {
-            format!("scale {kind}/{name} from {now} to {wanted}")
+            format!("scale {object} from {now} to {wanted}")
         },
         at: by_file.then(|| declared.at.clone()),
-        command: Some(format!("kubectl{namespace} scale {kind}/{name} --replicas={wanted}")),
+        command: Some(format!("kubectl{namespace} scale {object} --replicas={wanted}")),
         changes: 1,
         nodes: nodes.into_iter().collect(),
     })

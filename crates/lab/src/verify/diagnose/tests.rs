@@ -98,6 +98,52 @@ fn pods_on_the_wrong_nodes() {
 }
 
 #[test]
+fn a_workload_of_another_name_is_scaled_by_the_name_that_it_has() {
+    let labelled = |mut pod: Value| {
+        json_patch::merge(&mut pod, &json!({ "metadata": { "labels": { "klab.dev/workload": "web" } } }));
+        pod
+    };
+    let cluster =
+        Cluster::default().pool("main", 2).deployment("renamed", 1).pod("renamed", &labelled(running("main-0")));
+    assert_snapshot!(said("\n[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @r"
+    ✗ failed   web: 2 running → 1 running, wanted 2
+        fix: scale deployment/renamed from 1 to 2:
+             kubectl scale deployment/renamed --replicas=2
+        at labs/x.toml:19
+    ");
+}
+
+#[test]
+fn an_autoscaler_that_undoes_what_is_scaled_by_hand_is_the_cause() {
+    let scaled_by = |target: &str| {
+        let mut cluster = Cluster::default().pool("main", 2).deployment("web", 3).running("web", "main-0", 3);
+        cluster.snapshot.autoscalers.push(from(json!({
+            "metadata": { "name": "web-hpa", "namespace": "default" },
+            "spec": {
+                "minReplicas": 3, "maxReplicas": 5,
+                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": target },
+            },
+        })));
+        cluster
+    };
+    assert_snapshot!(said("\n[[check]]\nworkload = 'web'\nrunning = 2\n", &scaled_by("web")), @r"
+    ✗ failed   web: 2 running → 3 running, wanted 2
+        web-1, web-2, web-3  run on main-0 (pool main)
+        deployment/web  the HorizontalPodAutoscaler web-hpa sets its number of pods, from 3 to 5 and 3 now; it undoes `kubectl scale`
+        fix: delete the HorizontalPodAutoscaler web-hpa, and scale `deployment/web` to 2:
+             kubectl delete hpa web-hpa && kubectl scale deployment/web --replicas=2
+        at labs/x.toml:19
+    ");
+    for (checks, target) in [
+        ("\n[[check]]\nworkload = 'web'\nrunning = 2\n", "api"),
+        ("\n[[check]]\nworkload = 'web'\non = 'pool:extra'\n", "web"),
+    ] {
+        let said = said(checks, &scaled_by(target));
+        assert!(!said.contains("Autoscaler"), "{said}");
+    }
+}
+
+#[test]
 fn too_little_room() {
     let big = |pod: Value| {
         with(
@@ -112,7 +158,7 @@ fn too_little_room() {
           extra-0         1.5 cpu requested, 0.5 of 2 free
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
         fix: restore `requests.cpu` (100m, now 1500m) of `deployment/web` as the lab says:
-             kubectl patch deployment/web --type json -p '[{"op":"add","path":"/spec/template/spec/containers/0/resources","value":{"requests":{"cpu":"100m"}}}]'
+             kubectl set resources deployment/web --requests=cpu=100m
          or: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10), or:
              klab pool scale extra --nodes 2
         at labs/x.toml:19

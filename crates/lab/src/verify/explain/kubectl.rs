@@ -17,7 +17,7 @@ pub(super) fn object(pod: &PodView<'_>) -> String {
 }
 
 /// An owner as kubectl takes it.
-pub(super) fn named(owner: Owner<'_>) -> String {
+pub(crate) fn named(owner: Owner<'_>) -> String {
     format!("{}/{}", owner.kind().to_lowercase(), owner.name())
 }
 
@@ -37,16 +37,59 @@ pub(super) fn template(owner: Owner<'_>) -> Option<&PodSpec> {
 pub(super) fn patched(owner: Owner<'_>, namespace: &str, spec: &Value) -> Option<String> {
     let changes =
         matches!(owner, Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_) | Owner::ReplicaSet(_));
-    let patch = within(true, spec.clone());
-    changes.then(|| format!("kubectl{} patch {} -p {}", in_namespace(namespace), named(owner), quoted(&patch)))
+    changes.then(|| merged(&named(owner), namespace, true, template(owner), spec.clone()))
+}
+
+/// The command that merges a change into the template from which a pod is made again; none of a pod that nothing makes.
+pub(super) fn remade(pod: &PodView<'_>, change: Value) -> Option<String> {
+    let (spec, is_template) = spec_of(pod)?;
+    is_template.then(|| merged(&object(pod), pod.namespace, true, Some(spec), change))
+}
+
+/// The command that merges a change into what an object makes its pods from, as far as that was read, or into a pod.
+fn merged(object: &str, namespace: &str, is_template: bool, spec: Option<&PodSpec>, change: Value) -> String {
+    let namespace = in_namespace(namespace);
+    if let Some(options) = spec.filter(|_| is_template).and_then(|spec| set_resources(spec, &change)) {
+        return format!("kubectl{namespace} set resources {object}{options}");
+    }
+    format!("kubectl{namespace} patch {object} -p {}", quoted(&within(is_template, change)))
+}
+
+/// The options of `kubectl set resources` that make the same change of a template, where that says amounts of containers and nothing
+/// else, the same for all of them or for one.
+fn set_resources(template: &PodSpec, change: &Value) -> Option<String> {
+    let lists = change.as_object()?;
+    let mut each = Vec::new();
+    for (list, containers) in lists {
+        matches!(list.as_str(), "containers" | "initContainers").then_some(())?;
+        for container in containers.as_array()? {
+            let fields = container.as_object()?;
+            (fields.len() == 2).then_some(())?;
+            each.push((fields.get("name")?.as_str()?, fields.get("resources")?.as_object()?));
+        }
+    }
+    let (name, resources) = *each.first().filter(|(_, resources)| !resources.is_empty())?;
+    each.iter().all(|(_, other)| *other == resources).then_some(())?;
+    let all = template.containers.len() + template.init_containers.as_ref().map_or(0, Vec::len);
+    let mut options = match each.len() {
+        some if some == all => String::new(),
+        1 => format!(" -c {name}"),
+        _ => return None,
+    };
+    for (field, amounts) in resources {
+        // What is taken out cannot be said.
+        let amount = |(name, amount): (&String, &Value)| Some(format!("{name}={}", amount.as_str()?));
+        let amounts: Option<Vec<String>> = amounts.as_object()?.iter().map(amount).collect();
+        options.push_str(&format!(" --{field}={}", amounts.filter(|some| !some.is_empty())?.join(",")));
+    }
+    Some(options)
 }
 
 /// The command that gives the pods of an owner what the lab says.
 pub(super) fn restored(owner: Owner<'_>, namespace: &str, drift: &Drift) -> Option<String> {
     let changes = matches!(owner, Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_));
-    let patch = at(true, drift.operations());
-    let object = named(owner);
-    changes.then(|| format!("kubectl{} patch {object} --type json -p {}", in_namespace(namespace), quoted(&patch)))
+    let live = template(owner)?;
+    changes.then(|| drawn(&named(owner), namespace, live, true, restoring(drift, live)))
 }
 
 /// The command after which a rollout removes old pods before it makes new ones, this many at once; none where it cannot.
@@ -78,11 +121,23 @@ pub(super) fn edited(edit: &Edit, pod: &PodView<'_>) -> Option<String> {
     if !is_template && !matches!(edit, Edit::Tolerate(_) | Edit::DropGates(_)) {
         return None;
     }
-    let (option, patch) = match change(edit, spec)? {
-        Change::Merged(change) => ("", within(is_template, change)),
-        Change::Listed(operations) => (" --type json", at(is_template, operations)),
-    };
-    Some(format!("kubectl{} patch {}{option} -p {}", in_namespace(pod.namespace), object(pod), quoted(&patch)))
+    Some(drawn(&object(pod), pod.namespace, spec, is_template, change(edit, spec)?))
+}
+
+/// The command for a change of a pod's spec, or of a template.
+fn drawn(object: &str, namespace: &str, spec: &PodSpec, is_template: bool, change: Change) -> String {
+    match change {
+        Change::Merged(change) => merged(object, namespace, is_template, Some(spec), change),
+        Change::Listed(operations) => {
+            let patch = at(is_template, operations);
+            format!("kubectl{} patch {object} --type json -p {}", in_namespace(namespace), quoted(&patch))
+        }
+    }
+}
+
+/// What restores what the lab says: amounts alone where only those differ, so that a short command can do it.
+fn restoring(drift: &Drift, live: &PodSpec) -> Change {
+    drift.amounts(live).map_or_else(|| Change::Listed(drift.operations()), Change::Merged)
 }
 
 /// The command that opens what makes a pod in an editor; none where pods are made by hand.
@@ -148,7 +203,7 @@ fn change(edit: &Edit, spec: &PodSpec) -> Option<Change> {
         Edit::DropSelector(key) => Change::Merged(json!({ "nodeSelector": { key: null } })),
         Edit::DropNodeAffinity => Change::Merged(json!({ "affinity": { "nodeAffinity": { required: null } } })),
         Edit::DropGates(_) => Change::Merged(json!({ "schedulingGates": null })),
-        Edit::Restore(drift) => Change::Listed(drift.operations()),
+        Edit::Restore(drift) => restoring(drift, spec),
         Edit::HonorTaints { constraint, .. } => {
             spread(spec, *constraint, &[("nodeTaintsPolicy", Some(json!("Honor")))])?
         }

@@ -46,7 +46,7 @@ pub(crate) use daemon::missing as daemon_set_lacks;
 pub(crate) use edit::Edit;
 pub(crate) use growth::Growth;
 pub use growth::PoolGrowth;
-pub(crate) use kubectl::in_namespace;
+pub(crate) use kubectl::{in_namespace, named};
 pub(crate) use of_lab::workload_of;
 pub(crate) use question::{Destination, Question, Settles};
 pub(crate) use reasons::{About, group};

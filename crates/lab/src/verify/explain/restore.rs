@@ -103,6 +103,33 @@ impl Drift {
         self.fields.iter().map(one).collect()
     }
 
+    /// The same as a change of containers, where nothing but amounts differs and none is to be taken out.
+    pub(crate) fn amounts(&self, live: &PodSpec) -> Option<Value> {
+        let ([Field::Requests], [container]) = (self.fields.as_slice(), live.containers.as_slice()) else {
+            return None;
+        };
+        let lab = self.lab.containers.first()?.resources.as_ref()?;
+        let now = container.resources.as_ref();
+        let mut resources = serde_json::Map::new();
+        for (field, said, now) in [
+            ("limits", &lab.limits, now.and_then(|now| now.limits.as_ref())),
+            ("requests", &lab.requests, now.and_then(|now| now.requests.as_ref())),
+        ] {
+            let said = said.clone().unwrap_or_default();
+            if now.into_iter().flatten().any(|(name, _)| !said.contains_key(name)) {
+                return None;
+            }
+            let other: BTreeMap<_, _> = said
+                .iter()
+                .filter(|(name, amount)| parsed(Some(amount)) != parsed(now.and_then(|now| now.get(*name))))
+                .collect();
+            if !other.is_empty() {
+                resources.insert(field.to_owned(), json!(other));
+            }
+        }
+        (!resources.is_empty()).then(|| json!({ "containers": [{ "name": container.name, "resources": resources }] }))
+    }
+
     /// As an instruction about an object.
     pub(crate) fn words(&self, object: &str, live: &PodSpec) -> String {
         let one = |field: &Field| match field {

@@ -6,7 +6,7 @@ use super::amounts::amount;
 use super::claim_change::{ClaimChange, Release, Wish};
 use super::edit::{Edit, Topology};
 use super::growth::backed_off;
-use super::kubectl::{edit_by_hand, edited, in_namespace, object, old_first, patched};
+use super::kubectl::{edit_by_hand, edited, in_namespace, object, old_first, remade};
 use super::of_lab::{drift, workload_of};
 use super::question::{Proof, Question};
 use super::requests::{self, Holder, Lowered};
@@ -283,22 +283,11 @@ fn lower(pod: &PodView<'_>, resource: &str, to: i64, table: &str) -> Words {
         0 => String::new(),
         more => format!(" (the RuntimeClass adds {})", amount(resource, more)),
     };
-    Words::new(format!("{}{also}", texts.join(" and "))).perhaps(lowering(pod, resource, &changes, is_single))
+    Words::new(format!("{}{also}", texts.join(" and "))).perhaps(lowering(pod, resource, &changes))
 }
 
 /// The command that lowers requests; none where no pods are made by it.
-fn lowering(pod: &PodView<'_>, resource: &str, changes: &[Lowered], is_single: bool) -> Option<String> {
-    if matches!(pod.owner, Owner::ReplicaSet(_)) {
-        return None;
-    }
-    let namespace = in_namespace(pod.namespace);
-    if let ([Lowered { holder: Holder::Container(_, name), to, .. }], "cpu" | "memory") = (changes, resource) {
-        let only = if is_single { String::new() } else { format!(" -c {name}") };
-        let written = Quantity::of_resource(resource, *to);
-        patched(pod.owner, pod.namespace, &json!({}))?;
-        let object = object(pod);
-        return Some(format!("kubectl{namespace} set resources {object}{only} --requests={resource}={written}"));
-    }
+fn lowering(pod: &PodView<'_>, resource: &str, changes: &[Lowered]) -> Option<String> {
     let mut change = json!({});
     for one in changes {
         let amount = json!({ resource: Quantity::of_resource(resource, one.to).to_string() });
@@ -318,7 +307,7 @@ fn lowering(pod: &PodView<'_>, resource: &str, changes: &[Lowered], is_single: b
             }
         }
     }
-    patched(pod.owner, pod.namespace, &change)
+    remade(pod, change)
 }
 
 /// Claims that ask for something else; what they ask for cannot be changed, so they are made again.
