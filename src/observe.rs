@@ -315,7 +315,7 @@ async fn devices(client: &Client, pods: &[Arc<Pod>]) -> Result<DeviceObjects> {
     Ok(objects)
 }
 
-/// What is said of pods that could not be made, or wait for their volumes, where there may be such. Nothing where nobody may read it.
+/// Events about pods that could not be made or that wait for volumes, if there may be any. Empty if you may not read events.
 async fn events(client: &Client, snapshot: &Snapshot) -> Vec<Arc<core_v1::Event>> {
     let mut all = Vec::new();
     for reason in snapshot.reasons_of_events() {

@@ -107,7 +107,7 @@ pub async fn look(client: &Client, namespace: &str) -> Result<Permitted> {
         devices,
         ..Snapshot::default()
     };
-    // They only say more: who may not read them is told without.
+    // They only add detail: whatever you may not read is left out.
     for reason in seen.snapshot.reasons_of_events() {
         let events = observe::of_reason(client, Some(namespace), reason).await;
         seen.snapshot.events.extend(events.unwrap_or_default());

@@ -151,7 +151,7 @@ mod tests {
         changes.iter().map(|change| format!("{}: {}", change.object().label(), change.words())).collect()
     }
 
-    /// Every kind that is compared: what was there is no difference, what an add-on brings later is none, what comes else is one.
+    /// Every kind that is compared: what was there before or comes with an add-on is no difference, anything else is.
     #[test]
     fn of_every_kind_only_what_a_learner_added_is_a_difference() {
         let mut found_some = false;

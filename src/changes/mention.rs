@@ -54,7 +54,7 @@ pub fn mention_drains(report: &mut Report, drains: Vec<Aside>, way_back: Option<
     None
 }
 
-/// Puts what the step asks for and is not done first; what brings about the same in another way is no help.
+/// Puts what the step still asks for first, and drops the fixes that reach the same end another way.
 fn goes_first(report: &mut Report, open: Vec<Aside>) {
     if !open.is_empty() {
         report.checks.iter_mut().for_each(|check| check.suggestions.clear());

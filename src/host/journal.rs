@@ -126,7 +126,7 @@ impl Journal {
         Ok(entries.kind(Kind::Outside, failed)?.map(|read| read.entries))
     }
 
-    /// Whether there is room for more. Nothing of what is tried stays.
+    /// Whether there is room for more. The attempt leaves nothing behind.
     ///
     /// # Errors
     /// Why nothing can be written.
@@ -384,7 +384,7 @@ impl<D: Disk> Writer<D> {
                 }
                 Err(error) => {
                     self.failed = Some(error.to_string());
-                    // Where that fails, too, it is done before anything else is written.
+                    // If that fails as well, it is done before anything else is written.
                     let _ = self.disk.cut(self.chain.bytes);
                 }
             }

@@ -56,7 +56,7 @@ impl Bucket {
 pub enum Guesser {
     /// People at an address.
     Address(IpAddr),
-    /// The browser of a person who has joined in it. Guesses of others do not count for it.
+    /// A browser in which the person has joined. Guesses of others do not count against it.
     Browser(u32),
 }
 

@@ -49,7 +49,7 @@ pub enum Entry {
         /// Its slow hash.
         pin: String,
     },
-    /// A person does not come in any more with anything they had, or may again.
+    /// A person is barred, whatever they hold, or may come in again.
     Barred {
         /// Who.
         person: u32,

@@ -22,7 +22,7 @@ use klab_lab::spec::{Action, Diagnostic, Diagnostics, Lab, Location, VolumeSourc
 /// When no cluster can be made in this process.
 pub fn problems(lab: &Lab, manifests: &[Manifest]) -> Result<Diagnostics> {
     let mut found = unmade_priority_classes(lab, manifests);
-    // Priority classes that nothing makes have been told of, at the workload that asks for one.
+    // Priority classes that nothing makes are reported already, at the workload that asks for one.
     let told = |words: &str| words.contains("no PriorityClass with name");
     let provider = InProcess::new(0)?;
     let empty = Lab { pools: Vec::new(), ..lab.clone().embedded() };

@@ -138,7 +138,7 @@ fn mistakes_with_nodes_and_pools_lead_back_and_the_lesson_begins_again() {
     learner.has_done_no_harm("the lesson is begun again");
 }
 
-/// Whoever has not done yet what a step asks for is told that, and of no other way to the same end.
+/// As long as a step is not done, `verify` offers the step's own commands and no other way to the same end.
 #[test]
 fn what_a_step_asks_for_is_the_only_fix_until_it_is_done() {
     let Some(learner) = Learner::of("scheduling") else { return };

@@ -202,7 +202,7 @@ fn refusals_say_what_would_do() {
     hint: did you mean `Standard_B2ms`
     hint: this lists the sizes that klab knows:
             klab az vm list-sizes -l westeurope -o table
-    hint: for sim and kind, `cpu = 4` and `memory = "16Gi"` in place of `size` describe any machine
+    hint: `cpu = 4` and `memory = "16Gi"` describe a machine that klab does not know: on aks beside `size`, on sim and kind in its place
     --- status 2
     $ klab pool add extra --taints dedicated
     --- stderr

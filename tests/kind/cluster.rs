@@ -222,7 +222,7 @@ pub(super) fn later(script: &str) {
     shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
 }
 
-/// A klab that is killed while its kind has asked for containers: they come all the same, a moment later.
+/// klab is killed after its kind has asked for containers: they appear a moment later all the same.
 fn without_klab<'c>(state: &State, containers: impl Iterator<Item = &'c Container>) -> Ended {
     let (from, to) = (state.folder.join("late"), state.folder.join("containers"));
     for container in containers {

@@ -39,7 +39,7 @@ const SYSTEM_NAMESPACES: [&str; 9] = [
     "fleet-system",
     "acstor",
 ];
-/// The same, by what their names begin with: `kube-system`, `aks-istio-system`, `azure-arc`, `calico-system`.
+/// The same, by prefix: `kube-system`, `aks-istio-system`, `azure-arc`, `calico-system`.
 const SYSTEM_PREFIXES: [&str; 4] = ["kube-", "aks-", "azure-", "calico-"];
 
 /// Whether a namespace is the cluster's own, or that of an add-on which its cloud installs.

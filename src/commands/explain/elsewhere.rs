@@ -116,7 +116,7 @@ fn missing(seen: &Permitted, namespace: &str) -> Vec<String> {
     words
 }
 
-/// Without nodes no place can be explained. Why pods are not made can, and what the scheduler itself says is told.
+/// Without nodes no placement can be explained: only why pods are not made, and what the scheduler itself says.
 fn without_nodes(
     which: &Elsewhere,
     seen: &Permitted,

@@ -120,7 +120,7 @@ pub(in super::super) struct Made {
     cluster_changed: bool,
     /// Whether the cluster was there before.
     existed: bool,
-    /// Whether it was made to its end for the first time: nobody but the provider has put anything into it yet.
+    /// Whether it has just been made for the first time: so far only the provider has put anything into it.
     is_new: bool,
     pub(in super::super) kubeconfig: PathBuf,
     client: Client,
@@ -307,7 +307,7 @@ pub(in super::super) fn wait(
         let cluster = ReachedCluster { changed: true, ..made.cluster() };
         report = wait_for_made(context, lab, cluster, timeout)?;
     }
-    // Add-ons come while the checks are waited for, too.
+    // Add-ons may also arrive during the wait for the checks.
     note_baseline(context, lab, made)?;
     let folder = context.home.lab(&lab.name.value);
     let mut progress = Progress::read(&folder)?;

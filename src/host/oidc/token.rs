@@ -58,7 +58,7 @@ pub(super) fn checked(token: &str, keys: &[Jwk], expected: &Expected<'_>) -> Res
     }
     let claims = signed(token, keys, (header.alg, header.kid.as_deref()), expected)?;
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
-    // The library takes a list that has the issuer, too.
+    // The library also accepts a list that contains the issuer.
     if text("iss") != Some(expected.issuer) {
         return content(format!("the ID token is not of {} alone (iss)", expected.issuer));
     }

@@ -71,7 +71,7 @@ impl Offer {
             (self.skus.as_ref().err(), "could not list the available VM sizes"),
             (self.usage.as_ref().err(), "could not list the vCPU quota"),
         ] {
-            // What several questions end with is told once.
+            // What several questions end with is printed once.
             if let Some(failure) = failure.filter(|failure| !said.contains(&failure.words.as_str())) {
                 said.push(&failure.words);
                 problems.push(failure.clone().into_error(what, Some(place)));

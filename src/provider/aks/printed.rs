@@ -10,7 +10,7 @@ const ERROR: &str = "ERROR: ";
 const WARNING: &str = "WARNING: ";
 /// What Python begins its last words with.
 const TRACEBACK: &str = "Traceback (most recent call last):";
-/// Most lines of az's error that are told, and of other words where az says no error of its own; the rest is in the transcript.
+/// Most lines shown of az's error, or of its other output if it prints no error; the rest is in the transcript.
 const LINES: usize = 30;
 const OTHERS_LINES: usize = 8;
 /// Most characters of an answer that is none.

@@ -33,7 +33,7 @@ async fn guesses_that_come_at_once_are_counted_and_shut_nobody_out_who_has_a_rig
     host.join(&seat_code, "Bob", "").await.unwrap();
     host.join(&seat_code, "Bob", "").await.unwrap();
     host.instruct("GET", "/teach/class.json").await.unwrap();
-    // Another's cookie is none of Ann's.
+    // Someone else's cookie is not Ann's.
     let form = format!("code={seat_code}&name=Bob");
     let (_, headers, _) = host.ask("POST", "/join", &own, form.into_bytes()).await;
     let bob = headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();

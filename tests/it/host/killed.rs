@@ -119,7 +119,7 @@ struct Told {
 }
 
 impl Told {
-    /// Joins, sends away and lets in again until nobody answers any more.
+    /// Joins, sends away and lets in again until the server stops answering.
     async fn work(&mut self, host: &Running, round: u64) {
         let bearer = format!("Bearer {}", host.word());
         for number in 0_u64.. {

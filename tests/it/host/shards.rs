@@ -474,7 +474,7 @@ async fn klab_joins_at_the_address_of_the_class_and_works_at_the_shard_of_the_se
         }
     }
     assert_eq!(seats, ["0-1", "1-1", "2-1", "0-2"]);
-    // A seat that was kept with the address of the class alone is found, too.
+    // A seat saved with only the address of its class is found as well.
     let kept = folder.path().join("Dan/labs/scheduling/seat.json");
     let mut seat: Value = serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap();
     assert_eq!(seat["url"], json!(format!("{}/shards/0", proxy.0.url)));

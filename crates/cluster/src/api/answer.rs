@@ -135,7 +135,7 @@ pub(super) fn method_not_allowed() -> Status {
 // upstream: staging/src/k8s.io/apiserver/pkg/endpoints/filters/warning.go (v1.36)
 const MAX_WARNINGS: usize = 4 * 1024;
 const MAX_WARNING: usize = 256;
-/// Clients have a limit of header lines, too.
+/// Clients limit header lines as well.
 const MAX_WARNING_LINES: usize = 100;
 
 /// Adds a `Warning` header, which kubectl prints.

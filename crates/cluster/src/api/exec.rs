@@ -482,7 +482,7 @@ impl Execution {
             idle = Instant::now();
             let keys = match heard {
                 Heard::Input(text) => text.iter().map(|byte| keyboard.press(*byte)).collect(),
-                // The last line may have no end.
+                // The last line may lack a line break.
                 Heard::EndOfInput => vec![keyboard.rest(), (Vec::new(), Some(Typed::End))],
                 Heard::Other => continue,
                 Heard::Gone => return None,

@@ -60,7 +60,7 @@ impl Execution {
         }
     }
 
-    /// What the container's own command does, as far as it is known what it is given.
+    /// What the container's own command does, as far as its input is known.
     async fn own_performance(&self, began: Timestamp) -> Option<Performance> {
         let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
         let horizon = self.cluster.now().duration_since(began).saturating_add(HORIZON);

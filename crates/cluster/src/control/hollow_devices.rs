@@ -30,7 +30,7 @@ fn writes() -> WriteOptions<'static> {
 #[derive(Debug, Deserialize)]
 struct Devices {
     class: String,
-    /// Of the class's name, if none is named.
+    /// Defaults to the class's name.
     driver: Option<String>,
     count: usize,
     #[serde(default)]

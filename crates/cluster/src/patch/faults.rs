@@ -193,7 +193,7 @@ mod tests {
             of(json!({ "size": 1, "port": "http", "parts": [{ "id": "a" }], "free": { "a": [{ "b": 1 }] } }))
                 .is_empty()
         );
-        // What keeps unknown fields makes all below it keep them.
+        // A schema that keeps unknown fields keeps them at every level below it.
         let kept = json!([{ "a": "x", "b": [{ "c": 1 }] }]);
         assert!(of(json!({ "rules": kept, "rows": kept })).is_empty());
         let unknown = json!({ "parts": [{ "id": "a", "b": 1 }] });

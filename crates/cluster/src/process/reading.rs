@@ -199,7 +199,7 @@ impl Run {
         self.done(code)
     }
 
-    /// `tail -f`, which goes on for ever, and ends where there is none of its files. `-F` waits for them.
+    /// `tail -f`, which never ends, unless none of its files exists. `-F` waits for them.
     pub(super) fn tail_on(&mut self, arguments: &[Option<String>]) -> Flow {
         let words: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
         let is_value = |at: usize| at > 0 && matches!(words[at - 1], "-n" | "-c" | "-s");

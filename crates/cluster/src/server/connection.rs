@@ -221,7 +221,7 @@ impl Peer {
         true
     }
 
-    /// Returns when the cluster whose connection it is answers nobody, or has other credentials than those that were shown.
+    /// Returns when the connection's cluster stops answering, or no longer takes the credentials that were shown.
     async fn silenced(&self) {
         let Some(seat) = self.seat.wait().await else { return std::future::pending().await };
         let mut renewed = seat.renewed.clone();

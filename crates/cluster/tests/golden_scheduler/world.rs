@@ -61,7 +61,7 @@ impl World {
         self.plane.run();
     }
 
-    /// Lets time pass, without which every back-off would last for ever.
+    /// Lets time pass: without it, every back-off would last forever.
     pub(crate) fn pass(&mut self, duration: SignedDuration) {
         self.clock.step_to(self.cluster.now() + duration);
         self.settle();
@@ -121,7 +121,7 @@ impl World {
             if !value["metadata"]["deletionTimestamp"].is_null() {
                 let now = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
                 self.cluster.delete(PODS, &pod.namespace, &pod.name, &now).unwrap();
-                // One after another: who waits for several of them is tried again after each.
+                // One after another: a pod that waits for several of them is tried again after each.
                 self.settle();
             } else if value["status"]["phase"] == "Pending" {
                 let since = self.started;

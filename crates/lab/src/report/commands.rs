@@ -38,7 +38,7 @@ struct Piece<'t> {
     after: &'t str,
 }
 
-/// The sentence with each of its commands on the line below what is said of it, moved in by four; as it is where it has none.
+/// The sentence with each command on a line of its own, indented by four, below its words; unchanged without commands.
 pub fn with_commands_apart(text: &str) -> String {
     text.split('\n').map(apart).collect::<Vec<_>>().join("\n")
 }

@@ -197,8 +197,15 @@ fn lines_of(groups: &[NodeGroup], indent: &str, in_detail: bool) -> String {
     text
 }
 
+/// Each reason once: several rules may refuse a node for the same one.
 fn reasons(group: &NodeGroup) -> String {
-    group.reasons.iter().map(|reason| reason.text.as_str()).collect::<Vec<_>>().join("; ")
+    let mut texts: Vec<&str> = Vec::new();
+    for reason in &group.reasons {
+        if !texts.contains(&reason.text.as_str()) {
+            texts.push(&reason.text);
+        }
+    }
+    texts.join("; ")
 }
 
 /// `extra-0`, `main-0, main-1`, or `pool main (480 nodes)` where they are many.

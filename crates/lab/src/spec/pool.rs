@@ -113,7 +113,7 @@ impl Os {
 pub struct Devices {
     /// Their class.
     pub class: String,
-    /// Their driver; that of the class's name, if none is named.
+    /// Their driver; defaults to the class's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// How many.

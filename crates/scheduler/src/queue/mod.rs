@@ -62,7 +62,7 @@ struct Waiting {
     /// Order of entry, for equal times.
     number: u64,
     failures: u32,
-    /// Whether it failed by an error, not by what plugins said: then nothing cuts its backoff short.
+    /// Whether it failed with an error and not with a plugin's verdict: nothing shortens its backoff then.
     erred: bool,
     /// The plugins that refused it; events are judged by these.
     refused_by: Vec<PluginName>,

@@ -11,7 +11,7 @@ const DEEPEST: usize = 1000;
 /// stands for itself, and so do brackets and operators of sets inside of a class.
 ///
 /// # Errors
-/// When a part is to be repeated too often.
+/// When a part would be repeated too often.
 pub(super) fn translated(pattern: &str) -> Result<String, String> {
     let mut written = String::with_capacity(pattern.len());
     let mut rest = pattern;
@@ -70,7 +70,7 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
     Ok(written)
 }
 
-/// What stands behind a backslash: how long it is, and how it is written.
+/// The escape after a backslash: its length, and how it is written.
 fn escape(text: &str, in_class: bool) -> (usize, String) {
     let Some(escaped) = text[1..].chars().next() else { return (1, "\\".to_owned()) };
     let length = 1 + escaped.len_utf8();

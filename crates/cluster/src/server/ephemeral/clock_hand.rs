@@ -40,7 +40,7 @@ impl ClockHand {
     /// Lets time pass, from one due moment to the next.
     ///
     /// # Errors
-    /// When it is to be moved too far, or there is too much to be done.
+    /// When the move is too far, or there would be too much to do.
     pub(super) async fn advance(&self, by: SignedDuration) -> Result<Timestamp, Status> {
         self.advance_within(by, PATIENCE).await
     }

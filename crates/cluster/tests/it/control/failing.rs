@@ -1,4 +1,4 @@
-//! Pods that fail as soon as they are made: whoever makes them, time goes on.
+//! Pods that fail as soon as they are made: the clock goes on, whatever owns them.
 
 use super::*;
 

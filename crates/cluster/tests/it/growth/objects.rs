@@ -71,7 +71,7 @@ impl Place {
         format!("{} {}", self.resource.row().kind, self.path.join("."))
     }
 
-    /// An object whose lists and maps here have this many entries. They are all alike, or none is like another one.
+    /// An object whose lists and maps here have this many entries. They are all alike, or all different.
     pub(crate) fn object(&self, entries: usize, alike: bool) -> Value {
         let schema = schema();
         let mut object = filled(schema, self.root, 0, 1);

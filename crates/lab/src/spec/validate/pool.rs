@@ -202,7 +202,7 @@ impl Reader<'_> {
         }
         diagnostic = diagnostic
             .help("`klab az vm list-sizes -l westeurope -o table` lists the sizes that klab knows")
-            .help("for sim and kind, `cpu = 4` and `memory = \"16Gi\"` in place of `size` describe any machine");
+            .help("`cpu = 4` and `memory = \"16Gi\"` describe a machine that klab does not know: on aks beside `size`, on sim and kind in its place");
         self.report(diagnostic);
     }
 

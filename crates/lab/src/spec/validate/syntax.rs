@@ -230,7 +230,7 @@ pub(super) fn taint(text: &str) -> Parsed<Taint> {
     })
 }
 
-/// A taint or toleration of three parts as it is meant, where they are apart by other signs than `=` and `:`.
+/// The taint or toleration that is meant where its parts are separated by other characters than `=` and `:`.
 fn other_separators(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split([':', '=']).collect();
     let [key, value, last] = parts.as_slice() else { return None };

@@ -104,7 +104,7 @@ pub(super) fn old_first(owner: Owner<'_>, namespace: &str, unavailable: i64) -> 
     Some(format!("kubectl{} patch {} -p {}", in_namespace(namespace), named(owner), quoted(&patch)))
 }
 
-/// JSON as a shell takes it as one word.
+/// JSON, quoted as one word for a shell.
 pub(super) fn quoted(value: &Value) -> String {
     format!("'{}'", value.to_string().replace('\'', r"'\''"))
 }

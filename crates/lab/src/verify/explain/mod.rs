@@ -64,7 +64,7 @@ use super::snapshot::Snapshot;
 use super::view::{Owner, PodView, View};
 use klab_scheduler::{Cluster, DEFAULT_SCHEDULER, Outcome, Reason, ScoreTable, TieBreak};
 
-/// What there is to say of a pod or a workload.
+/// What there is to say about a pod or a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explained {
     /// What keeps the workload from having the pods it wants.
@@ -317,7 +317,7 @@ fn explain_alike(view: &View<'_>, cluster: &mut Cluster, growth: &Growth, pods: 
             Why::Pending(pending)
         }
     };
-    // What there is to say of a node that never was is said where it is named.
+    // A node that never existed is reported where it is named.
     let is_nowhere = matches!(&why, Why::Placed(placed) if placed.no_such_node);
     let hindrances = if is_nowhere { Vec::new() } else { troubles(view, pods, &|pod| has_room(cluster, pod)) };
     Explanation {

@@ -103,7 +103,7 @@ impl Drift {
         self.fields.iter().map(one).collect()
     }
 
-    /// The same as a change of containers, where nothing but amounts differs and none is to be taken out.
+    /// The same as a change of containers, if only amounts differ and none has to be removed.
     pub(crate) fn amounts(&self, live: &PodSpec) -> Option<Value> {
         let ([Field::Requests], [container]) = (self.fields.as_slice(), live.containers.as_slice()) else {
             return None;
@@ -166,7 +166,7 @@ fn parsed(amount: Option<&ApiQuantity>) -> Option<Quantity> {
     amount.and_then(|amount| Quantity::parse(&amount.0).ok())
 }
 
-/// What the lab says of the pods, as far as a field names it; what it leaves to the cluster is as it is there.
+/// The pods as the lab describes them. Fields that the lab leaves to the cluster keep the cluster's value.
 fn said(workload: &Workload, live: &PodSpec) -> PodSpec {
     let mut container = live.containers.first().cloned().unwrap_or_default();
     let amounts = |from: &BTreeMap<String, crate::spec::Located<ApiQuantity>>| {
@@ -201,7 +201,7 @@ fn said(workload: &Workload, live: &PodSpec) -> PodSpec {
     }
 }
 
-/// Whether two fields are the same, where nothing is as good as an empty one.
+/// Whether two fields are the same; a missing field equals an empty one.
 fn same<T: serde::Serialize>(one: Option<&T>, two: Option<&T>) -> bool {
     let value = |it: Option<&T>| json!(it);
     let (one, two) = (value(one), value(two));

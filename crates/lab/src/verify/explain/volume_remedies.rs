@@ -118,7 +118,7 @@ fn is_late(view: &View<'_>, claim: &PersistentVolumeClaim) -> bool {
     class.is_some_and(|class| class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer"))
 }
 
-/// A claim as it is once it may have a volume.
+/// A claim that may have a volume by now.
 fn bound(claim: &PersistentVolumeClaim, volume: &PersistentVolume, is_late: bool) -> Arc<PersistentVolumeClaim> {
     let mut claim = claim.clone();
     if !is_late {

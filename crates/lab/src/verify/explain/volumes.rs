@@ -21,7 +21,7 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 pub(super) enum Trouble<'a> {
     /// It is not there.
     Missing { near: Option<&'a str> },
-    /// It names no class, and none is the default.
+    /// It names no class, and there is no default class.
     NoClass,
     /// Its class does not exist.
     UnknownClass(&'a str),

@@ -261,7 +261,7 @@ fn spread_at(workload: Option<&Workload>, at: usize) -> Option<Location> {
     workload.and_then(|workload| workload.topology_spread.get(at)).map(|said| said.at.clone())
 }
 
-/// Smaller requests: the fields that are to be written, and not their sum.
+/// Smaller requests: the fields to write, not their sum.
 fn lower(pod: &PodView<'_>, resource: &str, to: i64, table: &str) -> Words {
     let changes = requests::lowered(pod.pod, resource, to).unwrap_or_default();
     let spec = pod.pod.spec.as_ref();
