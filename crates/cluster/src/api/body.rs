@@ -19,8 +19,8 @@ const CHUNK: usize = 256 * 1024;
 /// Body of a response.
 pub struct Body {
     kind: Kind,
-    /// What lives as long as the body.
-    _held: Option<Box<dyn Any + Send>>,
+    /// What lives as long as the body, and as what it has given of itself.
+    held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 enum Kind {
@@ -79,7 +79,7 @@ impl Body {
     }
 
     fn of(kind: Kind) -> Self {
-        Self { kind, _held: None }
+        Self { kind, held: None }
     }
 
     /// Whether it goes on for as long as somebody reads it.
@@ -88,11 +88,22 @@ impl Body {
         matches!(self.kind, Kind::Stream(_))
     }
 
-    /// Keeps something for as long as the body lives.
+    /// Keeps something for as long as the body lives, and until what it has given of itself is sent.
     #[cfg(feature = "server")]
-    pub(crate) fn holding(self, what: impl Any + Send) -> Self {
-        Self { _held: Some(Box::new(what)), ..self }
+    pub(crate) fn holding(self, what: impl Any + Send + Sync) -> Self {
+        Self { held: Some(Arc::new((self.held, what))), ..self }
     }
+}
+
+/// Bytes that keep something until they are sent: a connection whose other end reads nothing has them for long.
+pub(crate) fn keeping(bytes: Bytes, held: Arc<dyn Any + Send + Sync>) -> Bytes {
+    struct Keeping(Bytes, #[expect(dead_code, reason = "it is only kept")] Arc<dyn Any + Send + Sync>);
+    impl AsRef<[u8]> for Keeping {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    Bytes::from_owner(Keeping(bytes, held))
 }
 
 impl List {
@@ -124,12 +135,20 @@ impl http_body::Body for Body {
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = match &mut self.get_mut().kind {
+        let body = self.get_mut();
+        let bytes = match &mut body.kind {
             Kind::Whole(bytes) => bytes.take(),
             Kind::List(list) => list.next(),
-            Kind::Stream(stream) => std::task::ready!(stream.as_mut().poll_next(context)),
+            Kind::Stream(stream) => {
+                let bytes = std::task::ready!(stream.as_mut().poll_next(context));
+                return Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))));
+            }
         };
-        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+        let kept = |bytes| match &body.held {
+            Some(held) => keeping(bytes, Arc::clone(held)),
+            None => bytes,
+        };
+        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(kept(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -162,5 +181,25 @@ impl fmt::Debug for Body {
 impl Default for Body {
     fn default() -> Self {
         Self::of(Kind::Whole(None))
+    }
+}
+
+#[cfg(feature = "server")]
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_body_holds_is_held_until_its_bytes_are_sent() {
+        let held = Arc::new(());
+        let mut body = Body::whole("text").holding(Arc::clone(&held)).holding(());
+        let sent = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        drop(body);
+        assert_eq!((&*sent, Arc::strong_count(&held)), (&b"text"[..], 2));
+        drop(sent.slice(1..));
+        drop(sent);
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }

@@ -77,6 +77,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 pub use self::answer::status as status_response;
 pub use self::body::Body;
+#[cfg(feature = "server")]
+pub(crate) use self::body::keeping;
 pub(crate) use self::custom::{Listing, listings, resources_of};
 pub use self::health::VERSION_ANNOTATION;
 pub use self::usage::Metrics;

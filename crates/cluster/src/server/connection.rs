@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SetOnce, watch};
 
-use super::super::api::{Body, PathBefore, User, status_response};
+use super::super::api::{Body, PathBefore, User, keeping, status_response};
 use super::super::certificates::Holder;
 use super::super::status::Status;
 use super::credentials::Digest;
@@ -263,12 +263,15 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -
         Either::Left(body) => Either::Left(body.holding(held)),
         Either::Right(body) => {
             // A stream of events may never end: a client that waits for its next one has read those before.
-            let (mut held, is_stream) = (held, body.size_hint().exact().is_none());
+            let (mut held, is_stream) = (held.map(Arc::new), body.size_hint().exact().is_none());
             let body = body.map_frame(move |frame| {
                 if is_stream {
                     held.take();
                 }
-                frame
+                match held.clone() {
+                    Some(held) => frame.map_data(|bytes| keeping(bytes, held)),
+                    None => frame,
+                }
             });
             Either::Right(body.boxed_unsync())
         }

@@ -197,6 +197,7 @@ impl Hosted {
             // The connection is about to end.
             std::future::pending::<()>().await;
         }
+        let _room = self.lane.room(&request.body().size_hint()).await;
         let (parts, body) = match receive_at_most(request, limits.body_bytes).await {
             Ok(received) => received,
             Err(status) => return status_response(&status),

@@ -14,7 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
-use tokio::sync::Semaphore;
+use http_body::{Body as _, SizeHint};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::super::api::{Api, Body, Consultation, status_response};
@@ -26,6 +27,11 @@ use crate::work::{self, CancelOnDrop, Cancelled};
 
 /// Requests of one cluster that are in line at a time; watches count only until they begin.
 const IN_LINE: usize = 16;
+/// Bytes of answers that the other ends of a cluster's connections have not read, beyond which it answers nothing: as many as
+/// its objects may have, and no more than this.
+const UNREAD: usize = 256 << 20;
+/// Kilobytes of the bodies of requests of one cluster that are received or worked on at a time: five of the largest.
+const BODIES: u32 = 16 << 10;
 /// Steps after which a request is a long one: a few milliseconds.
 const SHORT: u64 = 10_000;
 
@@ -35,6 +41,8 @@ pub(super) struct Lane {
     long: Arc<Semaphore>,
     connections: Arc<AtomicUsize>,
     watches: Arc<AtomicUsize>,
+    unread: Arc<AtomicUsize>,
+    bodies: Semaphore,
     requests: Mutex<Bucket>,
     /// Seconds of processors.
     work: Mutex<Bucket>,
@@ -59,6 +67,15 @@ impl Drop for Held {
     }
 }
 
+/// Bytes of an answer that the other end has not read, until this is dropped.
+struct Unread(Arc<AtomicUsize>, usize);
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
 impl Lane {
     pub(super) fn new() -> Self {
         Self {
@@ -66,6 +83,8 @@ impl Lane {
             long: Arc::new(Semaphore::new(1)),
             connections: Arc::default(),
             watches: Arc::default(),
+            unread: Arc::default(),
+            bodies: Semaphore::new(BODIES as usize),
             requests: Mutex::new(Bucket::new()),
             work: Mutex::new(Bucket::new()),
         }
@@ -86,6 +105,14 @@ impl Lane {
         Some(too_many_requests("too many requests to this cluster, please try again later", wait))
     }
 
+    /// Waits until there is room for the body of a request, of which this is the size that the client says.
+    pub(super) async fn room(&self, size: &SizeHint) -> Option<SemaphorePermit<'_>> {
+        let most = u64::from(BODIES) << 10;
+        let kilobytes = size.upper().unwrap_or(most).min(most).div_ceil(1 << 10);
+        // The semaphore is never closed.
+        self.bodies.acquire_many(kilobytes as u32).await.ok()
+    }
+
     /// Answers a request whose body has arrived, when it is its turn.
     pub(super) async fn answer(
         &self,
@@ -97,6 +124,11 @@ impl Lane {
     ) -> Response<Body> {
         let (parts, consultation) = (Arc::new(parts), Arc::new(Consultation::default()));
         let response = loop {
+            // One whose answers nobody reads gets no more of them.
+            if self.unread.load(Ordering::Relaxed) > limits.bytes.min(UNREAD) {
+                let what = "too many answers of this cluster are not read to their end, please read them first";
+                return too_many_requests(what, Duration::from_secs(1));
+            }
             let response = self.attempt(api, &parts, &body, &consultation, shares).await;
             // Nobody waits in line for a webhook.
             if !api.consult(&consultation).await {
@@ -104,7 +136,10 @@ impl Lane {
             }
         };
         if !response.body().is_watch() {
-            return response;
+            let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX / 2);
+            self.unread.fetch_add(bytes, Ordering::Relaxed);
+            let unread = Unread(Arc::clone(&self.unread), bytes);
+            return response.map(|body| body.holding(unread));
         }
         match Held::take(&self.watches, limits.watches) {
             Some(held) => response.map(|body| body.holding(held)),

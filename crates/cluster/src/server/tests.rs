@@ -232,3 +232,126 @@ async fn clusters_that_come_to_rest_after_a_change_are_told() {
     let told = tokio::time::timeout(Duration::from_secs(10), settled.next()).await.unwrap();
     assert_eq!(told.into_iter().collect::<Vec<_>>(), ["b"]);
 }
+
+/// Somebody who has a cluster's objects for himself until this is dropped, as a long write has them.
+struct Holder {
+    release: Option<std::sync::mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Holder {
+    fn of(hosted: &Arc<Hosted>) -> Self {
+        let cluster = Arc::clone(hosted.api().unwrap().cluster());
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (begins, begun) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let main = crate::cluster::Part::Main;
+            let options = crate::cluster::WriteOptions::client("test");
+            let held = cluster.modify(CONFIG_MAPS, main, "default", "held", &options, |_| {
+                begins.send(()).unwrap();
+                // An error means that it is released.
+                let _ = released.recv();
+            });
+            held.unwrap();
+        });
+        begun.recv().unwrap();
+        Self { release: Some(release), thread: Some(thread) }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.release.take());
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// In steps of a clock that is stepped: no request of this test waits for anything but the others.
+#[tokio::test(start_paused = true)]
+async fn long_requests_of_two_clusters_leave_room_for_a_third_and_end_with_their_deadline() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits::of_a_class()).await;
+    let [a, b, c] = ["a", "b", "c"].map(|name| {
+        server.add(name, seed()).unwrap();
+        hosted(&server, name)
+    });
+    for cluster in [&a, &b] {
+        assert_eq!(ask(cluster, Method::POST, MAPS, &map("held", "")).await.status(), 201);
+    }
+    let holders = [Holder::of(&a), Holder::of(&b)];
+    let containers: Vec<Value> = (0..5_000).map(|at| json!({ "name": format!("c{at}"), "image": "x" })).collect();
+    let long = json!({ "metadata": { "name": "long" }, "spec": { "containers": containers } });
+    let pods = "/api/v1/namespaces/default/pods";
+    let waiting = [&a, &b].map(|cluster| {
+        let (cluster, long) = (Arc::clone(cluster), long.clone());
+        tokio::spawn(async move { exchange::in_time(ask(&cluster, Method::POST, pods, &long)).await })
+    });
+    tokio::task::yield_now().await;
+    let large = map("large", &"x".repeat(600_000));
+    assert_eq!(exchange::in_time(ask(&c, Method::POST, MAPS, &large)).await.unwrap().status(), 201);
+    assert!(waiting.iter().all(|one| !one.is_finished()), "they still wait");
+    tokio::time::advance(exchange::REQUEST).await;
+    for one in waiting {
+        assert_eq!(one.await.unwrap().map(|_| ()).map_err(|status| status.code), Err(504));
+    }
+    // What they asked for stops, stores nothing, and gives its place to the next.
+    drop(holders);
+    for cluster in [&a, &b] {
+        assert_eq!(exchange::in_time(ask(cluster, Method::POST, MAPS, &large)).await.unwrap().status(), 201);
+        assert_eq!(ask(cluster, Method::GET, &format!("{pods}/long"), &Value::Null).await.status(), 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_reads_no_answers_gets_no_more_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits { bytes: 1_000_000, ..Limits::of_a_class() }).await;
+    server.add("a", seed()).unwrap();
+    let hosted = hosted(&server, "a");
+    assert_eq!(ask(&hosted, Method::POST, MAPS, &map("large", &"x".repeat(400_000))).await.status(), 201);
+    let path = format!("{MAPS}/large");
+    let get = || ask(&hosted, Method::GET, &path, &Value::Null);
+    let mut unread = Vec::new();
+    let refused = loop {
+        let mut answer = get().await;
+        if answer.status() != 200 {
+            break answer;
+        }
+        // Its bytes are with the connection, which does not send them.
+        unread.push(answer.body_mut().frame().await.unwrap().unwrap());
+        assert!(unread.len() < 9);
+    };
+    assert_eq!((refused.status().as_u16(), unread.len()), (429, 3));
+    assert!(refused.headers().contains_key(http::header::RETRY_AFTER));
+    drop(unread);
+    assert_eq!(get().await.status(), 200);
+}
+
+/// A body that never arrives whole keeps its room, in its own cluster alone.
+#[tokio::test(start_paused = true)]
+async fn bodies_under_way_have_room_for_few_and_hold_up_no_other_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits::of_a_class()).await;
+    let [a, b] = ["a", "b"].map(|name| {
+        server.add(name, seed()).unwrap();
+        hosted(&server, name)
+    });
+    let slow: Vec<_> = (0..20)
+        .map(|_| {
+            let body =
+                http_body_util::StreamBody::new(futures::stream::pending::<std::io::Result<http_body::Frame<Bytes>>>());
+            let (cluster, mut request) = (Arc::clone(&a), Request::new(body));
+            *request.method_mut() = Method::POST;
+            *request.uri_mut() = MAPS.parse().unwrap();
+            tokio::spawn(async move { exchange::in_time(cluster.answer(request)).await.map(|_| ()) })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    assert_eq!(ask(&b, Method::POST, MAPS, &map("one", "")).await.status(), 201);
+    assert_eq!(ask(&a, Method::GET, MAPS, &Value::Null).await.status(), 200, "a request without a body needs no room");
+    tokio::time::advance(exchange::REQUEST).await;
+    for one in slow {
+        assert_eq!(one.await.unwrap().map_err(|status| status.code), Err(504));
+    }
+    assert_eq!(ask(&a, Method::POST, MAPS, &map("one", "")).await.status(), 201);
+}
