@@ -101,6 +101,7 @@ mod stencil;
 mod store;
 pub mod system;
 mod table;
+mod texts;
 mod validation;
 pub mod webhook;
 pub mod work;

@@ -1,7 +1,7 @@
 //! How much work a request has done, in steps: it stops at its bound, and when its client has gone.
 //!
-//! A step is an entry of a list that a rule looks at, an error or a warning. The thread counts them, so that rules need
-//! not pass a counter along. Once the work has to stop, lists have no more entries; what comes of it is thrown away.
+//! A step is an entry of a list that a rule looks at, an error, a warning, an operation of a patch, or a few units of what
+//! an expression costs. The thread counts them, so that rules need not pass a counter along. Once the work has to stop, lists have no more entries; what comes of it is thrown away.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -59,11 +59,17 @@ pub(crate) fn stopped() -> Status {
 
 /// Counts a step of this thread. Returns whether its work may go on.
 pub(crate) fn step() -> bool {
-    let now = STEPS.get().wrapping_add(1);
+    steps(1)
+}
+
+/// Counts what takes as long as so many steps. Returns whether the work of this thread may go on.
+pub(crate) fn steps(count: u64) -> bool {
+    let before = STEPS.get();
+    let now = before.wrapping_add(count);
     STEPS.set(now);
     BOUND.with_borrow_mut(|bound| {
         let Some(bound) = bound else { return true };
-        let looks = now.is_multiple_of(BETWEEN_LOOKS);
+        let looks = before / BETWEEN_LOOKS != now / BETWEEN_LOOKS;
         bound.over |= now > bound.last || (looks && bound.cancelled.is_cancelled());
         !bound.over
     })

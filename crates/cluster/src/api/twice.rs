@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use crate::texts::Texts;
+
 /// Reads a body of JSON. Gives what is there twice, as clients are told: `duplicate field "spec.replicas"`.
 pub(super) fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -18,9 +20,9 @@ pub(super) fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
 
 /// Reads a value, and what is there twice in the words of its keys.
 pub(super) fn read_from<'de, K: Key<'de>, D: Deserializer<'de>>(reader: D) -> Result<(Value, Vec<String>), D::Error> {
-    let found = RefCell::new(Vec::new());
+    let found = RefCell::new(Texts::default());
     let value = Place { way: &Way::Root, found: &found, keys: PhantomData::<K> }.deserialize(reader)?;
-    Ok((value, found.into_inner()))
+    Ok((value, found.into_inner().into_list()))
 }
 
 /// A key of a map.
@@ -61,7 +63,7 @@ impl fmt::Display for Way<'_> {
 
 struct Place<'a, K> {
     way: &'a Way<'a>,
-    found: &'a RefCell<Vec<String>>,
+    found: &'a RefCell<Texts>,
     keys: PhantomData<K>,
 }
 
@@ -131,7 +133,10 @@ impl<'de, K: Key<'de>> Visitor<'de> for Place<'_, K> {
             let way = Way::Field(self.way, key.name());
             let value = map.next_value_seed(self.below(&way))?;
             if values.insert(key.name().to_owned(), value).is_some() {
-                self.found.borrow_mut().push(key.told(&way));
+                let mut found = self.found.borrow_mut();
+                if !found.is_full() {
+                    found.push(key.told(&way));
+                }
             }
         }
         Ok(Value::Object(values))

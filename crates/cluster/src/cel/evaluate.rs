@@ -10,6 +10,7 @@ use super::ast::{ACCUMULATOR, Comprehension, Expr, Kind};
 use super::functions;
 use super::spent;
 use super::value::{Key, Value, select};
+use crate::work;
 
 /// Most that one evaluation may cost.
 ///
@@ -45,6 +46,9 @@ impl From<String> for Failure {
     }
 }
 
+/// Units of cost that take as long as a step of work.
+const UNITS: u64 = 4;
+
 /// What evaluations may cost, and what they have.
 #[derive(Debug, Clone)]
 pub struct Budget {
@@ -62,6 +66,7 @@ impl Budget {
 
     fn charge(&mut self, cost: u64) -> Result<(), Failure> {
         self.spent = self.spent.saturating_add(cost);
+        work::steps(cost.div_ceil(UNITS));
         if self.spent > self.limit { Err(Failure::OutOfBudget) } else { Ok(()) }
     }
 }
@@ -244,7 +249,13 @@ impl Evaluation<'_> {
     fn called(&mut self, function: &str, member: bool, values: &[Value]) -> Result<Value, Failure> {
         let result = functions::call(function, member, values);
         let cost = spent::call(function, values, result.as_ref().ok());
-        self.budget.charge(cost)?;
+        if function == "check" {
+            // Upstream asks an authoriser over the network; here it costs next to nothing.
+            self.budget.spent = self.budget.spent.saturating_add(cost);
+            self.budget.charge(0)?;
+        } else {
+            self.budget.charge(cost)?;
+        }
         result.map_err(Failure::Error)
     }
 

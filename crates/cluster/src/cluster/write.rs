@@ -14,7 +14,7 @@ use crate::admission::{Deed, Newcomer, Operation};
 use crate::custom;
 use crate::managed_fields::ManagedFields;
 use crate::object::Object;
-use crate::patch::{Managed, Writer, track_in_version};
+use crate::patch::{Managed, Writer, is_deeper, track_in_version};
 use crate::registry;
 use crate::resource::{self as kinds, Resource, ResourceId};
 use crate::schema::{Mismatch, schema};
@@ -530,16 +530,6 @@ impl fmt::Display for Fault {
 /// Whether finalizers need no domain: of custom resources and of what defines them.
 fn names_finalizers_freely(resource: ResourceId) -> bool {
     resource.row().custom || resource == kinds::CUSTOM_RESOURCE_DEFINITIONS
-}
-
-/// Whether a value is nested more than `levels` deep.
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(_) | Value::Object(_) if levels == 0 => true,
-        Value::Array(list) => list.iter().any(|value| is_deeper(value, levels - 1)),
-        Value::Object(object) => object.values().any(|value| is_deeper(value, levels - 1)),
-        _ => false,
-    }
 }
 
 /// Adds to a status the fields its kind always writes.

@@ -4,20 +4,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::schema as types;
+use crate::schema::{self as types, Path};
+use crate::texts::Texts;
 
 /// How deep is looked.
 const DEEPEST: usize = 100;
 
 /// Takes out the fields that the schema does not know; gives their paths.
 pub(crate) fn prune(schema: &Value, value: &mut Value) -> Vec<String> {
-    let mut unknown = Vec::new();
-    walk(schema, keeps(schema), value, "", true, 0, &mut unknown);
-    unknown
-}
-
-fn below(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    let mut unknown = Texts::default();
+    walk(schema, keeps(schema), value, Path::Root, true, 0, &mut unknown);
+    unknown.into_list()
 }
 
 /// Whether whatever is there stays.
@@ -30,10 +27,10 @@ fn walk(
     schema: &Value,
     kept: bool,
     value: &mut Value,
-    path: &str,
+    path: Path<'_>,
     resource: bool,
     depth: usize,
-    unknown: &mut Vec<String>,
+    unknown: &mut Texts,
 ) {
     if depth > DEEPEST {
         return;
@@ -43,7 +40,7 @@ fn walk(
             let inner = &schema["items"];
             let resource = inner["x-kubernetes-embedded-resource"] == true;
             for (at, item) in items.iter_mut().enumerate() {
-                walk(inner, kept || keeps(inner), item, &format!("{path}[{at}]"), resource, depth + 1, unknown);
+                walk(inner, kept || keeps(inner), item, path.index(at), resource, depth + 1, unknown);
             }
         }
         Value::Object(map) => object(schema, kept, map, path, resource, depth, unknown),
@@ -55,10 +52,10 @@ fn object(
     schema: &Value,
     kept: bool,
     map: &mut Map<String, Value>,
-    path: &str,
+    path: Path<'_>,
     resource: bool,
     depth: usize,
-    unknown: &mut Vec<String>,
+    unknown: &mut Texts,
 ) {
     let embedded = resource && depth > 0;
     let mut gone = Vec::new();
@@ -68,7 +65,7 @@ fn object(
         }
         if resource && name == "metadata" {
             if embedded {
-                metadata(inner, &below(path, name), unknown);
+                metadata(inner, path.field(name), unknown);
             }
             continue;
         }
@@ -76,9 +73,9 @@ fn object(
         let known = if known.is_object() { known } else { &schema["additionalProperties"] };
         if !known.is_null() {
             let holds = known["x-kubernetes-embedded-resource"] == true;
-            walk(known, keeps(known), inner, &below(path, name), holds, depth + 1, unknown);
+            walk(known, keeps(known), inner, path.field(name), holds, depth + 1, unknown);
         } else if !kept {
-            unknown.push(below(path, name));
+            unknown.push(path.field(name));
             gone.push(name.clone());
         }
     }
@@ -88,11 +85,11 @@ fn object(
 }
 
 /// The metadata of an embedded object.
-fn metadata(value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+fn metadata(value: &mut Value, path: Path<'_>, unknown: &mut Texts) {
     let Some(id) = types::schema().kind("v1", "ConfigMap") else { return };
     if let Ok(found) = types::schema().tidy_field(id, "metadata", value) {
         let inner = found.unknown.iter().filter_map(|field| field.strip_prefix("metadata."));
-        unknown.extend(inner.map(|field| format!("{path}.{field}")));
+        inner.for_each(|field| unknown.push(path.field(field)));
     }
 }
 

@@ -6,34 +6,36 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use crate::schema::Path;
 use crate::validation::Errors;
+use crate::work;
 
 /// Reports entries that are there twice.
 pub(super) fn check(schema: &Value, value: &Value, errors: &mut Errors) {
-    walk(schema, value, "", errors);
+    walk(schema, value, Path::Root, errors);
 }
 
-fn walk(schema: &Value, value: &Value, path: &str, errors: &mut Errors) {
+fn walk(schema: &Value, value: &Value, path: Path<'_>, errors: &mut Errors) {
     match value {
         Value::Array(items) => {
             for (at, entry, shown) in duplicates(schema, items) {
                 let _ = entry;
-                errors.duplicate(format!("{path}[{at}]"), &shown);
+                errors.duplicate(path.index(at), &shown);
             }
-            for (at, item) in items.iter().enumerate() {
-                walk(&schema["items"], item, &format!("{path}[{at}]"), errors);
+            for (at, item) in items.iter().enumerate().take_while(|_| work::step()) {
+                walk(&schema["items"], item, path.index(at), errors);
             }
         }
         Value::Object(map) => {
             for (name, inner) in map {
                 let known = &schema["properties"][name.as_str()];
                 let (known, path) = if known.is_object() {
-                    (known, if path.is_empty() { name.clone() } else { format!("{path}.{name}") })
+                    (known, path.field(name))
                 } else {
-                    (&schema["additionalProperties"], format!("{path}[{name}]"))
+                    (&schema["additionalProperties"], path.key(name))
                 };
                 if known.is_object() {
-                    walk(known, inner, &path, errors);
+                    walk(known, inner, path, errors);
                 }
             }
         }

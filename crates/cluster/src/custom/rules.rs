@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::declaration::declare;
 use super::lists;
 use crate::cel::{self, Bindings, Budget, Declaration, Environment, Failure, Program, Shape, Type};
+use crate::schema::Path;
 use crate::validation::Errors;
+use crate::work;
 
 /// Longest text of a message.
 const LONGEST_MESSAGE: usize = 5 * 1024;
@@ -52,6 +54,8 @@ impl Rule {
         };
         let environment = Environment::new().variable("self", declaration.clone()).variable("oldSelf", old);
         let source = text("rule");
+        // It is read, its types are checked, and its cost is estimated.
+        work::steps(source.len() as u64);
         let program =
             environment.compile(&source).map_err(|error| format!("compilation failed: {error}")).and_then(|program| {
                 if *program.output() == Type::Bool {
@@ -150,11 +154,11 @@ impl Rules {
 
     /// Reports what the rules refuse.
     pub(super) fn evaluate(&self, old: Option<&Value>, new: &Value, budget: &mut Budget, errors: &mut Errors) {
-        self.at("", old, new, budget, errors);
+        self.at(Path::Root, old, new, budget, errors);
     }
 
     /// False when nothing may be evaluated any more.
-    fn at(&self, path: &str, old: Option<&Value>, new: &Value, budget: &mut Budget, errors: &mut Errors) -> bool {
+    fn at(&self, path: Path<'_>, old: Option<&Value>, new: &Value, budget: &mut Budget, errors: &mut Errors) -> bool {
         if new.is_null() {
             return true;
         }
@@ -165,14 +169,12 @@ impl Rules {
             Value::Object(map) => {
                 for (name, inner) in map {
                     let (rules, path) = match (self.properties.get(name), &self.values) {
-                        (Some(rules), _) => {
-                            (rules, if path.is_empty() { name.clone() } else { format!("{path}.{name}") })
-                        }
-                        (None, Some(rules)) => (rules.as_ref(), format!("{path}[{name}]")),
+                        (Some(rules), _) => (rules, path.field(name)),
+                        (None, Some(rules)) => (rules.as_ref(), path.key(name)),
                         (None, None) => continue,
                     };
                     let old = old.and_then(|old| old.get(name));
-                    if !rules.at(&path, old, inner, budget, errors) {
+                    if !rules.at(path, old, inner, budget, errors) {
                         return false;
                     }
                 }
@@ -182,7 +184,7 @@ impl Rules {
                 let before = lists::Correlated::of(&self.schema, old);
                 for (at, inner) in list.iter().enumerate() {
                     let old = before.with(inner);
-                    if !rules.at(&format!("{path}[{at}]"), old, inner, budget, errors) {
+                    if !rules.at(path.index(at), old, inner, budget, errors) {
                         return false;
                     }
                 }
@@ -194,7 +196,7 @@ impl Rules {
 
     fn own_rules(
         &self,
-        path: &str,
+        path: Path<'_>,
         old: Option<&Value>,
         new: &Value,
         budget: &mut Budget,
@@ -203,7 +205,8 @@ impl Rules {
         let Some(declaration) = &self.declaration else { return true };
         let old = old.filter(|old| !old.is_null());
         let kind = self.schema["type"].as_str().unwrap_or_default();
-        let field = if path.is_empty() { "<nil>" } else { path };
+        let field = if matches!(path, Path::Root) { "<nil>".to_owned() } else { path.to_string() };
+        let field = field.as_str();
         let this = declaration.value(new);
         let before = old.map(|old| declaration.value(old));
         for rule in &self.own {

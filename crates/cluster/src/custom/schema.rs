@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::lists;
 use crate::cel::pattern;
+use crate::schema::Path;
 use crate::validation::Errors;
+use crate::work;
 
 /// How deep a tree is looked at.
 const DEEPEST: usize = 100;
@@ -16,7 +18,7 @@ const DEEPEST: usize = 100;
 /// Reports what is wrong. Whether it was something that rules cannot be evaluated on.
 pub(super) fn check(schema: &Value, old: Option<&Value>, new: &Value, errors: &mut Errors) -> bool {
     let mut check = Check { errors, blocking: false };
-    check.value(schema, old, new, "", 0);
+    check.value(schema, old, new, Path::Root, 0);
     check.blocking
 }
 
@@ -40,8 +42,12 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 impl Check<'_> {
-    fn value(&mut self, schema: &Value, old: Option<&Value>, value: &Value, path: &str, depth: usize) {
+    fn value(&mut self, schema: &Value, old: Option<&Value>, value: &Value, path: Path<'_>, depth: usize) {
         if depth > DEEPEST || (value.is_null() && schema["nullable"] == true) {
+            return;
+        }
+        if !work::step() || self.errors.is_full() {
+            self.blocking = true;
             return;
         }
         // What was there before stays, whatever a later schema says of it.
@@ -78,6 +84,7 @@ impl Check<'_> {
             _ => {}
         }
         if let Some(allowed) = schema["enum"].as_array()
+            && work::steps(allowed.len() as u64 / 64)
             && !allowed.contains(value)
         {
             let names: Vec<String> = allowed.iter().map(Value::to_string).collect();
@@ -89,7 +96,9 @@ impl Check<'_> {
         self.combined(schema, value, path, depth);
     }
 
-    fn text(&mut self, schema: &Value, text: &str, value: &Value, path: &str) {
+    fn text(&mut self, schema: &Value, text: &str, value: &Value, path: Path<'_>) {
+        // A pattern looks at each character.
+        work::steps(text.len() as u64 / 256);
         let length = text.chars().count() as u64;
         if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
             self.errors.too_long(path, usize::try_from(most).unwrap_or(usize::MAX), "bytes");
@@ -112,7 +121,7 @@ impl Check<'_> {
         }
     }
 
-    fn number(&mut self, schema: &Value, value: &Value, path: &str) {
+    fn number(&mut self, schema: &Value, value: &Value, path: Path<'_>) {
         let Some(number) = value.as_f64() else { return };
         if let Some(most) = schema["maximum"].as_f64() {
             let exclusive = schema["exclusiveMaximum"] == true;
@@ -145,7 +154,7 @@ impl Check<'_> {
         }
     }
 
-    fn list(&mut self, schema: &Value, old: Option<&Value>, list: &[Value], path: &str, depth: usize) {
+    fn list(&mut self, schema: &Value, old: Option<&Value>, list: &[Value], path: Path<'_>, depth: usize) {
         let count = list.len() as u64;
         if let Some(least) = schema["minItems"].as_u64().filter(|least| count < *least) {
             self.errors.invalid(path, &json!(count), format!("{path} in body should have at least {least} items"));
@@ -160,7 +169,7 @@ impl Check<'_> {
         let before = lists::Correlated::of(schema, old);
         for (at, item) in list.iter().enumerate() {
             let old = before.with(item);
-            self.value(&schema["items"], old, item, &format!("{path}[{at}]"), depth + 1);
+            self.value(&schema["items"], old, item, path.index(at), depth + 1);
         }
     }
 
@@ -169,10 +178,9 @@ impl Check<'_> {
         schema: &Value,
         old: Option<&Value>,
         map: &serde_json::Map<String, Value>,
-        path: &str,
+        path: Path<'_>,
         depth: usize,
     ) {
-        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let count = map.len() as u64;
         if let Some(least) = schema["minProperties"].as_u64().filter(|least| count < *least) {
             let detail = format!("{path} in body should have at least {least} properties");
@@ -184,7 +192,7 @@ impl Check<'_> {
         }
         for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !map.contains_key(required) {
-                self.errors.required(below(required), "");
+                self.errors.required(path.field(required), "");
                 self.blocking = true;
             }
         }
@@ -196,13 +204,13 @@ impl Check<'_> {
             let wanted = if known.is_object() { known } else { &schema["additionalProperties"] };
             if wanted.is_object() {
                 let old = old.and_then(|old| old.get(name));
-                self.value(wanted, old, item, &below(name), depth + 1);
+                self.value(wanted, old, item, path.field(name), depth + 1);
             }
         }
     }
 
     /// `allOf`, `anyOf`, `oneOf`, `not`: their own errors are not shown, but for one sentence.
-    fn combined(&mut self, schema: &Value, value: &Value, path: &str, depth: usize) {
+    fn combined(&mut self, schema: &Value, value: &Value, path: Path<'_>, depth: usize) {
         let fits = |inner: &Value| {
             let mut errors = Errors::default();
             let mut check = Check { errors: &mut errors, blocking: false };
@@ -212,13 +220,13 @@ impl Check<'_> {
         let count = |name: &str| {
             schema[name].as_array().map(|list| (list.iter().filter(|inner| fits(inner)).count(), list.len()))
         };
-        let shown = json!(path);
-        let place = if path.is_empty() { "<nil>" } else { path };
+        let shown = || json!(path.to_string());
+        let place = if matches!(path, Path::Root) { path.field("<nil>") } else { path };
         let mut report = |detail: String| self.errors.invalid(place, &Value::Null, detail);
         if let Some((0, all)) = count("anyOf")
             && all > 0
         {
-            report(format!("{shown} must validate at least one schema (anyOf)"));
+            report(format!("{} must validate at least one schema (anyOf)", shown()));
         }
         if let Some((fitting, all)) = count("oneOf")
             && fitting != 1
@@ -229,16 +237,16 @@ impl Check<'_> {
             } else {
                 format!("Found {fitting} valid alternatives")
             };
-            report(format!("{shown} must validate one and only one schema (oneOf). {why}"));
+            report(format!("{} must validate one and only one schema (oneOf). {why}", shown()));
         }
         if let Some((fitting, all)) = count("allOf")
             && fitting < all
         {
             let why = if fitting == 0 { ". None validated" } else { "" };
-            report(format!("{shown} must validate all the schemas (allOf){why}"));
+            report(format!("{} must validate all the schemas (allOf){why}", shown()));
         }
         if schema["not"].is_object() && fits(&schema["not"]) {
-            report(format!("{shown} must not validate the schema (not)"));
+            report(format!("{} must not validate the schema (not)", shown()));
         }
     }
 }

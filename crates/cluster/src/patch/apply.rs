@@ -16,6 +16,7 @@ use crate::object::Object;
 use crate::registry;
 use crate::resource::{Resource, ResourceId};
 use crate::status::Status;
+use crate::texts::MOST;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manager that may take over what it set by client-side apply before.
@@ -183,6 +184,7 @@ fn take_from_others(
 ) -> Result<(), Status> {
     let own = managed.entry(writer, true).clone();
     let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
+    let mut told = 0;
     for entry in managed.0.iter_mut().filter(|entry| **entry != own) {
         let seen = writer.seen_in(&entry.api_version, changes);
         let mut disputed = entry.fields.common(&seen.changed);
@@ -191,7 +193,10 @@ fn take_from_others(
         if let Some(allowed) = allowed {
             disputed.subtract(allowed);
             if !disputed.is_empty() {
-                conflicts.push((entry.title(), disputed.paths()));
+                // Each manager's fields may have long paths.
+                let paths = if told < MOST { disputed.paths() } else { Vec::new() };
+                told += paths.iter().map(String::len).sum::<usize>();
+                conflicts.push((entry.title(), paths));
             }
         }
     }

@@ -9,19 +9,21 @@ use serde_json::Value;
 use super::fields::write_element;
 use super::place::{Expected, Keys, Kind, Place};
 use crate::go_text::{go_syntax, go_text, go_type};
+use crate::texts::Texts;
+use crate::work;
 
 /// Paths longer than this are not looked at: nobody nests that deep who means it.
 const LONGEST_PATH: usize = 10_000;
 
 /// The faults of a configuration.
 pub(super) fn faults(config: &Value, place: Place<'_>) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = Texts::default();
     check(config, place, &mut String::new(), &mut found);
-    found
+    found.into_list()
 }
 
-fn check(value: &Value, place: Place<'_>, path: &mut String, found: &mut Vec<String>) {
-    if value.is_null() || path.len() > LONGEST_PATH {
+fn check(value: &Value, place: Place<'_>, path: &mut String, found: &mut Texts) {
+    if value.is_null() || path.len() > LONGEST_PATH || found.is_full() || !work::step() {
         return;
     }
     let length = path.len();
@@ -44,7 +46,7 @@ fn check(value: &Value, place: Place<'_>, path: &mut String, found: &mut Vec<Str
                 if is_known {
                     check(inner, place.field(name), path, found);
                 } else {
-                    found.push(format!("{path}: field not declared in schema"));
+                    found.push(format_args!("{path}: field not declared in schema"));
                 }
                 path.truncate(length);
                 if !is_known {
@@ -64,10 +66,10 @@ fn check(value: &Value, place: Place<'_>, path: &mut String, found: &mut Vec<Str
         (Expected::Map, other) => format!("expected map, got &{{{}}}", go_text(other)),
         (Expected::List, other) => format!("expected list, got &{{{}}}", go_text(other)),
     };
-    found.push(format!("{path}: {fault}"));
+    found.push(format_args!("{path}: {fault}"));
 }
 
-fn check_list(list: &[Value], value: &Value, place: Place<'_>, path: &mut String, found: &mut Vec<String>) {
+fn check_list(list: &[Value], value: &Value, place: Place<'_>, path: &mut String, found: &mut Texts) {
     let kind = place.kind(value);
     let length = path.len();
     let mut seen = HashSet::new();
@@ -80,14 +82,14 @@ fn check_list(list: &[Value], value: &Value, place: Place<'_>, path: &mut String
         let element = match element {
             Ok(element) => element,
             Err(fault) => {
-                found.push(format!("{path}: element {at}: {fault}"));
+                found.push(format_args!("{path}: element {at}: {fault}"));
                 return;
             }
         };
         write_element(path, &element);
         if !seen.insert(element) {
             let key = path[length..].to_owned();
-            found.push(format!("{}: duplicate entries for key {key}", &path[..length]));
+            found.push(format_args!("{}: duplicate entries for key {key}", &path[..length]));
         }
         check(entry, place.entry(), path, found);
         path.truncate(length);

@@ -12,6 +12,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
+use crate::texts::Texts;
+use crate::work;
+
 /// A set of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fields {
@@ -70,6 +73,7 @@ impl Fields {
     pub(super) fn add(&mut self, other: &Self) {
         self.member |= other.member;
         for (key, inner) in &other.below {
+            work::step();
             match self.below.get_mut(key) {
                 Some(have) => have.add(inner),
                 None => {
@@ -84,7 +88,18 @@ impl Fields {
         if other.member {
             self.member = false;
         }
+        // An object has many managers: none of them pays for all that another one changes.
+        if self.below.len() < other.below.len() {
+            self.below.retain(|key, have| {
+                work::step();
+                let Some(inner) = other.below.get(key) else { return true };
+                have.subtract(inner);
+                !have.is_empty()
+            });
+            return;
+        }
         for (key, inner) in &other.below {
+            work::step();
             if let Some(have) = self.below.get_mut(key) {
                 have.subtract(inner);
                 if have.is_empty() {
@@ -113,8 +128,10 @@ impl Fields {
     /// What both have.
     pub(super) fn common(&self, other: &Self) -> Self {
         let mut both = Self { member: self.member && other.member, ..Self::default() };
-        for (key, inner) in &self.below {
-            if let Some(theirs) = other.below.get(key) {
+        let (fewer, more) = if self.below.len() < other.below.len() { (self, other) } else { (other, self) };
+        for (key, inner) in &fewer.below {
+            work::step();
+            if let Some(theirs) = more.below.get(key) {
                 let common = inner.common(theirs);
                 if !common.is_empty() {
                     both.below.insert(key.clone(), common);
@@ -126,14 +143,14 @@ impl Fields {
 
     /// The members as text: `.spec.containers[name="main"].image`.
     pub(super) fn paths(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found = Texts::default();
         self.collect(&mut String::new(), &mut found);
-        found
+        found.into_list()
     }
 
-    fn collect(&self, path: &mut String, found: &mut Vec<String>) {
+    fn collect(&self, path: &mut String, found: &mut Texts) {
         if self.member {
-            found.push(path.clone());
+            found.push(&*path);
         }
         for (key, inner) in &self.below {
             let length = path.len();

@@ -5,13 +5,13 @@
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Value, json};
 
+use super::operations::{Operations, Unfit, put};
 use crate::go_text::json_kind;
 use crate::status::Status;
+use crate::work;
 
 /// Most operations of a JSON patch, as upstream.
 const MAX_OPERATIONS: usize = 10_000;
-/// Most bytes that the copies of a JSON patch may add: each can double the object.
-const MAX_COPIED: usize = 3 * 1024 * 1024;
 /// The fields of an operation that are texts.
 const TEXTS: [&str; 3] = ["op", "path", "from"];
 
@@ -33,22 +33,32 @@ pub(super) fn carry_out(value: &mut Value, operations: &Value) -> Result<(), Sta
         let most = format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}");
         return Err(Status::new(413, "RequestEntityTooLarge", most));
     }
-    let mut copied = 0;
+    let mut bounded = Operations::default();
     for operation in operations {
-        let operation = counted(value, operation).and_then(|operation| read(&operation)).ok_or_else(unfitting)?;
-        if let PatchOperation::Copy(copy) = &operation {
-            copied += value.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
-            if copied > MAX_COPIED {
-                return Err(unfitting());
-            }
-        }
+        let operation = counted(value, operation).ok_or_else(unfitting)?;
+        let (operation, moved) = match operation {
+            Counted::As(operation) => (read(operation).ok_or_else(unfitting)?, None),
+            Counted::Moved(path, moved) => (add(&path).ok_or_else(unfitting)?, Some((path, moved))),
+        };
         if finds_nothing(value, &operation) {
             continue;
         }
         let operation = sets_what_is_not_there(value, &operation).unwrap_or(operation);
-        json_patch::patch_unsafe(value, &[operation]).map_err(|_| unfitting())?;
+        bounded.carry_out(value, operation).map_err(|unfit| match unfit {
+            Unfit::Stopped => work::stopped(),
+            Unfit::Deep => Status { message: format!(" \"\" is invalid: patch: {unfit}"), ..unfitting() },
+            Unfit::Object(_) | Unfit::Copies(_) => unfitting(),
+        })?;
+        if moved.is_some_and(|(path, moved)| !put(value, &path, moved)) {
+            return Err(unfitting());
+        }
     }
     Ok(())
+}
+
+/// An operation that adds nothing yet.
+fn add(path: &str) -> Option<PatchOperation> {
+    read(json!({ "op": "add", "path": path }))
 }
 
 /// The fields that operations have and do not know, as clients are told.
@@ -81,32 +91,35 @@ fn undecodable(value: &Value, what: &str) -> Status {
 
 /// An operation whose places in lists are counted from their beginning; none where one is not there. Kubernetes counts from
 /// the end, too: `-1` is the last entry, of an operation that adds one the place behind it.
-fn counted(value: &mut Value, operation: &Value) -> Option<Value> {
+fn counted(value: &mut Value, operation: &Value) -> Option<Counted> {
     let text = |field: &str| operation[field].as_str().unwrap_or_default();
     let (op, path, from) = (text("op"), text("path"), text("from"));
-    if !path.contains("/-") && !from.contains("/-") {
-        return Some(operation.clone());
-    }
     let mut counted = operation.clone();
+    if !path.contains("/-") && !from.contains("/-") {
+        return Some(Counted::As(counted));
+    }
+    let mut taken_from = String::new();
     if matches!(op, "move" | "copy") && !from.is_empty() {
-        counted["from"] = Value::String(from_beginning(value, from, false)?);
+        taken_from = from_beginning(value, from, false)?;
+        counted["from"] = Value::String(taken_from.clone());
     }
     if op != "move" {
         let adds = matches!(op, "add" | "copy");
         counted["path"] = Value::String(from_beginning(value, path, adds)?);
-        return Some(counted);
+        return Some(Counted::As(counted));
     }
     // What is moved is gone from where it was when its new place is counted.
-    let from = text_of(&counted["from"])?;
-    let moved = value.pointer(&from)?.clone();
-    let removal = read(&json!({ "op": "remove", "path": from }))?;
-    json_patch::patch_unsafe(value, &[removal]).ok()?;
-    let path = from_beginning(value, path, true)?;
-    Some(json!({ "op": "add", "path": path, "value": moved }))
+    let moved = value.pointer_mut(&taken_from)?.take();
+    let removal = read(json!({ "op": "remove", "path": taken_from }))?;
+    Operations::default().carry_out(value, removal).ok()?;
+    Some(Counted::Moved(from_beginning(value, path, true)?, moved))
 }
 
-fn text_of(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
+/// An operation without places that are counted from the end.
+enum Counted {
+    As(Value),
+    /// What it has taken out already, to be put in at a path.
+    Moved(String, Value),
 }
 
 /// A path with the places of lists counted from their beginning; `adds` whether its last one may be behind the last entry.
@@ -123,12 +136,14 @@ fn from_beginning(value: &Value, path: &str, adds: bool) -> Option<String> {
             counted.push_str(part);
             continue;
         };
-        let Ok(index) = part.parse::<i64>() else {
+        let is_new = adds && parts.peek().is_none();
+        let end = i64::try_from(list.len()).ok().filter(|_| is_new && part == "-");
+        let Some(index) = end.or_else(|| part.parse::<i64>().ok()) else {
             counted.push_str(part);
             at = None;
             continue;
         };
-        let length = list.len() + usize::from(adds && parts.peek().is_none());
+        let length = list.len() + usize::from(is_new);
         let index = if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
         let index = usize::try_from(index).ok()?;
         counted.push_str(&index.to_string());
@@ -138,8 +153,8 @@ fn from_beginning(value: &Value, path: &str, adds: bool) -> Option<String> {
 }
 
 /// An operation, where it is one. A value that is left out is null.
-fn read(operation: &Value) -> Option<PatchOperation> {
-    let mut whole = operation.as_object()?.clone();
+fn read(operation: Value) -> Option<PatchOperation> {
+    let Value::Object(mut whole) = operation else { return None };
     whole.entry("value").or_insert(Value::Null);
     let operation: PatchOperation = serde_json::from_value(Value::Object(whole)).ok()?;
     let is_for_all = matches!(operation, PatchOperation::Replace(_) | PatchOperation::Test(_));

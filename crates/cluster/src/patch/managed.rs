@@ -2,6 +2,7 @@
 
 // upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go BuildManagerIdentifier (v1.36)
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -276,18 +277,23 @@ impl Managed {
     }
 
     fn cap_updaters(&mut self) {
-        loop {
-            let mut updaters: Vec<usize> = (0..self.0.len()).filter(|at| !self.0[*at].applied).collect();
-            if updaters.len() <= MAX_UPDATERS {
-                return;
-            }
-            updaters.sort_by(|left, right| self.0[*left].time.cmp(&self.0[*right].time));
-            let (first, second) = (updaters[0], updaters[1]);
-            let fields = self.0[first].fields.clone();
-            self.0[second].fields.add(&fields);
-            ANCIENT.clone_into(&mut self.0[second].manager);
-            self.0.remove(first);
+        let mut updaters: Vec<usize> = (0..self.0.len()).filter(|at| !self.0[*at].applied).collect();
+        let Some(many) = updaters.len().checked_sub(MAX_UPDATERS).filter(|many| *many > 0) else { return };
+        updaters.sort_by(|left, right| self.0[*left].time.cmp(&self.0[*right].time));
+        // The last of those that go into one stays where it is.
+        let (old, last) = (&updaters[..many], updaters[many]);
+        let mut fields = Fields::default();
+        for at in old {
+            fields.add(&self.0[*at].fields);
         }
+        self.0[last].fields.add(&fields);
+        ANCIENT.clone_into(&mut self.0[last].manager);
+        let gone: HashSet<usize> = old.iter().copied().collect();
+        let mut at = 0;
+        self.0.retain(|_| {
+            at += 1;
+            !gone.contains(&(at - 1))
+        });
     }
 
     /// The managers of an object about to be applied to.

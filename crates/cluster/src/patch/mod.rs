@@ -6,6 +6,7 @@ mod faults;
 mod fields;
 mod json;
 mod managed;
+mod operations;
 mod place;
 mod scale;
 mod strategic;
@@ -15,6 +16,7 @@ mod typed;
 
 pub(crate) use elsewhere::track_in_version;
 pub(crate) use managed::{Managed, Writer, new_managers, track};
+pub(crate) use operations::{Operations, is_deeper};
 pub(crate) use scale::ScaleManagers;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::go_text::go_text;
 use crate::schema::{Field, Shape, schema};
+use crate::work;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -40,12 +41,12 @@ pub(super) fn merge(original: &mut Value, mut patch: Map<String, Value>, shape: 
         let retain: HashSet<&str> = retain.iter().filter_map(Value::as_str).collect();
         map.retain(|key, _| retain.contains(key.as_str()));
     }
-    let mut orders: Vec<(String, Value)> = Vec::new();
+    let mut orders: HashMap<String, Value> = HashMap::new();
     let mut deletions: Vec<(String, Value)> = Vec::new();
     let mut changes: Vec<(String, Value)> = Vec::new();
     for (key, value) in patch {
         if let Some(list) = key.strip_prefix(ORDER) {
-            orders.push((list.to_owned(), value));
+            orders.insert(list.to_owned(), value);
         } else if let Some(list) = key.strip_prefix(DELETE_VALUES) {
             deletions.push((list.to_owned(), value));
         } else {
@@ -58,9 +59,9 @@ pub(super) fn merge(original: &mut Value, mut patch: Map<String, Value>, shape: 
             list.retain(|value| !values.contains(value));
         }
     }
-    for (key, value) in changes {
+    for (key, value) in changes.into_iter().take_while(|_| work::step()) {
         let field = field_of(shape, &key);
-        let order = take(&mut orders, &key);
+        let order = orders.remove(&key);
         match value {
             Value::Null => drop(map.remove(&key)),
             Value::Object(inner) => {
@@ -99,11 +100,6 @@ pub(super) fn merge(original: &mut Value, mut patch: Map<String, Value>, shape: 
         }
     }
     Ok(())
-}
-
-fn take(orders: &mut Vec<(String, Value)>, key: &str) -> Option<Value> {
-    let at = orders.iter().position(|(list, _)| list == key)?;
-    Some(orders.swap_remove(at).1)
 }
 
 fn field_of(shape: Option<&Shape>, key: &str) -> Option<&'static Field> {
@@ -157,7 +153,7 @@ fn merge_entries(
     }
     let order = order.and_then(Value::as_array).cloned().unwrap_or_else(|| patch.clone());
     let mut entries = Entries::of(std::mem::take(have), key);
-    for entry in patch {
+    for entry in patch.into_iter().take_while(|_| work::step()) {
         let Value::Object(mut entry) = entry else {
             return Err(format!("cannot apply a strategic merge patch: entry of {name} is not an object"));
         };

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::Fields;
 use super::place::{Kind, Place};
+use crate::work;
 
 /// The fields an applied configuration sets.
 pub(super) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
@@ -17,6 +18,9 @@ pub(super) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
 }
 
 fn collect(value: &Value, place: Place<'_>, set: &mut Fields) {
+    if !work::step() {
+        return;
+    }
     match (place.kind(value), value) {
         (Kind::Map, Value::Object(map)) => {
             for (name, inner) in map {
@@ -64,7 +68,7 @@ pub(super) fn compare(old: &Value, new: &Value, place: Place<'_>) -> Difference 
 
 /// `None` is an absent field, which is not the same as a null.
 fn walk(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, removed: &mut Fields, changed: &mut Fields) {
-    if old == new {
+    if !work::step() || old == new {
         return;
     }
     let shape = match (old, new) {

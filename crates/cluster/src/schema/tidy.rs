@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::{Field, Path, Scalar, Schema, Shape, TypeId};
 use crate::go_text::json_kind;
+use crate::texts::Texts;
 use klab_scheduler::quantity::Quantity;
 
 /// How deep a tree may be; deeper ones are refused before the stack ends.
@@ -30,9 +31,9 @@ impl Schema {
     /// # Errors
     /// [`Mismatch`] for the first value of a wrong type.
     pub fn tidy(&self, id: TypeId, value: &mut Value) -> Result<Tidied, Mismatch> {
-        let mut walk = Walk { schema: self, found: Tidied::default() };
+        let mut walk = Walk { schema: self, unknown: Texts::default() };
         walk.shape(&Shape::Struct(id), value, Path::Root, "", 0)?;
-        Ok(walk.found)
+        Ok(Tidied { unknown: walk.unknown.into_list() })
     }
 
     /// [`Schema::tidy`] for a kind defined at run time: only its metadata has a known type.
@@ -59,17 +60,17 @@ impl Schema {
     /// [`Mismatch`] for the first value of a wrong type.
     pub fn tidy_field(&self, id: TypeId, name: &str, value: &mut Value) -> Result<Tidied, Mismatch> {
         let one = self.get(id);
-        let mut walk = Walk { schema: self, found: Tidied::default() };
+        let mut walk = Walk { schema: self, unknown: Texts::default() };
         if let Some(field) = one.field(name) {
             walk.shape(&field.shape, value, Path::Root.field(name), one.go_name(), 0)?;
         }
-        Ok(walk.found)
+        Ok(Tidied { unknown: walk.unknown.into_list() })
     }
 }
 
 struct Walk<'a> {
     schema: &'a Schema,
-    found: Tidied,
+    unknown: Texts,
 }
 
 impl Walk<'_> {
@@ -127,7 +128,7 @@ impl Walk<'_> {
         let mut gone: Vec<String> = Vec::new();
         for (name, value) in map.iter_mut() {
             let Some(field) = one.field(name) else {
-                self.found.unknown.push(path.field(name).to_string());
+                self.unknown.push(path.field(name));
                 gone.push(name.clone());
                 continue;
             };

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::resource::Resource;
 use crate::status::Status;
+use crate::texts::MOST;
 use crate::work;
 
 /// What is wrong with a field.
@@ -57,12 +58,9 @@ pub(crate) struct FieldError {
     pub message: String,
 }
 
-/// What is wrong with one object: each mistake, a reason that is none of its own, and the bytes of all messages.
+/// What is wrong with one object: each mistake, a reason that is none of its own, and the bytes of all paths and messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Errors(Vec<FieldError>, Option<String>, usize);
-
-/// Most bytes of the messages about one object.
-const MAX_TEXT: usize = 3 << 20;
 
 impl Errors {
     /// Calls a field otherwise.
@@ -140,6 +138,9 @@ impl Errors {
 
     /// [`Errors::unsupported`], of values as JSON.
     pub(crate) fn unsupported_values(&mut self, field: impl Display, value: &Value, supported: &[String]) {
+        if self.is_full() {
+            return;
+        }
         let message = format!("Unsupported value: {}: supported values: {}", shown(value), supported.join(", "));
         self.add(Problem::NotSupported, field, message);
     }
@@ -189,8 +190,8 @@ impl Errors {
     }
 
     /// Whether the texts are longer than any request: no client reads what is added after that.
-    fn is_full(&self) -> bool {
-        self.2 > MAX_TEXT
+    pub(crate) fn is_full(&self) -> bool {
+        self.2 > MOST
     }
 
     fn add(&mut self, problem: Problem, field: impl Display, message: String) {
@@ -198,8 +199,9 @@ impl Errors {
         if self.is_full() {
             return;
         }
-        self.2 += message.len();
-        self.0.push(FieldError { problem, field: field.to_string(), message });
+        let field = field.to_string();
+        self.2 += field.len() + message.len();
+        self.0.push(FieldError { problem, field, message });
     }
 
     /// Adds what is wrong elsewhere.

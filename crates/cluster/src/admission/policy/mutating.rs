@@ -13,7 +13,7 @@ use crate::admission::request::Request;
 use crate::admission::scene::Scene;
 use crate::admission::webhooks::Chain;
 use crate::cluster::Transaction;
-use crate::patch::merge_configuration;
+use crate::patch::{Operations, merge_configuration};
 use crate::resource::ResourceId;
 use crate::status::Status;
 
@@ -129,7 +129,7 @@ fn change(served: ResourceId, mutation: &Mutation, value: &Json, object: &mut Js
         }
         let patch: json_patch::Patch =
             serde_json::from_value(operations).map_err(|error| format!("JSON Patch: {error}"))?;
-        return json_patch::patch(object, &patch).map_err(|error| format!("JSON Patch: {error}"));
+        return Operations::all(object, patch).map_err(|error| format!("JSON Patch: {error}"));
     }
     for field in ["apiVersion", "kind"] {
         if !value[field].is_null() {

@@ -20,6 +20,7 @@ use crate::admission::waiting;
 use crate::client_config::Destination;
 use crate::cluster::Transaction;
 use crate::network::call_pod;
+use crate::patch::Operations;
 use crate::resource::ResourceId;
 use crate::status::Status;
 use crate::webhook::CallError;
@@ -222,7 +223,7 @@ impl Transaction<'_> {
             )));
         };
         let mut changed = self.form(served, request, Some(object))?.unwrap_or_default();
-        json_patch::patch(&mut changed, &operations).map_err(|error| internal(&error.to_string()))?;
+        Operations::all(&mut changed, operations).map_err(|error| internal(&error.to_string()))?;
         if changed.to_string().len() > LARGEST {
             return Err(internal(&format!(
                 "admission webhook \"{}\" made the object larger than {LARGEST}",

@@ -9,12 +9,16 @@ use super::format;
 use super::go_pattern;
 use super::outcome::Outcome;
 use crate::cel::value::{Value, list};
+use crate::work;
 
 /// Patterns that were used, compiled. Expressions use few.
 static PATTERNS: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
 
 /// How many compiled patterns are kept.
 const KEPT: usize = 256;
+/// Steps of work that one takes to compile, and one that is much longer once it is compiled: what repeats or names classes.
+const TO_COMPILE: u64 = 20;
+const TO_COMPILE_LONG: u64 = 2_000;
 
 /// A pattern, compiled; the error is that of compiling.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
@@ -22,6 +26,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     if let Some(known) = patterns.get(text) {
         return Ok(known.clone());
     }
+    work::steps(if text.contains(['{', '\\']) { TO_COMPILE_LONG } else { TO_COMPILE });
     let compiled = go_pattern::translated(text).and_then(|translated| {
         let compiled = regex::RegexBuilder::new(&translated).size_limit(1 << 20).build();
         compiled.map_err(|error| error.to_string().lines().last().unwrap_or_default().to_owned())

@@ -1,6 +1,7 @@
 //! The cost of a write grows no faster than n log n with the length of its lists, for every struct of every kind.
 
 mod objects;
+mod patches;
 
 use std::sync::Arc;
 
