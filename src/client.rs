@@ -158,7 +158,7 @@ pub fn client_within(config: Config, patience: Duration) -> Result<Client, kube:
     let answer = patience.min(if own { ANSWER.0 } else { ANSWER.1 });
     if config.proxy_url.is_some() || !own {
         let layer = tower::layer::layer_fn(|inner| Deadlines { inner, own, url: url.clone(), answer });
-        return Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build());
+        return Ok(without_panic(|| ClientBuilder::try_from(config))?.with_layer(&layer).build());
     }
     without_retries(config, own, answer)
 }
@@ -186,10 +186,16 @@ fn without_retries(config: Config, own: bool, answer: Duration) -> Result<Client
         .build(https.wrap_connector(tcp));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
+        .option_layer(without_panic(|| config.auth_layer())?)
         .layer(config.extra_headers_layer()?)
         .service(http.map_err(BoxError::from));
     Ok(Client::new(Deadlines { inner: service, own, url, answer }, config.default_namespace))
+}
+
+/// What shows who asks. A program that a kubeconfig names runs here, and kube panics where its token cannot stand in a header.
+fn without_panic<T>(build: impl FnOnce() -> Result<T, kube::Error>) -> Result<T, kube::Error> {
+    let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(build));
+    built.unwrap_or_else(|_| Err(kube::Error::Service(NO_TOKEN.into())))
 }
 
 /// The TLS side of a configuration: one for all that trust the same authority and show no certificate, so that a handshake
@@ -248,13 +254,15 @@ pub async fn configuration(kubeconfig: Kubeconfig) -> Result<Config, anyhow::Err
     Ok(config)
 }
 
+const NO_TOKEN: &str = "its token has a line break or another character that no token has";
+
 /// Refuses what cannot stand in a header of HTTP: kube ends the process over it.
 fn check_proof(proof: &AuthInfo) -> Result<(), anyhow::Error> {
     let own = serde_json::to_value(proof)?;
     let provider = proof.auth_provider.iter().flat_map(|provider| &provider.config);
     let of_provider = provider.filter(|(name, _)| name.ends_with("-token")).map(|(_, token)| token.as_str());
     if own["token"].as_str().into_iter().chain(of_provider).any(|token| http::HeaderValue::from_str(token).is_err()) {
-        anyhow::bail!("its token has a line break or another character that no token has");
+        anyhow::bail!(NO_TOKEN);
     }
     Ok(())
 }
@@ -311,6 +319,23 @@ mod tests {
             let plain: String = serde_json::from_str(&format!("\"{}\"", token.replace("\\0", "\\u0000"))).unwrap();
             let client = bearer::client(url, Trust::Machine, Some(&plain), Duration::from_secs(1)).await;
             assert_eq!(client.is_ok(), is_good, "{plain:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_of_a_program_that_is_none_is_refused() {
+        for (token, is_good) in [("abc", true), ("a\\r\\nX: y", false)] {
+            let credential = format!(
+                "{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{{\"token\":\"{token}\"}}}}"
+            );
+            let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
+            config.auth_info.exec = serde_json::from_value(serde_json::json!({
+                "apiVersion": "client.authentication.k8s.io/v1", "command": "printf", "args": ["%s", credential],
+                "interactiveMode": "Never",
+            }))
+            .unwrap();
+            let client = client_of(config);
+            assert_eq!(client.is_ok(), is_good, "{token}: {:?}", client.err());
         }
     }
 

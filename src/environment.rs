@@ -66,6 +66,8 @@ variables! {
     DOCKER_HOST Others "where the container runtime is";
     KIND_EXPERIMENTAL_PROVIDER Others "the container runtime that kind uses: docker, podman or nerdctl";
     AZURE_CONFIG_DIR Others "az's folder";
+    MIMALLOC_PURGE_DELAY Others "after how many milliseconds the allocator gives memory back; klab's servers and hosts set it to 0";
+    MIMALLOC_ALLOW_THP Others "whether the allocator takes memory in pieces of 2 MiB; klab's servers and hosts set it to 0";
 }
 
 impl Variable {

@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
+pub mod allocator;
 mod applied;
 pub mod apply;
 mod at_work;

@@ -55,6 +55,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         context.ui.say(&format!("class `{name}` serves"));
         return Ok(());
     }
+    crate::allocator::begin_again()?;
     let way = arguments.way()?;
     let webhook = arguments.webhook()?;
     let sign_in = arguments.sign_in.settings(arguments.shards)?;

@@ -127,3 +127,25 @@ fn a_pipeline_gets_annotations_a_summary_and_junit_beside_the_log() {
     let words = environment.klab(&["test", "good.toml", "--annotations", "azure", "--format", "json"]);
     assert!(words.contains("hint: `--junit FILE.xml`") && words.ends_with("--- status 2\n"), "{words}");
 }
+
+/// 600 containers of one port in 33 KB: each command ends, and says what becomes of them.
+#[test]
+fn a_manifest_with_very_many_containers_is_judged_like_any_other() {
+    let environment = Environment::new();
+    let containers: String = (0..600)
+        .map(|at| {
+            format!("  - {name}\n", name = format_args!("{{name: c{at}, image: x, ports: [{{containerPort: 1}}]}}"))
+        })
+        .collect();
+    let pod = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: many}}\nspec:\n  containers:\n{containers}");
+    assert!((28_000..40_000).contains(&pod.len()), "{}", pod.len());
+    let lab = GOOD.replace("[[step]]", &format!("[[manifest]]\nyaml = \"\"\"\n{pod}\"\"\"\n\n[[step]]"));
+    environment.write("good.toml", lab);
+    environment.succeeds(&["check", "good.toml"]);
+    let tried = environment.klab(&["test", "good.toml"]);
+    assert!(tried.contains("passed  good  1 step  1 check"), "{tried}");
+    environment.succeeds(&["up", "good.toml"]);
+    environment.succeeds(&["list"]);
+    environment.succeeds(&["down", "good"]);
+    environment.nothing_is_left();
+}

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::server;
 use super::server_lock::{Attempt, ServerLock, holder};
+use crate::allocator;
 use crate::client::{NoAnswer, is_cut_off};
 use crate::error::{Context, Error, Kind, Result};
 use crate::exec::{self, Command};
@@ -93,14 +94,8 @@ pub fn ensure(home: &Home) -> Result<Access> {
 fn start(folder: &Path, lock: &ServerLock) -> Result<()> {
     create_private_folder(folder).map_err(|error| state_error(error, "create", folder))?;
     let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
-    // Memory of a lab that is removed goes back to the system at once: nothing may be left to do that would bring it there.
-    let command = Command::new(program)
-        .arg("serve")
-        .arg("--state-directory")
-        .arg(folder.as_os_str())
-        .env("MIMALLOC_PURGE_DELAY", "0")
-        // Nor is memory taken in pieces of 2 MiB, of which a small lab fills a tenth: a dozen of them for its few objects.
-        .env("MIMALLOC_ALLOW_THP", "0");
+    let command = Command::new(program).arg("serve").arg("--state-directory").arg(folder.as_os_str());
+    let command = allocator::gives_back(command);
     let handed = lock.to_hand_over().kind(Kind::Outside, || "could not hand over the server's lock".to_owned())?;
     let started = command.start_in_background(handed, &folder.join("server.log"), START);
     started.map(drop).map_err(|error| could_not_start(folder, error.into()))
