@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must stop, and says where")]
 #![expect(clippy::print_stdout, reason = "figures are for people")]
 
+mod class;
 mod machine;
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,8 +19,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use klab::client::bearer::{self, Trust};
 use klab::seat::Host;
 use kube::api::{Api, ListParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
+
+use class::{begin, client_of};
 
 /// People who join, so many at a time.
 const JOINS: usize = 500;
@@ -41,36 +42,6 @@ const PAGES: usize = 1000;
 const CHANGES: usize = 50;
 /// Nobody waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-#[expect(clippy::zombie_processes, reason = "whoever is given the process waits for it")]
-fn begin(home: &Path, arguments: &[&str]) -> (Child, Value) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_klab"))
-        .arg("host")
-        .args(arguments)
-        .args(["--format", "json"])
-        .env("KLAB_HOME", home)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    loop {
-        let mut line = String::new();
-        assert!(output.read_line(&mut line).unwrap() > 0, "the host did not begin");
-        let document: Value = serde_json::from_str(&line).unwrap();
-        if document["schema"] == "klab.host/1" {
-            std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-            return (child, document);
-        }
-    }
-}
-
-async fn client_of(seat: &Value) -> kube::Client {
-    let kubeconfig = Kubeconfig::from_yaml(seat["kubeconfig"].as_str().unwrap()).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    kube::Client::try_from(config).unwrap()
-}
 
 /// The time below which this share (in percent) of all lies.
 fn within(times: &mut [Duration], percent: usize) -> Duration {

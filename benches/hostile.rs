@@ -1,5 +1,5 @@
 //! What one lab can do to another on the same server: `cargo bench --bench hostile`, or `-- scale patch flood memory nodes`
-//! for some.
+//! for some. `loads` has the names of those that learners of a hosted class do.
 //!
 //! A learner's lab does its worst while `klab verify` is run again and again for the lab of a neighbour. Every process is
 //! the release binary.
@@ -9,6 +9,8 @@
     reason = "a benchmark prints its figures and stops where it fails"
 )]
 
+mod class;
+mod loads;
 mod machine;
 
 use std::path::PathBuf;
@@ -152,6 +154,7 @@ fn main() {
     if wants("nodes") {
         nodes();
     }
+    loads::run(wants);
 }
 
 /// `kubectl scale --replicas=1000000`.
