@@ -70,17 +70,49 @@
   /** @param {string} seat */
   const order = (seat) => seat.split("-").map(Number);
 
-  /** The place of a seat among those that are shown. @param {string} seat */
-  const place = (seat) => {
-    const [shard, number] = order(seat);
+  /** @param {Row} row */
+  const isDone = (row) => row.steps > 0 && row.done >= row.steps;
+
+  /** @param {Row} row */
+  const isStuck = (row) =>
+    !row.revoked && !isDone(row) && Date.now() - Date.parse(row.since) > 300000 && row.held !== null && row.held[0] < row.held[1];
+
+  /** By what rows are sorted: those who are stuck come first, then who is furthest behind; ended seats come last. @param {Row} row */
+  const rank = (row) => [isStuck(row) ? 0 : row.revoked ? 2 : 1, row.steps > 0 ? row.done / row.steps : 0, ...order(row.seat)];
+
+  /** What each seat was sorted by. @type {Map<string, number[]>} */
+  const ranks = new Map();
+
+  /** @param {number[]} a @param {number[]} b */
+  const compare = (a, b) => a.map((value, at) => value - b[at]).find((difference) => difference !== 0) ?? 0;
+
+  /** The place of a seat among those that are shown. @param {number[]} own */
+  const place = (own) => {
     let [from, to] = [0, sorted.length];
     while (from < to) {
       const middle = (from + to) >> 1;
-      const [otherShard, otherNumber] = order(sorted[middle]);
-      if (otherShard < shard || (otherShard === shard && otherNumber < number)) from = middle + 1;
+      if (compare(ranks.get(sorted[middle]) ?? [], own) < 0) from = middle + 1;
       else to = middle;
     }
     return from;
+  };
+
+  /** @param {string} seat */
+  const takeOut = (seat) => {
+    const own = ranks.get(seat);
+    if (own) sorted.splice(place(own), 1);
+    ranks.delete(seat);
+  };
+
+  /** Puts a row where it belongs. A row in use stays where it is. @param {Row} row @param {HTMLTableRowElement} line */
+  const sort = (row, line) => {
+    const [before, now] = [ranks.get(row.seat), rank(row)];
+    if (before && (compare(before, now) === 0 || line.contains(document.activeElement) || line.matches(":hover"))) return;
+    takeOut(row.seat);
+    const at = place(now);
+    one("rows").insertBefore(line, lines.get(sorted[at]) ?? null);
+    sorted.splice(at, 0, row.seat);
+    ranks.set(row.seat, now);
   };
 
   /** @param {number} shard */
@@ -89,7 +121,7 @@
       lines.get(seat)?.remove();
       lines.delete(seat);
       rows.delete(seat);
-      sorted.splice(place(seat), 1);
+      takeOut(seat);
     }
   };
 
@@ -107,18 +139,16 @@
       line.cells[7].append(button);
       line.cells[1].className = "who";
       lines.set(row.seat, line);
-      const at = place(row.seat);
-      one("rows").insertBefore(line, lines.get(sorted[at]) ?? null);
-      sorted.splice(at, 0, row.seat);
     }
-    const all = row.steps > 0 && row.done >= row.steps;
+    sort(row, line);
+    const all = isDone(row);
     const step = row.revoked ? "ended" : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps} ${row.step_name}`;
     const texts = [row.seat, row.name, row.lab, step, ago(row.since), row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
     texts.forEach((text, cell) => {
       const place = /** @type {HTMLTableRowElement} */ (line).cells[cell];
       if (place.textContent !== text) place.textContent = text;
     });
-    const stuck = !row.revoked && Date.now() - Date.parse(row.since) > 300000 && !all && row.held !== null && row.held[0] < row.held[1];
+    const stuck = isStuck(row);
     line.classList.toggle("stuck", stuck);
     line.classList.toggle("away", away.has(order(row.seat)[0]));
     if (stuck) line.cells[4].textContent = `${ago(row.since)}, stuck`;

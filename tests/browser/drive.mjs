@@ -281,6 +281,25 @@ const scenarios = {
     await instructor.locator("#names").click();
     assert.equal(await instructor.locator("#rows tr td").nth(1).isVisible(), false);
 
+    // Who is stuck stands first, then who is furthest behind; whoever was sent away stands last.
+    const long = new Date(Date.now() - 3_600_000).toISOString();
+    const row = (number, name, done, more) => ({
+      seat: `0-${number}`, lab: "l", name, step: done + 1, step_name: "s", done, steps: 4, held: [0, 1], failing: "", since: new Date().toISOString(),
+      stuck: false, agreed: false, revoked: false, ...more,
+    });
+    const made = [
+      row(1, "ended", 0, { revoked: true, since: long }), row(2, "done", 4), row(3, "ahead", 2), row(4, "behind", 1), row(5, "stuck", 3, { since: long }),
+    ];
+    const news = { shard: 0, all: true, rows: made, class: { phase: "open", seats: 5, most: 9, people: 5, shards: 1, away: [] } };
+    const later = { ...news, all: false, rows: [row(3, "ahead", 2, { since: long })] };
+    const sent = [news, later].map((data) => `event: class\ndata: ${JSON.stringify(data)}\n\n`).join("");
+    await instructor.route("**/teach/events", (route) => route.fulfill({ contentType: "text/event-stream", body: sent }));
+    await instructor.goto(new URL("./", link).href);
+    await instructor.waitForFunction(
+      () => [...document.querySelectorAll("#rows tr")].map((line) => line.cells[1].textContent).join() === "ahead,stuck,behind,done,ended",
+    );
+    await instructor.unroute("**/teach/events");
+
     // Looking into the seat: what is there, and nothing to change it with.
     await instructor.goto(new URL("seats/0-1/", link).href);
     await instructor.waitForSelector("g.pod");
