@@ -224,8 +224,7 @@ fn not_made() -> Vec<Case> {
             "deployment/shop",
         )
         .then(new_image("deployment", "shop"))
-        .says("exceeded quota: cap", "`maxSurge: 0`")
-        .unproven(),
+        .says("exceeded quota: cap", "`maxSurge: 0`"),
         Case::of(
             "a LimitRange with a maximum",
             nodes(1),
@@ -266,10 +265,9 @@ fn not_made() -> Vec<Case> {
         .says("no PriorityClass with name hihg", "write `high` for `hihg`"),
         Case::of("a standard of Pod Security", nodes(1), vec![], "deploy/shop")
             .then(restricted)
-            .then(created(&deployment("shop", 1, json!({}))))
-            .says("violates PodSecurity \"restricted", "keep to the standard `restricted`")
-            // The image runs as root, which only shows when it is to start.
-            .unproven(),
+            // An image that does not run as root.
+            .then(created(&deployment("shop", 1, json!({ "containers": [{ "name": "c", "image": "registry.k8s.io/pause:3.10" }] }))))
+            .says("violates PodSecurity \"restricted", "keep to the standard `restricted`"),
         Case::of("a DaemonSet on the host's network", nodes(1), vec![], "ds/agent")
             .then("kubectl label namespace default pod-security.kubernetes.io/enforce=baseline")
             .then(created(&daemon_set("agent", json!({ "hostNetwork": true, "hostPID": true }))))
@@ -365,8 +363,7 @@ fn of_nodes() -> Vec<Case> {
         Case::of("another scheduler", nodes(1), vec![pod("mine", json!({ "schedulerName": "mine" }))], "mine")
             .says("it waits for the scheduler `mine`", ""),
         Case::of("a node that is not there", nodes(1), vec![pod("lost", json!({ "nodeName": "node01" }))], "lost")
-            .says("there is no such node", "")
-            .unproven(),
+            .says("there is no such node", ""),
     ]
 }
 
@@ -396,13 +393,11 @@ fn of_room() -> Vec<Case> {
         .says("2 by the init container prep", "lower `requests.cpu` of the init container `prep` of `deployment/w` from 2 to `1`"),
         Case::of(
             "an overhead",
-            vec![one()],
+            vec![merged(one(), &json!({ "status": { "runtimeHandlers": [{ "name": "vm" }] } }))],
             vec![class, deployment("w", 1, merged(cpu("600m"), &json!({ "runtimeClassName": "vm" })))],
             "deployment/w",
         )
-        .says("0.5 added by the RuntimeClass", "lower `requests.cpu` of `deployment/w` from 0.6 to `500m`")
-        // No node has the runtime.
-        .unproven(),
+        .says("0.5 added by the RuntimeClass", "lower `requests.cpu` of `deployment/w` from 0.6 to `500m`"),
         Case::of(
             "the greater of two containers",
             vec![one()],
@@ -438,8 +433,7 @@ fn of_room() -> Vec<Case> {
             "ds/agent",
         )
         .then(created(&daemon_set("agent", cpu("500m"))))
-        .says("0.5 cpu requested, 0.1 of 1 free", "the priority class system-node-critical")
-        .unproven(),
+        .says("0.5 cpu requested, 0.1 of 1 free", "the priority class system-node-critical"),
     ]
 }
 
@@ -676,12 +670,10 @@ fn in_trouble() -> Vec<Case> {
         .then("advance 420")
         .says("its node n", "start the node n")
         .unproven(),
-        Case::of("a first pod that is not ready", nodes(1), vec![stateful_set("db", 3, probing(81))], "sts/db")
-            .says(
-                "db-1 to db-2 wait until db-0 is ready",
-                "let the readiness probe of container `c` of statefulset/db ask at port 80",
-            )
-            .unproven(),
+        Case::of("a first pod that is not ready", nodes(1), vec![stateful_set("db", 3, probing(81))], "sts/db").says(
+            "db-1 to db-2 wait until db-0 is ready",
+            "let the readiness probe of container `c` of statefulset/db ask at port 80",
+        ),
         Case::of("a probe at another port", nodes(1), vec![deployment("web", 1, probing(8080))], "deployment/web")
             .says("the readiness probe (TCP 8080) of container c fails", "ask at port 80"),
         Case::of(
