@@ -5,6 +5,8 @@
 //! again. `KLAB_FUZZ=1000000 cargo test --test it fuzz` sends that many requests instead of a few thousand.
 
 pub(crate) mod corpus;
+mod forms;
+mod place;
 mod requests;
 
 use std::cell::RefCell;
