@@ -3,7 +3,8 @@
 //! Which are copies, of which template and under which names, with their tokens; which are parked, until when at most,
 //! and how much they hold. A copy that nobody has written to is nothing more than its entry here. The file is a sequence of
 //! [records](crate::record), each a change of an entry; what is true of a cluster is what was said last. A record is handed
-//! to the kernel before what it says is acknowledged, and is on the disk about a second later.
+//! to the kernel before what it says is acknowledged, and is on the disk about a second later. A file that was altered, or cut
+//! off within what was written at once, is refused with the position, and stays as it is.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -87,6 +88,8 @@ pub(super) enum Note {
     Awake(String),
     /// For which address the kubeconfigs were written.
     Place(String),
+    /// The file was written again: it begins with as many records after this one.
+    Rewritten(usize),
 }
 
 /// All that a register says.
@@ -96,11 +99,15 @@ pub(super) struct Contents {
     pub(super) place: String,
     /// What a person should know.
     pub(super) notes: Vec<String>,
+    /// Records that were written at once and have not come yet.
+    missing: usize,
 }
 
 impl Contents {
     fn take(&mut self, note: Note) {
+        self.missing = self.missing.saturating_sub(1);
         match note {
+            Note::Rewritten(records) => self.missing = records,
             Note::Is(name, entry) => drop(self.entries.insert(name, entry)),
             Note::Gone(name) => drop(self.entries.remove(&name)),
             Note::Parked(name, parked) => self.entries.entry(name).or_default().parked = Some(parked),
@@ -132,6 +139,9 @@ pub(super) struct Writing<'a>(MutexGuard<'a, Open>);
 
 impl Register {
     /// Opens the register in a server's folder, or makes it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or is not what was written; it then stays as it is.
     pub(super) fn open(state: &Path) -> io::Result<(Self, Contents)> {
         let path = state.join(FILE);
         let mut file =
@@ -145,6 +155,17 @@ impl Register {
             Ok(())
         });
         contents.notes = found.notes;
+        let refused = |words: String| {
+            let words = format!("`{}` {words}: put back a copy of it, or move it away", path.display());
+            Err(io::Error::new(io::ErrorKind::InvalidData, words))
+        };
+        if let Some(at) = found.damaged {
+            return refused(format!("is damaged at byte {at}"));
+        }
+        if contents.missing > 0 {
+            let end = found.good;
+            return refused(format!("is cut off at byte {end}, before the end of what was written at once"));
+        }
         file.set_len(found.good)?;
         file.seek(SeekFrom::Start(found.good))?;
         let open = Open { file, size: found.good, least: 0, unsynced: false };
@@ -202,8 +223,10 @@ impl Register {
         let _durable = self.durable();
         let mut copied = self.write().0.size;
         let mut text = Vec::new();
+        let entries = entries();
+        append(&mut text, &Note::Rewritten(1 + entries.len()))?;
         append(&mut text, &Note::Place(place.to_owned()))?;
-        for (name, entry) in entries() {
+        for (name, entry) in entries {
             append(&mut text, &Note::Is(name, entry))?;
         }
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -298,5 +321,32 @@ mod tests {
         let (_, contents) = Register::open(folder.path()).unwrap();
         assert_eq!(contents.entries.keys().collect::<Vec<_>>(), ["a", "c"]);
         assert_eq!(contents.entries["a"], entries[0].1);
+    }
+
+    #[test]
+    fn a_register_that_was_altered_or_cut_off_is_refused_where_it_is_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let (register, _) = Register::open(folder.path()).unwrap();
+        register.rewrite("here", || vec![("a".to_owned(), entry("x")), ("b".to_owned(), entry("y"))]).unwrap();
+        drop(register);
+        let whole = std::fs::read(&path).unwrap();
+        let start = |until: usize| whole[..until].windows(4).rposition(|bytes| bytes == b"KREC").unwrap();
+        let last = start(whole.len());
+        let mut altered = whole.clone();
+        altered[last - 1] ^= 1;
+        for (text, words) in [
+            (&whole[..last], format!("cut off at byte {last}")),
+            (&whole[..last + 20], "cut off at byte ".to_owned()),
+            (&altered[..], format!("damaged at byte {}", start(last))),
+            (&b"garbage"[..], "damaged at byte 0".to_owned()),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let refused = Register::open(folder.path()).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused.contains(&words), "{words}: {refused:?}");
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+        }
+        std::fs::write(&path, &whole).unwrap();
+        assert_eq!(Register::open(folder.path()).unwrap().1.entries.len(), 2);
     }
 }
