@@ -191,6 +191,8 @@ impl<'a> Container<'a> {
         let restarts = self.restarts() + i64::from(again);
         self.status = identified(self.spec, pod_uid, restarts, with_resources);
         self.status["state"] = json!({ "running": { "startedAt": time_text(now) } });
+        // upstream: pkg/kubelet/prober/prober_manager.go UpdatePodStatus: ready is an init container that has succeeded.
+        self.status["ready"] = json!(self.role != Role::Init);
         if again || resets {
             self.status["lastState"] = before;
         }

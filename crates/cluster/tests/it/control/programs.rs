@@ -56,7 +56,12 @@ fn init_containers_wait_until_what_they_ask_for_is_there() {
     for (name, ..) in by_name.into_iter().chain(by_port) {
         let status = lab.get(PODS, name)["status"].clone();
         assert_eq!(status["phase"], "Pending", "{name}");
-        assert!(status["initContainerStatuses"][0]["state"]["running"].is_object(), "{name}: {status}");
+        let init = &status["initContainerStatuses"][0];
+        assert!(init["state"]["running"].is_object(), "{name}: {status}");
+        // `kubectl get pods` says Init:0/1.
+        let conditions = status["conditions"].as_array().unwrap();
+        let initialized = conditions.iter().find(|condition| condition["type"] == "Initialized").unwrap();
+        assert_eq!((&init["ready"], &initialized["status"]), (&json!(false), &json!("False")), "{name}");
     }
     let ports = json!([{ "port": 80 }]);
     lab.apply(json!({ "kind": "Service", "metadata": { "name": "store" }, "spec": { "selector": { "app": "store" }, "ports": ports } }));
