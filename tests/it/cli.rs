@@ -230,6 +230,28 @@ fn init_writes_a_lab_that_is_valid_and_overwrites_nothing() {
 }
 
 #[test]
+fn pods_that_do_not_fit_on_their_node_together_are_refused_before_anything_is_made() {
+    let environment = Environment::new();
+    let pinned = |name: &str, more: &str, cpu: &str| {
+        format!("[workload.{name}]\nnode_name = \"pool:extra\"\nrequests = {{ cpu = \"{cpu}\" }}\n{more}\n")
+    };
+    let lab = |cpu: &str| {
+        let check = "[[check]]\nworkload = \"filler\"\nrunning = 1\n";
+        let filler = pinned("filler", "kind = \"pod\"", "1500m");
+        format!("lab = \"twice\"\n[pool.system]\n[pool.extra]\n{filler}{}{check}", pinned("pinned", "", cpu))
+    };
+    environment.write("lab.toml", &lab("1"));
+    for command in [["check", "lab.toml"], ["test", "lab.toml"]] {
+        let output = environment.command(&command).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("pods on `pool:extra` ask for more cpu than the node has"), "{command:?}: {said}");
+        assert!(!output.status.success(), "{command:?}");
+    }
+    environment.write("lab.toml", &lab("400m"));
+    environment.succeeds(&["check", "lab.toml"]);
+}
+
+#[test]
 fn second_up_changes_nothing_and_a_changed_file_updates_and_prunes() {
     let environment = Environment::new();
     environment.write("small.toml", LAB);

@@ -90,6 +90,12 @@ pub const RULES: &[Rule] = &[
         "A topology key, of a spread constraint or of pod affinity, that no node has.",
     ),
     rule("too-large", &["pool"], workloads::too_large, "A request that no node can hold."),
+    rule(
+        "overfull-node",
+        &["pool", "workload"],
+        workloads::overfull_node,
+        "Pods that are put on one node by name, and together ask for more than it has.",
+    ),
     rule("limit", &[], workloads::limit, "A limit below the request."),
     rule("resource", &["pool"], workloads::resource, "A resource that no node has."),
     rule(

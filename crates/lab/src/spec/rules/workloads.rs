@@ -9,7 +9,7 @@ use crate::names::{HOST_LABEL, MANAGED_BY_LABEL, PREFIX};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
 use crate::spec::step::Action;
-use crate::spec::workload::{BundleKind, ManifestContent, VolumeSource, Workload};
+use crate::spec::workload::{BundleKind, ManifestContent, VolumeSource, Workload, WorkloadKind};
 use crate::words::quoted;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::{Operator, Requirement};
@@ -273,6 +273,59 @@ pub(super) fn too_large(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     .at(at, "each of its requests fits a node, but all of them fit none"),
             );
         }
+    }
+}
+
+/// The workloads whose pods are put on one node by name and stay there, by that node.
+fn put_on_nodes<'a>(context: &Context<'a>) -> BTreeMap<String, Vec<&'a Workload>> {
+    let mut found: BTreeMap<String, Vec<&Workload>> = BTreeMap::new();
+    for workload in &context.lab.workloads {
+        let stays = workload.restart_policy.as_deref().is_none_or(|policy| policy == "Always");
+        let is_set = !matches!(workload.kind, WorkloadKind::Job | WorkloadKind::DaemonSet);
+        if let Some(node) = workload.node_name.as_ref().filter(|_| stays && is_set && !workload.deferred) {
+            found.entry(node.value.to_string()).or_default().push(workload);
+        }
+    }
+    found
+}
+
+pub(super) fn overfull_node(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for (node, workloads) in put_on_nodes(context) {
+        refuse_sum(context, &node, &workloads, found);
+    }
+}
+
+/// Refuses workloads of one node whose requests are together more than it has.
+fn refuse_sum(context: &Context<'_>, node: &str, workloads: &[&Workload], found: &mut Vec<Diagnostic>) {
+    let Some(named) = workloads.first().and_then(|workload| workload.node_name.as_ref()) else { return };
+    let pools = context.pools_of(&named.value);
+    let resources: std::collections::BTreeSet<&str> =
+        workloads.iter().flat_map(|workload| workload.requests.keys()).map(String::as_str).collect();
+    for resource in resources {
+        let groups = context.nodes.iter().filter(|group| pools.contains(&group.pool.name.value.as_str()));
+        let Some(room) = groups.filter_map(|group| offered(group, resource)).max() else { continue };
+        let mut all = Vec::new();
+        for workload in workloads {
+            let Some(request) = workload.requests.get(resource) else { continue };
+            let Ok(amount) = Quantity::parse(&request.value.0) else { continue };
+            let copies = workload.replicas.as_ref().map_or(1, |copies| i64::from(copies.value));
+            let each = amount.base_units(resource);
+            all.push((*workload, (request, each, each.saturating_mul(copies))));
+        }
+        let sum = all.iter().fold(0_i64, |sum, (_, (.., all))| sum.saturating_add(*all));
+        let fits_alone = all.iter().all(|(_, (_, each, _))| *each <= room);
+        let Some((last, (request, ..))) = all.last().filter(|_| sum > room && fits_alone) else { continue };
+        let names: Vec<&str> = all.iter().map(|(workload, _)| workload.name.value.as_str()).collect();
+        found.push(
+            Diagnostic::error("overfull-node", format!("pods on `{node}` ask for more {resource} than the node has"))
+                .at(&request.at, format!("with this, {} of {resource}, and it has {}", readable(resource, sum), readable(resource, room)))
+                .note(format!("its pods are those of {}", quoted(&names)))
+                .note(format!(
+                    "the scheduler does not choose their node: a pod of `{}` that does not fit fails, and its owner makes the next",
+                    last.name
+                ))
+                .help("ask for less, or take `node_name` away from one of them"),
+        );
     }
 }
 
