@@ -190,7 +190,11 @@ pub(super) fn establish(cluster: &Cluster, name: &str) -> Result<(), Status> {
         if let Some(conditions) = conditions.as_array_mut() {
             conditions.extend(others);
         }
-        definition["status"] = json!({"conditions": conditions, "acceptedNames": names, "storedVersions": stored});
+        // All else of the status is what others have written there.
+        for (field, value) in [("conditions", conditions), ("acceptedNames", names), ("storedVersions", json!(stored))]
+        {
+            definition["status"][field] = value;
+        }
     });
     established.map(drop)
 }

@@ -28,9 +28,11 @@ pub(super) fn select_part(resource: ResourceId, part: Part, has_status: bool, ol
             for field in kept_by_status(resource) {
                 set_or_remove(&mut new["metadata"], field, old["metadata"].get(field));
             }
+            // upstream: pkg/registry/core/pod/strategy.go podStatusStrategy.PrepareForUpdate; validation refuses another class.
             if resource == kinds::PODS
                 && let Some(class) = old["status"].get("qosClass")
                 && new["status"].is_object()
+                && new["status"].get("qosClass").is_none_or(|class| class == "" || class.is_null())
             {
                 new["status"]["qosClass"] = class.clone();
             }

@@ -40,4 +40,7 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
         }
     }
     generation(&new["status"], &path, errors);
+    if new["status"]["qosClass"] != old["status"]["qosClass"] {
+        errors.invalid(path.field("qosClass"), &new["status"]["qosClass"], "field is immutable");
+    }
 }

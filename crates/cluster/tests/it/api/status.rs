@@ -90,3 +90,22 @@ async fn metadata_that_a_status_writes_is_checked() {
     assert_eq!((code, answer["reason"].as_str()), (422, Some("Invalid")), "{answer}");
     assert!(answer["message"].as_str().unwrap().contains("metadata.labels"), "{answer}");
 }
+
+#[tokio::test]
+async fn the_quality_of_service_of_a_pod_stays_what_it_is() {
+    let api = api();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({ "metadata": { "name": "one" }, "spec": { "containers": [{ "name": "a", "image": "nginx" }] } });
+    assert_eq!(ask(&api, "POST", pods, &pod).await.0, 201);
+    let own = format!("{pods}/one");
+    let mut changed = get(&api, &own).await.1;
+    changed["status"]["qosClass"] = json!("Guaranteed");
+    let (code, answer) = ask(&api, "PUT", &format!("{own}/status"), &changed).await;
+    assert_eq!(code, 422, "{answer}");
+    let message = answer["message"].as_str().unwrap();
+    assert!(message.ends_with("status.qosClass: Invalid value: \"Guaranteed\": field is immutable"), "{message}");
+    // A client that says nothing of it leaves it alone.
+    changed["status"] = json!({ "message": "seen" });
+    let (code, answer) = ask(&api, "PUT", &format!("{own}/status"), &changed).await;
+    assert_eq!((code, &answer["status"]["qosClass"]), (200, &json!("BestEffort")), "{answer}");
+}

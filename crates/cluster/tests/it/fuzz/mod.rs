@@ -4,10 +4,16 @@
 //! Requests come in batches. Each batch has a cluster of its own that is kept in a file, and ends with opening that file
 //! again. `KLAB_FUZZ=1000000 cargo test --test it fuzz` sends that many requests instead of a few thousand.
 
+mod comparison;
 pub(crate) mod corpus;
+mod fields;
 mod forms;
+mod needs;
 mod place;
 mod requests;
+mod rules;
+mod samples;
+mod values;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
