@@ -5,25 +5,24 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, DeleteOptions, Deleted, Part, WriteOptions};
-use super::super::resource::{
-    CUSTOM_RESOURCE_DEFINITIONS, CustomName, Resource, ResourceId, Subresource, custom_parts, served,
-};
+use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId, served};
 use super::super::status::Status;
+pub(crate) use crate::custom::Listing;
 
 /// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
 pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {
     if let Some(fixed) = ResourceId::by_path(group, version, plural) {
         return Some(fixed);
     }
-    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &format!("{plural}.{group}"))?;
-    defined_by(&definition.value()).into_iter().find(|id| id.row().version == version)
+    let outline = cluster.outline(&format!("{plural}.{group}"))?;
+    outline.listings.iter().map(|(id, _)| *id).find(|id| id.row().version == version)
 }
 
 /// The resource with an object's `apiVersion` and `kind` in this cluster.
 pub(super) fn find_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Option<ResourceId> {
     ResourceId::by_kind(api_version, kind).or_else(|| {
-        let definitions = cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0;
-        let mut defined = definitions.iter().flat_map(|definition| defined_by(&definition.value()));
+        let outlines = cluster.outlines();
+        let mut defined = outlines.iter().flat_map(|outline| &outline.listings).map(|(id, _)| *id);
         defined.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
     })
 }
@@ -36,30 +35,10 @@ pub(super) fn any(cluster: &Cluster) -> bool {
 /// All resources of this cluster, in the order discovery lists them.
 pub(super) fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
     let mut found: Vec<&'static Resource> = served().collect();
-    for definition in cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0 {
-        found.extend(defined_by(&definition.value()).into_iter().map(ResourceId::row));
+    for outline in cluster.outlines() {
+        found.extend(outline.listings.iter().map(|(id, _)| id.row()));
     }
     found
-}
-
-/// A resource with all that discovery tells of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Listing {
-    pub(crate) row: &'static Resource,
-    /// What one of them is called: `kubectl get <singular>`.
-    pub(crate) singular: String,
-    pub(crate) short_names: Vec<String>,
-    pub(crate) categories: Vec<String>,
-    pub(crate) subresources: &'static [Subresource],
-}
-
-impl Listing {
-    /// Of a row of a fixed table.
-    pub(super) fn of(row: &'static Resource) -> Self {
-        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let (short_names, categories) = (texts(row.short_names), texts(row.categories));
-        Self { row, singular: row.singular(), short_names, categories, subresources: row.subresources }
-    }
 }
 
 /// All resources of this cluster as discovery lists them: groups of custom resources by name, their versions most stable first.
@@ -67,8 +46,9 @@ impl Listing {
 // and versions of custom resources have one priority.
 pub(crate) fn listings(cluster: &Cluster) -> Vec<Listing> {
     let mut found: Vec<Listing> = served().map(Listing::of).collect();
-    let definitions = cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0;
-    let mut custom: Vec<Listing> = definitions.iter().flat_map(|definition| listings_of(&definition.value())).collect();
+    let outlines = cluster.outlines();
+    let custom = outlines.iter().flat_map(|outline| &outline.listings);
+    let mut custom: Vec<Listing> = custom.map(|(_, listing)| listing.clone()).collect();
     custom.sort_by(|one, other| {
         let versions = || stability(other.row.version).cmp(&stability(one.row.version));
         let names = || one.row.version.cmp(other.row.version);
@@ -105,50 +85,6 @@ pub(super) fn group_versions(cluster: &Cluster) -> Vec<(&'static str, &'static s
 /// The resources of a group and version.
 pub(crate) fn resources_of(cluster: &Cluster, group: &str, version: &str) -> Vec<&'static Resource> {
     rows(cluster).into_iter().filter(|row| row.group == group && row.version == version).collect()
-}
-
-/// The served versions of a CustomResourceDefinition.
-fn defined(definition: &Value) -> impl Iterator<Item = (&Value, ResourceId)> {
-    let spec = &definition["spec"];
-    let versions = spec["versions"].as_array().into_iter().flatten();
-    versions.filter(|version| version["served"] == true).filter_map(|version| {
-        let name = CustomName {
-            group: name(&spec["group"])?,
-            version: name(&version["name"])?,
-            kind: name(&spec["names"]["kind"])?,
-            plural: name(&spec["names"]["plural"])?,
-            namespaced: spec["scope"] == "Namespaced",
-        };
-        Some((version, ResourceId::define(&name)))
-    })
-}
-
-fn name(value: &Value) -> Option<&str> {
-    value.as_str().filter(|text| !text.is_empty())
-}
-
-/// The served versions of a CustomResourceDefinition as resources.
-fn defined_by(definition: &Value) -> Vec<ResourceId> {
-    defined(definition).map(|(_, id)| id).collect()
-}
-
-/// The served versions of a CustomResourceDefinition, with all that discovery tells of them.
-fn listings_of(definition: &Value) -> Vec<Listing> {
-    let names = &definition["spec"]["names"];
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let (short_names, categories) = (texts(&names["shortNames"]), texts(&names["categories"]));
-    let singular = name(&names["singular"]);
-    let listing = |(version, id): (&Value, ResourceId)| {
-        let subresources =
-            custom_parts(version["subresources"]["scale"].is_object(), version["subresources"]["status"].is_object());
-        let (short_names, categories) = (short_names.clone(), categories.clone());
-        let row = id.row();
-        let singular = singular.map_or_else(|| row.singular(), str::to_owned);
-        Listing { row, singular, short_names, categories, subresources }
-    };
-    defined(definition).map(listing).collect()
 }
 
 /// Says that a definition's names are accepted and its kinds served, which is so as soon as it is stored.
@@ -236,8 +172,8 @@ pub(super) fn delete_definition(
             None => definition["status"]["conditions"] = json!([condition]),
         }
     })?;
-    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", name);
-    let Some(first) = definition.and_then(|definition| defined_by(&definition.value()).into_iter().next()) else {
+    let outline = cluster.outline(name);
+    let Some(first) = outline.and_then(|outline| outline.listings.first().map(|(id, _)| *id)) else {
         release(cluster, name)?;
         return Ok(deleted);
     };
@@ -326,27 +262,58 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    fn define(cluster: &Cluster, number: usize, short_name: &str) {
+        let definition = json!({
+            "metadata": {"name": format!("gadgets.lab{number}.example")},
+            "spec": {
+                "group": format!("lab{number}.example"), "scope": "Namespaced",
+                "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget", "shortNames": [short_name]},
+                "versions": [
+                    {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                        "schema": {"openAPIV3Schema": {"type": "object"}}},
+                    {"name": "v1beta1", "served": false, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}},
+                ],
+            },
+        });
+        cluster
+            .create(CUSTOM_RESOURCE_DEFINITIONS, "", definition, &WriteOptions::client("test"))
+            .expect("a definition");
+    }
+
     #[test]
     fn each_served_version_is_a_resource() {
-        let definition = json!({"spec": {
-            "group": "lab.example", "scope": "Namespaced",
-            "names": {"kind": "Gadget", "plural": "gadgets", "shortNames": ["gd"]},
-            "versions": [
-                {"name": "v1", "served": true, "subresources": {"status": {}}},
-                {"name": "v1beta1", "served": false},
-            ],
-        }});
-        let found = defined_by(&definition);
-        assert_eq!(found, defined_by(&definition));
-        let rows = listings_of(&definition);
-        assert_eq!((found.len(), rows.len()), (1, 1));
+        let cluster = Cluster::new(Arc::new(crate::clock::SteppedClock::new(jiff::Timestamp::UNIX_EPOCH)), 7);
+        define(&cluster, 1, "gd");
+        let name = "gadgets.lab1.example";
+        let outline = cluster.outline(name).expect("its outline");
+        let [(id, listing)] = outline.listings.as_slice() else { panic!("{outline:?}") };
+        assert_eq!(outline.versions, 2);
         assert_eq!(
-            (rows[0].row.version, &*rows[0].short_names[0], rows[0].subresources[0].name),
+            (listing.row.version, &*listing.short_names[0], listing.subresources[0].name),
             ("v1", "gd", "status")
         );
-        let mut renamed = definition.clone();
-        renamed["spec"]["names"]["shortNames"] = json!(["gdg"]);
-        assert_eq!(defined_by(&renamed), found, "objects stay where they are");
-        assert_eq!(listings_of(&renamed)[0].short_names, ["gdg"]);
+        let options = WriteOptions::client("test");
+        let renamed = cluster.modify(CUSTOM_RESOURCE_DEFINITIONS, Part::Main, "", name, &options, |definition| {
+            definition["spec"]["names"]["shortNames"] = json!(["gdg"]);
+        });
+        renamed.expect("another name");
+        let again = cluster.outline(name).expect("its outline");
+        assert_eq!(again.listings[0].0, *id, "objects stay where they are");
+        assert_eq!(again.listings[0].1.short_names, ["gdg"]);
+        assert_ne!(again.hash, outline.hash);
+    }
+
+    #[test]
+    fn one_more_definition_does_not_read_the_others_again() {
+        let cluster = Cluster::new(Arc::new(crate::clock::SteppedClock::new(jiff::Timestamp::UNIX_EPOCH)), 7);
+        (0..300).for_each(|number| define(&cluster, number, "gd"));
+        let before = cluster.outlines();
+        define(&cluster, 300, "gd");
+        establish(&cluster, "gadgets.lab300.example").expect("established");
+        assert!(find_kind(&cluster, "lab300.example/v1", "Gadget").is_some());
+        assert_eq!(listings(&cluster).len(), served().count() + 301);
+        let after = cluster.outlines();
+        assert_eq!((before.len(), after.len()), (300, 301));
+        assert!(before.iter().all(|one| after.iter().any(|other| Arc::ptr_eq(one, other))));
     }
 }

@@ -20,12 +20,11 @@ impl Transaction<'_> {
         if resource != CUSTOM_RESOURCE_DEFINITIONS {
             return Ok(());
         }
-        let versions = |value: &Value| value["spec"]["versions"].as_array().map_or(0, Vec::len);
-        let definitions = self.state.store.list(resource, None);
-        let others: usize =
-            definitions.filter(|other| other.name.as_ref() != name).map(|other| versions(&other.value())).sum();
-        let own = versions(value);
-        let before = self.state.store.get(resource, "", name).map_or(0, |before| versions(&before.value()));
+        let own = value["spec"]["versions"].as_array().map_or(0, Vec::len);
+        let definitions = self.state.definitions.outlines(&self.state.store);
+        let all: usize = definitions.iter().map(|outline| outline.versions).sum();
+        let before = definitions.iter().find(|outline| &*outline.name == name).map_or(0, |outline| outline.versions);
+        let others = all - before;
         // A definition that does not grow is never refused, whatever there is.
         if own > before && others + own > MAX_KINDS {
             let because = format!(

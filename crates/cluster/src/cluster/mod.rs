@@ -48,9 +48,9 @@ use tokio::sync::watch;
 use super::admission::Kept;
 use super::certificates::Authority;
 use super::clock::Clock;
-use super::custom::{Definition, Definitions};
+use super::custom::{Definition, Definitions, Outline};
 use super::object::Object;
-use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
+use super::resource::ResourceId;
 use super::status::Status;
 use super::store::Store;
 pub use super::store::{Change, Event, Gone};
@@ -290,15 +290,9 @@ impl Cluster {
             return Some(known.row().namespaced);
         }
         let (group, version) = api_version.split_once('/')?;
-        let (definitions, _) = self.list(CUSTOM_RESOURCE_DEFINITIONS, None);
-        definitions.iter().find_map(|definition| {
-            let value = definition.value();
-            let spec = &value["spec"];
-            let versions = spec["versions"].as_array()?;
-            let is_served = versions.iter().any(|have| have["name"] == version && have["served"] == true);
-            (is_served && spec["group"] == group && spec["names"]["kind"] == kind)
-                .then(|| spec["scope"] == "Namespaced")
-        })
+        let outlines = self.outlines();
+        let mut rows = outlines.iter().flat_map(|outline| &outline.listings).map(|(_, listing)| listing.row);
+        rows.find(|row| row.group == group && row.version == version && row.kind == kind).map(|row| row.namespaced)
     }
 
     /// The object of that name.
@@ -320,6 +314,18 @@ impl Cluster {
     /// Whether a kind has a `status` subresource in this cluster.
     pub fn has_status(&self, resource: ResourceId) -> bool {
         self.lock().store.has_status(resource)
+    }
+
+    /// The outline of the definition of that name.
+    pub(crate) fn outline(&self, name: &str) -> Option<Arc<Outline>> {
+        let state = self.lock();
+        state.definitions.outline(&state.store, name)
+    }
+
+    /// The outlines of all definitions, in the order of their names.
+    pub(crate) fn outlines(&self) -> Vec<Arc<Outline>> {
+        let state = self.lock();
+        state.definitions.outlines(&state.store)
     }
 
     /// The definition of a custom resource.

@@ -12,11 +12,13 @@ mod declaration;
 mod definition;
 mod fill;
 mod lists;
+mod outline;
 mod rules;
 mod schema;
 
 pub(crate) use definition::check as check_definition;
 pub(crate) use fill::{default, prune};
+pub(crate) use outline::{Listing, Outline};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -24,6 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde_json::{Value, json};
 
 use self::conversion::Webhook;
+use self::outline::Outlines;
 use crate::cel::{Budget, Declaration};
 use crate::object::Object;
 use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
@@ -54,7 +57,10 @@ pub(crate) struct Version {
 
 /// The definitions of a cluster that were asked for, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions(Mutex<HashMap<String, Arc<Definition>>>);
+pub(crate) struct Definitions {
+    known: Mutex<HashMap<String, Arc<Definition>>>,
+    outlines: Mutex<Outlines>,
+}
 
 impl Definitions {
     /// The definition of a custom resource.
@@ -69,13 +75,24 @@ impl Definitions {
     /// The definition of that name.
     pub(crate) fn named(&self, store: &Store, name: &str) -> Option<Arc<Definition>> {
         let object = store.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)?;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(definition) = known.get(name).filter(|known| known.version == object.resource_version) {
             return Some(Arc::clone(definition));
         }
         let definition = Arc::new(Definition::read(object)?);
         known.insert(name.to_owned(), Arc::clone(&definition));
         Some(definition)
+    }
+
+    /// The outline of the definition of that name.
+    pub(crate) fn outline(&self, store: &Store, name: &str) -> Option<Arc<Outline>> {
+        let object = store.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)?;
+        Some(self.outlines.lock().unwrap_or_else(PoisonError::into_inner).of(object))
+    }
+
+    /// The outlines of all definitions, in the order of their names.
+    pub(crate) fn outlines(&self, store: &Store) -> Vec<Arc<Outline>> {
+        self.outlines.lock().unwrap_or_else(PoisonError::into_inner).all(store)
     }
 }
 

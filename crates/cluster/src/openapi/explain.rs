@@ -92,9 +92,8 @@ fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
 
 /// The kind of a resource's lists.
 pub(super) fn list_kind(cluster: &Cluster, row: &Resource) -> String {
-    let declared = if row.custom { definition(cluster, row) } else { Arc::default() };
-    let declared = declared["spec"]["names"]["listKind"].as_str().filter(|kind| !kind.is_empty());
-    declared.map_or_else(|| format!("{}List", row.kind), str::to_owned)
+    let outline = if row.custom { cluster.outline(&row.qualified()) } else { None };
+    outline.and_then(|outline| outline.list_kind.clone()).unwrap_or_else(|| format!("{}List", row.kind))
 }
 
 fn definition(cluster: &Cluster, row: &Resource) -> Arc<Value> {

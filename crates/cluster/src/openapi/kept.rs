@@ -1,8 +1,8 @@
 //! Documents that were asked for, compressed: made once for all clusters of the process that have the same.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -12,12 +12,18 @@ use flate2::write::GzEncoder;
 /// How many bytes are kept; what was asked for longest ago goes first.
 const MOST: usize = 4 << 20;
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { documents: VecDeque::new(), bytes: 0 });
+static KEPT: Mutex<Kept> = Mutex::new(Kept { documents: VecDeque::new(), bytes: 0, making: BTreeMap::new() });
 
 /// Documents by what they are made of.
 struct Kept {
     documents: VecDeque<(String, Bytes)>,
     bytes: usize,
+    /// Those that are being made.
+    making: BTreeMap<String, Arc<OnceLock<Bytes>>>,
+}
+
+fn kept() -> MutexGuard<'static, Kept> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kept {
@@ -41,18 +47,26 @@ impl Kept {
 
 /// The document of this name, compressed.
 ///
-/// One is made at a time: whoever asks for the same waits for it, and no more memory is needed than for one.
+/// It is made once: a client that asks for the same meanwhile waits for it. Clients of other documents do not.
 pub(super) fn compressed(name: &str, make: impl FnOnce() -> Vec<u8>) -> Bytes {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(document) = kept.get(name) {
-        return document;
+    let place = {
+        let mut kept = kept();
+        if let Some(document) = kept.get(name) {
+            return document;
+        }
+        Arc::clone(kept.making.entry(name.to_owned()).or_default())
+    };
+    let document = place.get_or_init(|| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        // A vector takes all that is written to it.
+        let _ = encoder.write_all(&make());
+        Bytes::from(encoder.finish().unwrap_or_default())
+    });
+    let mut kept = kept();
+    if kept.making.remove(name).is_some() {
+        kept.add(name, document, MOST);
     }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // A vector takes all that is written to it.
-    let _ = encoder.write_all(&make());
-    let document = Bytes::from(encoder.finish().unwrap_or_default());
-    kept.add(name, &document, MOST);
-    document
+    document.clone()
 }
 
 /// What was compressed.
@@ -73,7 +87,7 @@ mod tests {
         let again = compressed("one of these tests", || panic!("made already"));
         assert_eq!((unpacked(&first), first), (b"text".to_vec(), again));
 
-        let mut kept = Kept { documents: VecDeque::new(), bytes: 0 };
+        let mut kept = Kept { documents: VecDeque::new(), bytes: 0, making: BTreeMap::new() };
         for name in ["a", "b", "c"] {
             kept.add(name, &Bytes::from_static(b"12345"), 15);
         }
@@ -82,5 +96,14 @@ mod tests {
         assert_eq!(["a", "b", "c", "d"].map(|name| kept.get(name).is_some()), [true, false, true, true]);
         kept.add("all", &Bytes::from_static(b"a document that is larger than all may be"), 15);
         assert_eq!((kept.documents.len(), kept.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_document_is_had_while_another_one_is_made() {
+        let outer = compressed("one that takes long", || {
+            let inner = compressed("one that is asked for meanwhile", || b"inner".to_vec());
+            [&unpacked(&inner)[..], b" and outer"].concat()
+        });
+        assert_eq!(unpacked(&outer), b"inner and outer");
     }
 }

@@ -25,7 +25,7 @@ use self::catalogue::Catalogue;
 use self::operation::Path;
 use super::api::{Body, Listing, listings, resources_of};
 use super::cluster::Cluster;
-use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, served};
+use super::resource::{Resource, served};
 
 /// In the hash of documents with descriptions.
 const RICH: &str = "EXPLAIN";
@@ -128,10 +128,11 @@ fn groups(cluster: &Cluster) -> BTreeMap<(&'static str, &'static str), Vec<&'sta
 
 /// What tells one state of a group and version from another one: its kinds, and how they are defined.
 fn identity(cluster: &Cluster, resources: &[&Resource]) -> String {
-    let mut text = operations(resources);
-    for row in resources.iter().filter(|row| row.custom) {
-        if let Some(definition) = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified()) {
-            let _ = write!(text, "{}", definition.value()["spec"]);
+    let (custom, built_in): (Vec<&Resource>, Vec<&Resource>) = resources.iter().copied().partition(|row| row.custom);
+    let mut text = operations(&built_in);
+    for row in custom {
+        if let Some(outline) = cluster.outline(&row.qualified()) {
+            let _ = write!(text, " {} {}", row.api_version(), outline.hash);
         }
     }
     text

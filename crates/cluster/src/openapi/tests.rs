@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::clock::SteppedClock;
 use crate::cluster::WriteOptions;
+use crate::resource::CUSTOM_RESOURCE_DEFINITIONS;
 
 /// What `tools/kubernetes-operations.py` writes.
 fn published() -> Value {
