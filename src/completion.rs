@@ -27,7 +27,7 @@ use crate::ui::{Format, Ui};
 use klab_lab::spec::{self, Lab, LoadOptions, Provider};
 
 /// How long a cluster may take to name its pods: who presses Tab waits no longer.
-const PATIENCE: Duration = Duration::from_millis(150);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Most pods that are asked for.
 const MOST: u32 = 500;

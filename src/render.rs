@@ -4,7 +4,10 @@
 
 mod context;
 mod engine;
+mod shown;
 pub(crate) mod yaml;
+
+pub use shown::{shown, shown_list, workload};
 
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};

@@ -149,8 +149,8 @@ impl Host {
     ///
     /// # Errors
     /// What came of it, as the host says.
-    pub async fn follow(&self, path: &str, mut shows: impl FnMut(Line)) -> Result<()> {
-        let answer = self.send(Method::POST, path, Vec::new()).await?;
+    pub async fn follow(&self, path: &str, body: Vec<u8>, mut shows: impl FnMut(Line)) -> Result<()> {
+        let answer = self.send(Method::POST, path, body).await?;
         if !answer.status().is_success() {
             return self.whole(answer).await.map(drop);
         }

@@ -9,7 +9,7 @@ use tera::{Context, Kwargs, State, Tera};
 use super::Frame;
 use crate::error::{Context as _, Kind, Result};
 use crate::lesson::command::{self, Line};
-use crate::provider::AzureNames;
+use crate::lesson::{Tools, look};
 pub use klab_lab::board::escaped;
 use klab_lab::board::{Board, parts};
 use klab_lab::report::{self, explanation_json, markdown_html};
@@ -97,12 +97,12 @@ pub enum Form {
     Saved,
 }
 
-/// A lab as it is written, and what its cluster is called in Azure.
+/// A lab as it is written.
 pub struct Written {
     /// The lab.
     pub lab: Lab,
-    /// See there.
-    pub azure: AzureNames,
+    /// What its learners type with.
+    pub tools: Tools,
 }
 
 /// All parts of the page of a lab, or of a cluster without one, and of the lesson beside it.
@@ -232,7 +232,7 @@ pub fn checks(of: &verify::Report, form: Form) -> Result<String> {
 /// # Errors
 /// When the template fails.
 pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> Result<String> {
-    let Written { lab: written, azure } = of;
+    let Written { lab: written, tools } = of;
     let total = written.steps.len();
     let progress = &frame.progress;
     let here = if progress.is_opened() { progress.next(total) } else { None };
@@ -247,10 +247,16 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
         Some(_) => Some("I have done it: next step".to_owned()),
     };
     let step = written.steps.get(shown).map(|step| {
-        let lines = command::of_step(written, shown, azure);
-        let text = step.text.as_deref().map(markdown_html).unwrap_or_default();
+        let lines = command::of_step(written, shown, tools);
+        let (before, looks) = match &step.text {
+            Some(whole) if !lines.is_empty() => look::apart(whole),
+            whole => (whole.as_deref().unwrap_or_default(), None),
+        };
         let title = step.title.as_deref().unwrap_or(&step.name.value);
-        json!({ "title": title, "text": text, "lines": lines.iter().map(line_document).collect::<Vec<_>>() })
+        json!({
+            "title": title, "text": markdown_html(before), "looks": looks.map(markdown_html),
+            "lines": lines.iter().map(|line| line_document(line, tools)).collect::<Vec<_>>(),
+        })
     });
     let text = match (&written.description, progress.next(total)) {
         (_, None) if total > 0 => "<p>All steps are done.</p>".to_owned(),
@@ -271,19 +277,21 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
             "title": written.title.as_deref().unwrap_or(&written.name.value), "text": text,
             "moves": form != Form::Saved, "has_before": before.is_some(), "before": before,
             "has_after": after.is_some(), "after": after, "is_current": shown == here.unwrap_or(introduction),
-            "goes_on": goes_on,
+            "goes_on": goes_on, "performs": form == Form::Live && *tools == Tools::Seat && here == Some(shown),
         }),
     )
 }
 
-fn line_document(line: &Line) -> Value {
+fn line_document(line: &Line, tools: &Tools) -> Value {
     match line {
         Line::Command(command) => json!({ "command": command }),
         Line::Note(note) => json!({ "note": note }),
         Line::Edit(edit) => {
             let told = edit.told().into_iter();
             let told = told.map(|(words, below)| json!({ "words": words, "text": below.join("\n") }));
-            json!({ "open": edit.open, "told": told.collect::<Vec<_>>() })
+            // The console of a seat has no editor.
+            let patches = if *tools == Tools::Seat { edit.patches.as_slice() } else { &[] };
+            json!({ "open": edit.open, "told": told.collect::<Vec<_>>(), "patches": patches })
         }
     }
 }

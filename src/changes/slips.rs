@@ -20,13 +20,20 @@ pub struct Slips {
 ///
 /// # Errors
 /// When the twin cannot be made.
-pub fn slips(lab: &Lab, step: Option<usize>, next: bool, found: &Objects, baseline: &Baseline) -> Result<Slips> {
-    let mut twin = Twin::of(lab)?;
-    let mut differences = |steps: usize| Ok::<_, Error>(baseline.differences(&twin.after(steps)?, found, lab));
-    let before = step.map(&mut differences).transpose()?;
+pub fn slips(
+    lab: &Lab,
+    step: Option<usize>,
+    next: bool,
+    found: &Objects,
+    baseline: &Baseline,
+    twin: &Twin,
+) -> Result<Slips> {
+    let differences = |steps: usize| Ok::<_, Error>(baseline.differences(&*twin.after(steps)?, found, lab));
     let after = step.map_or(0, |step| step + 1);
-    let reached = differences(after)?;
+    // The last one first, which makes the twin go through the others.
     let next = (next && after < lab.steps.len()).then(|| differences(after + 1)).transpose()?;
+    let reached = differences(after)?;
+    let before = step.map(differences).transpose()?;
     Ok(apart(reached, before.as_deref(), next.as_deref()))
 }
 

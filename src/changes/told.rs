@@ -1,8 +1,11 @@
 //! Differences as people are told of them: by object, with one command where one takes all of it back.
 
+use serde_json::{Value, json};
+
 use super::change::Change;
+use crate::lesson::Tools;
 use crate::lesson::command::{Line, of_step};
-use crate::provider::AzureNames;
+use crate::lesson::words::label;
 use klab_lab::spec::Lab;
 use klab_lab::verify::Aside;
 
@@ -29,11 +32,11 @@ impl Told {
 
     /// What a step (from 0) asks for and is not done: as [`Told::all`], but an object that the step makes was never there, and is
     /// made as the step makes it.
-    pub fn to_do(changes: &[Change], lab: &Lab, step: usize) -> Vec<Self> {
+    pub fn to_do(changes: &[Change], lab: &Lab, step: usize, tools: &Tools) -> Vec<Self> {
         let steps = step.saturating_add(1);
         let of_step = |change: &Change| match change {
             Change::Gone(object) if lab.workload(&object.name).is_none() => {
-                let undo = Some(made_by(lab, step));
+                let undo = Some(made_by(lab, step, tools));
                 Self { object: object.label(), words: vec!["is not there yet".to_owned()], undo }
             }
             Change::Gone(_) => Self {
@@ -43,6 +46,41 @@ impl Told {
             _ => Self::of(std::slice::from_ref(change), lab, steps),
         };
         changes.iter().map(of_step).collect()
+    }
+
+    /// What stands above all differences.
+    pub fn heading(changes: &[Change], lab: &Lab, steps: usize) -> String {
+        let stage = match steps.checked_sub(1) {
+            Some(last) => format!("after {}", label(lab, last)),
+            None => "at its set-up".to_owned(),
+        };
+        match changes {
+            [] => format!("nothing differs from lab `{}` {stage}", lab.name),
+            _ => format!("differs from lab `{}` {stage}:", lab.name),
+        }
+    }
+
+    /// All differences for programs.
+    pub fn document(changes: &[Change], lab: &Lab, steps: usize) -> Value {
+        let changes: Vec<Value> = changes.iter().map(|change| change.document(lab, steps)).collect();
+        json!({ "schema": "klab.diff/1", "lab": lab.name.value, "steps": steps, "changes": changes })
+    }
+
+    /// All differences as text: each object, what differs in it, and what takes that back.
+    pub fn text(changes: &[Change], lab: &Lab, steps: usize) -> String {
+        let mut text = String::new();
+        let mut last = None;
+        for told in Self::all(changes, lab, steps) {
+            if last.as_ref() != Some(&told.object) {
+                text.push_str(&format!("{}\n", told.object));
+            }
+            told.words.iter().for_each(|words| text.push_str(&format!("  {words}\n")));
+            if let Some(undo) = &told.undo {
+                text.push_str(&format!("    to undo:\n        {undo}\n"));
+            }
+            last = Some(told.object);
+        }
+        text
     }
 
     fn of(changes: &[Change], lab: &Lab, steps: usize) -> Self {
@@ -76,8 +114,8 @@ impl Told {
 }
 
 /// The command that makes what a step (from 0) applies: the step's own line, where it is a single one of one line.
-fn made_by(lab: &Lab, step: usize) -> String {
-    let lines = of_step(lab, step, &AzureNames::default());
+fn made_by(lab: &Lab, step: usize, tools: &Tools) -> String {
+    let lines = of_step(lab, step, tools);
     let applies = |command: &&String| command.starts_with("kubectl apply ") || command.starts_with("kubectl create ");
     let commands: Vec<&String> = lines.iter().flat_map(Line::commands).filter(applies).collect();
     match commands.as_slice() {
@@ -91,7 +129,6 @@ mod tests {
     use super::*;
     use crate::changes::Named;
     use klab_lab::spec::{LoadOptions, load, parse};
-    use serde_json::json;
     use std::path::Path;
 
     fn field(name: &str, path: &str, found: u32, wanted: Option<u32>) -> Change {
@@ -149,13 +186,16 @@ mod tests {
         let lab = parse("x.toml", text, &LoadOptions::default()).unwrap();
         let lesson = load(Path::new("labs/affinity.toml"), &LoadOptions::default()).unwrap();
         let quota = lesson.steps.iter().position(|step| *step.name == "quota").unwrap();
-        for (lab, step, change, undo) in [
+        let here = Tools::default;
+        for (lab, step, tools, change, undo) in [
             // A here-document is no line to paste.
-            (&lab, 0, gone("ResourceQuota", "q"), "klab step x"),
-            (&lab, 0, gone("Pod", "web"), "klab render x --workload web | kubectl apply -f -"),
-            (&lesson, quota, gone("ResourceQuota", "q"), "kubectl apply -f labs/affinity/quota.yaml"),
+            (&lab, 0, here(), gone("ResourceQuota", "q"), "klab step x"),
+            (&lab, 0, here(), gone("Pod", "web"), "klab render x --workload web | kubectl apply -f -"),
+            (&lesson, quota, here(), gone("ResourceQuota", "q"), "kubectl apply -f labs/affinity/quota.yaml"),
+            // The lab's files are on the host's machine.
+            (&lesson, quota, Tools::Seat, gone("ResourceQuota", "q"), "klab step affinity"),
         ] {
-            let told = Told::to_do(&[change], lab, step);
+            let told = Told::to_do(&[change], lab, step, &tools);
             assert_eq!((told[0].words[0].as_str(), told[0].undo.as_deref()), ("is not there yet", Some(undo)));
         }
     }

@@ -1,5 +1,6 @@
 //! The twin: the lab at a stage, on a cluster inside this process.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::change::{Named, Objects};
@@ -35,43 +36,63 @@ pub(super) fn kinds() -> impl Iterator<Item = ResourceId> {
     compared.map(|(number, _)| ResourceId(number))
 }
 
-/// A lab on a cluster inside this process, as it should be step by step. Programs that steps run do not reach it, and are left
-/// out.
+/// What a lab should be step by step, as a cluster inside this process makes it. Programs that steps run do not reach it, and are
+/// left out. What was found is kept: all learners of a class are compared with one twin.
+#[derive(Debug)]
 pub struct Twin {
     lab: Lab,
-    world: EmbeddedWorld,
-    done: usize,
+    /// The objects after so many steps, as far as they were asked for.
+    stages: Mutex<Vec<Arc<Objects>>>,
 }
 
 impl Twin {
-    /// The twin of a lab, at its set-up.
-    ///
-    /// # Errors
-    /// When the lab cannot be made.
-    pub fn of(lab: &Lab) -> Result<Self> {
+    /// The twin of a lab.
+    pub fn of(lab: &Lab) -> Self {
         let mut lab = lab.clone().embedded();
         for step in &mut lab.steps {
             step.actions.retain(|action| !matches!(action.value, Action::Run { .. }));
         }
-        let world = EmbeddedWorld::new(lab.sim.seed.unwrap_or_default())?;
-        world.up(&lab).kind(Kind::Failed, || "could not make the lab in this process, to compare with".to_owned())?;
-        world.wait(&lab, PATIENCE)?;
-        Ok(Self { lab, world, done: 0 })
+        Self { lab, stages: Mutex::default() }
     }
 
-    /// The objects of the lab after its first `steps` steps, of which none was asked for before.
+    /// The objects of the lab after its first `steps` steps. Not to be called from within a runtime.
     ///
     /// # Errors
-    /// When a step cannot be performed.
-    pub fn after(&mut self, steps: usize) -> Result<Objects> {
-        for step in self.done..steps.min(self.lab.steps.len()) {
-            self.world
-                .perform(&self.lab, step)
-                .kind(Kind::Failed, || "could not perform the steps in this process, to compare with".to_owned())?;
-            self.world.wait(&crate::lesson::stage(&self.lab, step + 1), PATIENCE)?;
-            self.done = step + 1;
+    /// When the lab cannot be made, or a step not be performed.
+    pub fn after(&self, steps: usize) -> Result<Arc<Objects>> {
+        let steps = steps.min(self.lab.steps.len());
+        // Others who compare with the same stage wait here, and find it.
+        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stage) = stages.get(steps) {
+            return Ok(Arc::clone(stage));
         }
-        let objects = self.world.objects(kinds())?;
-        Ok(objects.into_iter().map(|object| (Named::of(&object), object)).collect())
+        // The world is not kept, so each time goes twice as far as the last: a class that goes on is not compared from the beginning
+        // at each of its steps.
+        let far = steps.max(stages.len().saturating_mul(2)).min(self.lab.steps.len());
+        let world = EmbeddedWorld::new(self.lab.sim.seed.unwrap_or_default())?;
+        let made = "could not make the lab in this process, to compare with";
+        world.up(&self.lab).kind(Kind::Failed, || made.to_owned())?;
+        world.wait(&self.lab, PATIENCE)?;
+        *stages = vec![Arc::new(objects(&world)?)];
+        for step in 0..far {
+            match self.step(&world, step) {
+                Ok(objects) => stages.push(Arc::new(objects)),
+                Err(error) if step < steps => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(Arc::clone(&stages[steps]))
     }
+
+    fn step(&self, world: &EmbeddedWorld, step: usize) -> Result<Objects> {
+        let performed = "could not perform the steps in this process, to compare with";
+        world.perform(&self.lab, step).kind(Kind::Failed, || performed.to_owned())?;
+        world.wait(&crate::lesson::stage(&self.lab, step + 1), PATIENCE)?;
+        objects(world)
+    }
+}
+
+fn objects(world: &EmbeddedWorld) -> Result<Objects> {
+    let objects = world.objects(kinds())?;
+    Ok(objects.into_iter().map(|object| (Named::of(&object), object)).collect())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kube::Client;
 
 use super::elsewhere::Elsewhere;
-use super::lesson::{Lesson, WhichLesson, azure};
+use super::lesson::{Lesson, WhichLesson, tools};
 use super::{Context, joined};
 use crate::board::{Feed, Frame, Written, saved};
 use crate::error::{Context as _, Error, Kind, Result};
@@ -90,13 +90,13 @@ fn serve_lesson(context: &Context, lesson: Lesson, arguments: &Arguments) -> Res
     let Lesson { lab, folder, .. } = lesson;
     let name = &lab.name.value;
     let client = context.client(name, &context.kubeconfig(name)?)?;
-    let azure = azure(context, &lab);
+    let tools = tools(context, &lab);
     let seen = context.block_on(async {
         let mut feed = Feed::new(&client, lab.clone(), folder.clone())?;
         let frame = feed.next().await?;
         Ok((feed, frame))
     })?;
-    serve::serve(context, way(arguments), seen, Some((Written { lab, azure }, folder)))
+    serve::serve(context, way(arguments), seen, Some((Written { lab, tools }, folder)))
 }
 
 /// A cluster that klab did not make: what is in it, without a lesson and without checks.
@@ -181,7 +181,7 @@ async fn look(client: &Client, lab: &Lab) -> Result<Snapshot> {
 }
 
 fn write_page(context: &Context, file: &Path, written: &Lab, frame: Frame) -> Result<()> {
-    let written = Written { lab: written.clone(), azure: azure(context, written) };
+    let written = Written { lab: written.clone(), tools: tools(context, written) };
     let page = saved(&frame, Some(&written))?;
     write(context, file, &page)
 }

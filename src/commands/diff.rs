@@ -1,9 +1,7 @@
 //! `klab diff`: what differs between the cluster and the lab at the step that the learner is at.
 
-use serde_json::json;
-
-use super::Context;
-use super::lesson::{Lesson, WhichLesson, find, label};
+use super::lesson::{Lesson, WhichLesson, find};
+use super::{Context, joined};
 use crate::changes::{Baseline, Told, Twin, live_objects};
 use crate::error::Result;
 use crate::provider::refuse_foreign;
@@ -24,6 +22,9 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or its cluster does not answer.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    if let Some(joined) = joined::meant(context, arguments.which.lab.as_deref())? {
+        return joined::diff(context, &joined, arguments.step.as_deref());
+    }
     let lesson = Lesson::open(context, &arguments.which)?;
     let lab = &lesson.lab;
     refuse_foreign(
@@ -39,35 +40,16 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let client = context.client(&lab.name.value, &kubeconfig)?;
     let found = context.block_on(live_objects(&client))?;
     let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
-    let changes = baseline.differences(&Twin::of(lab)?.after(steps)?, &found, lab);
-    let stage = match steps.checked_sub(1) {
-        Some(last) => format!("after {}", label(lab, last)),
-        None => "at its set-up".to_owned(),
-    };
+    let changes = baseline.differences(&*Twin::of(lab).after(steps)?, &found, lab);
     if context.ui.format() == Format::Json {
-        let documents: Vec<_> = changes.iter().map(|change| change.document(lab, steps)).collect();
-        let document = json!({ "schema": "klab.diff/1", "lab": lab.name.value, "steps": steps, "changes": documents });
-        context.ui.result(&document.to_string());
+        context.ui.result(&Told::document(&changes, lab, steps).to_string());
         return Ok(());
     }
+    context.ui.say(&Told::heading(&changes, lab, steps));
     if changes.is_empty() {
-        context.ui.say(&format!("nothing differs from lab `{}` {stage}", lab.name));
         return Ok(());
     }
-    context.ui.say(&format!("differs from lab `{}` {stage}:", lab.name));
-    let mut last = None;
-    let mut text = String::new();
-    for told in Told::all(&changes, lab, steps) {
-        if last.as_ref() != Some(&told.object) {
-            text.push_str(&format!("{}\n", told.object));
-        }
-        told.words.iter().for_each(|words| text.push_str(&format!("  {words}\n")));
-        if let Some(undo) = &told.undo {
-            text.push_str(&format!("    to undo:\n        {undo}\n"));
-        }
-        last = Some(told.object);
-    }
-    context.ui.result(text.trim_end());
+    context.ui.result(Told::text(&changes, lab, steps).trim_end());
     let name = &lab.name;
     context.ui.advise(&format!("`klab reset {name}` brings all of it back to the set-up, or to a step with `--to`"));
     Ok(())

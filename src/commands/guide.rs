@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::lesson::{Lesson, WhichLesson, azure, find, note_before, step_document};
+use super::lesson::{Lesson, WhichLesson, find, note_before, step_document, tools};
 use super::{Context, joined};
 use crate::error::Result;
 use crate::event::Warning;
@@ -41,7 +41,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let page = Page { width: context.ui.width(), colours: context.ui.colours() };
     let text = match step {
-        Some(step) => step_text(&lesson.lab, step, &azure(context, &lesson.lab), page),
+        Some(step) => step_text(&lesson.lab, step, &tools(context, &lesson.lab), page),
         None => intro(&lesson.lab, &lesson.progress, page),
     };
     // Noted first: a pager that is left early, or `head`, ends klab while it writes.
@@ -72,9 +72,9 @@ fn note_if_unknown(context: &Context, lesson: &mut Lesson) {
 
 fn document(context: &Context, lesson: &Lesson, step: Option<usize>) -> serde_json::Value {
     let lab = &lesson.lab;
-    let azure = azure(context, lab);
+    let tools = tools(context, lab);
     let left_out = |skipped: &SkippedStep| json!({ "name": skipped.step.name.value, "reason": skipped.reason.value, "before": skipped.position + 1 });
-    let steps: Vec<_> = (0..lab.steps.len()).map(|step| step_document(lab, step, &azure)).collect();
+    let steps: Vec<_> = (0..lab.steps.len()).map(|step| step_document(lab, step, &tools)).collect();
     json!({
         "schema": "klab.guide/1", "lab": lab.name.value, "title": lab.title, "description": lab.description,
         "lesson": lesson.document(), "shown": step.and_then(|step| lab.steps.get(step)).map(|step| &step.name.value),

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::lesson::{azure, azure_of, lines};
+use super::lesson::{lines, tools, tools_of};
 use super::{Context, LabOptions};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Verb;
 use crate::handout::handout;
+use crate::lesson::Tools;
 use crate::lesson::command::Line;
-use crate::provider::AzureNames;
 use crate::state::class::{Class, seat_name};
 use crate::state::home::state_error;
 use crate::ui::Format;
@@ -58,7 +58,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             let lab = super::applied::lab(context, Some(&name), &LabOptions::default())?;
             let source = context.record(&name)?.ok_or_else(|| context.not_up(&name))?.source;
             let template = template(arguments, &source)?;
-            vec![page(context, &lab, None, template.as_ref(), &azure(context, &lab))?]
+            vec![page(context, &lab, None, template.as_ref(), &tools(context, &lab))?]
         }
     };
     let Some(folder) = &arguments.output else {
@@ -99,7 +99,7 @@ fn of_seats(context: &Context, arguments: &Arguments, class: &Class, numbers: Ve
         .into_iter()
         .map(|number| {
             let lab = super::seats::lab_of(&lab, &seat_name(&class.lab, number));
-            page(context, &lab, Some(number), template.as_ref(), &azure_of(provider.as_deref(), &lab))
+            page(context, &lab, Some(number), template.as_ref(), &tools_of(provider.as_deref(), &lab))
         })
         .collect()
 }
@@ -109,11 +109,11 @@ fn page(
     lab: &Lab,
     seat: Option<u32>,
     template: Option<&(PathBuf, String)>,
-    azure: &AzureNames,
+    tools: &Tools,
 ) -> Result<Page> {
     let name = lab.name.value.clone();
     let kubeconfig = context.home.lab(&name).join("kubeconfig");
-    let typed = |step| lines(lab, step, azure).iter().flat_map(printed).collect();
+    let typed = |step| lines(lab, step, tools).iter().flat_map(printed).collect();
     let commands: Vec<Vec<String>> = (0..lab.steps.len()).map(typed).collect();
     let text = handout(lab, seat, &kubeconfig, template.map(|(_, text)| text.as_str()), &commands);
     let text = text.kind(Kind::Usage, || {

@@ -128,6 +128,7 @@ fn keep(
     let seat = Joined {
         schema: Joined::SCHEMA.to_owned(),
         lab: lab.clone(),
+        of: Some(word("lab")),
         class: word("class"),
         url: url.clone(),
         authority,

@@ -4,8 +4,9 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
+use crate::pool::Asked;
 use crate::seat::{Host, Line};
 use crate::state::Joined;
 use crate::ui::Format;
@@ -17,7 +18,23 @@ use crate::ui::Format;
 pub(super) fn meant(context: &Context, argument: Option<&str>) -> Result<Option<Joined>> {
     // What is wrong with the argument is said by those who need a lab of this machine.
     let Ok(name) = context.lab_or_class_name(argument) else { return Ok(None) };
-    Joined::read(&context.home, &name)
+    if let Some(joined) = Joined::read(&context.home, &name)? {
+        return Ok(Some(joined));
+    }
+    // What the host prints names the lab as the class does, which may have another name on this machine.
+    let labs = context.labs()?;
+    if labs.contains(&name) {
+        return Ok(None);
+    }
+    let seats: Vec<Joined> = labs
+        .iter()
+        .map(|lab| Joined::read(&context.home, lab))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut named = seats.into_iter().filter(|seat| seat.of.as_deref() == Some(&*name));
+    Ok(named.next().filter(|_| named.next().is_none()))
 }
 
 fn path(joined: &Joined, what: &str, query: &[(&str, Option<&str>)]) -> String {
@@ -59,23 +76,49 @@ pub(super) fn explain(context: &Context, joined: &Joined, target: &str, namespac
     Ok(())
 }
 
+/// `klab render`.
+pub(super) fn render(context: &Context, joined: &Joined, workload: Option<&str>, step: Option<&str>) -> Result<()> {
+    let query = [("workload", workload), ("step", step)];
+    show(context, &get(context, joined, &path(joined, "/render", &query))?);
+    Ok(())
+}
+
+/// `klab diff`.
+pub(super) fn diff(context: &Context, joined: &Joined, step: Option<&str>) -> Result<()> {
+    show(context, &get(context, joined, &path(joined, "/diff", &[("step", step)]))?);
+    Ok(())
+}
+
+/// `klab pool`.
+pub(super) fn pool(context: &Context, joined: &Joined, asked: &Asked) -> Result<()> {
+    let path = path(joined, "/pool", &[]);
+    if asked.pool().is_none() {
+        show(context, &get(context, joined, &path)?);
+        return Ok(());
+    }
+    let body =
+        serde_json::to_vec(asked).kind(Kind::Failed, || "could not write what is asked of the pool".to_owned())?;
+    follow(context, joined, &path, body, true)
+}
+
 /// `klab verify`; with `document` the report is one event among others.
 pub(super) fn verify(context: &Context, joined: &Joined, step: Option<&str>, seconds: u64) -> Result<()> {
     let seconds = seconds.to_string();
-    follow(context, joined, &path(joined, "/verify", &[("step", step), ("timeout", Some(&seconds))]), false)
+    follow(context, joined, &path(joined, "/verify", &[("step", step), ("timeout", Some(&seconds))]), Vec::new(), false)
 }
 
 /// `klab step`.
 pub(super) fn step(context: &Context, joined: &Joined, to: Option<&str>, all: bool, back: bool) -> Result<()> {
     let flag = |is_set: bool| is_set.then_some("true");
-    follow(context, joined, &path(joined, "/step", &[("to", to), ("all", flag(all)), ("back", flag(back))]), true)
+    let query = [("to", to), ("all", flag(all)), ("back", flag(back))];
+    follow(context, joined, &path(joined, "/step", &query), Vec::new(), true)
 }
 
 /// `klab reset`.
 pub(super) fn reset(context: &Context, joined: &Joined, to: Option<&str>, yes: bool) -> Result<()> {
     let question = format!("All that was done in lab `{}` is taken back. Go on?", joined.lab);
     match if yes { Some(true) } else { context.ui.agrees(&question) } {
-        Some(true) => follow(context, joined, &path(joined, "/reset", &[("to", to)]), true),
+        Some(true) => follow(context, joined, &path(joined, "/reset", &[("to", to)]), Vec::new(), true),
         Some(false) => Err(Error::message(Kind::Usage, "nothing was changed")),
         None => Err(Error::message(Kind::Usage, "what was done in the seat would be taken back")
             .hint(format!("`klab reset {} --yes` takes it back", joined.lab))),
@@ -83,7 +126,7 @@ pub(super) fn reset(context: &Context, joined: &Joined, to: Option<&str>, yes: b
 }
 
 /// Has the host do something, and shows what it says as klab shows its own work.
-fn follow(context: &Context, joined: &Joined, path: &str, document: bool) -> Result<()> {
+fn follow(context: &Context, joined: &Joined, path: &str, body: Vec<u8>, document: bool) -> Result<()> {
     context.ui.works_on(&joined.lab);
     let shows = |line: Line| match line {
         Line::Command(command) => {
@@ -111,7 +154,7 @@ fn follow(context: &Context, joined: &Joined, path: &str, document: bool) -> Res
             }
         }
     };
-    context.block_on(async { Host::of(joined).await?.follow(path, shows).await })
+    context.block_on(async { Host::of(joined).await?.follow(path, body, shows).await })
 }
 
 /// `klab status`.

@@ -8,9 +8,9 @@ use kube::Client;
 
 use super::{Context, LabOptions, applied};
 use crate::error::{Error, Kind, Result};
-use crate::lesson::{self, command::Line};
+use crate::lesson::{self, Tools, command::Line};
 use crate::observe;
-use crate::provider::{AzureNames, Provider};
+use crate::provider::Provider;
 use crate::state::{Lock, Progress};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Before;
@@ -137,14 +137,14 @@ pub(super) fn note_before(context: &Context, lab: &Lab, progress: &mut Progress,
     Ok(true)
 }
 
-/// How commands of az name the lab.
-pub(super) fn azure(context: &Context, lab: &Lab) -> AzureNames {
-    azure_of(context.provider(lab.provider).ok().as_deref(), lab)
+/// What is typed on this machine.
+pub(super) fn tools(context: &Context, lab: &Lab) -> Tools {
+    tools_of(context.provider(lab.provider).ok().as_deref(), lab)
 }
 
-/// As [`azure`], by a provider that is at hand.
-pub(super) fn azure_of(provider: Option<&dyn Provider>, lab: &Lab) -> AzureNames {
-    provider.and_then(|provider| provider.azure_names(&lab.name.value)).unwrap_or_default()
+/// As [`tools`], by a provider that is at hand.
+pub(super) fn tools_of(provider: Option<&dyn Provider>, lab: &Lab) -> Tools {
+    Tools::Here(provider.and_then(|provider| provider.azure_names(&lab.name.value)).unwrap_or_default())
 }
 
 /// Lines for people: a sentence is a comment to a shell, so that all of it can be pasted.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::lesson::{azure, lines, shown, step_document, title};
+use super::lesson::{lines, shown, step_document, title, tools};
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::error::{Error, Kind, Result};
@@ -82,8 +82,8 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     let made = make(context, &lab, &manifests, provider.as_ref())?;
     if context.ui.format() == Format::Json {
         let mut document = document(&lab, &made);
-        let azure = azure(context, &lab);
-        document["steps"] = (0..lab.steps.len()).map(|step| step_document(&lab, step, &azure)).collect();
+        let tools = tools(context, &lab);
+        document["steps"] = (0..lab.steps.len()).map(|step| step_document(&lab, step, &tools)).collect();
         context.ui.result(&document.to_string());
     } else {
         let mut text = text(&lab, &made);
@@ -204,10 +204,10 @@ fn growth_caveat(lab: &Lab, prediction: &Prediction) -> Option<String> {
 
 /// The steps with what is typed for each.
 fn steps(context: &Context, lab: &Lab) -> Vec<String> {
-    let (mut text, azure) = (Vec::new(), azure(context, lab));
+    let (mut text, tools) = (Vec::new(), tools(context, lab));
     for (number, step) in lab.steps.iter().enumerate() {
         text.push(format!("{} {}: {}", number + 1, step.name, title(step)));
-        text.extend(shown(&lines(lab, number, &azure)).iter().map(|line| format!("    {line}")));
+        text.extend(shown(&lines(lab, number, &tools)).iter().map(|line| format!("    {line}")));
     }
     text
 }

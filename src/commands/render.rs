@@ -1,17 +1,17 @@
 //! `klab render`: the lab's manifests as YAML, as they would be applied.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::lesson::find;
-use super::{Context, LabOptions, invalid};
+use super::{Context, LabOptions, invalid, joined};
 use crate::client::connect;
 use crate::context::is_path;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::Result;
 use crate::event::{About, Warning};
 use crate::lesson::stage;
 use crate::observe;
+use crate::render;
 use crate::shipped;
 use crate::ui::Format;
 use klab_lab::spec::{Lab, SimLike, Workload};
@@ -37,6 +37,13 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is invalid or a template fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let named = arguments.lab.as_str();
+    if !is_path(named)
+        && !Path::new(named).exists()
+        && let Some(joined) = joined::meant(context, Some(named))?
+    {
+        return joined::render(context, &joined, arguments.workload.as_deref(), arguments.step.as_deref());
+    }
     let (mut lab, file) = lab(context, arguments)?;
     if let Some(step) = &arguments.step {
         lab = stage(&lab, find(&lab, step)? + 1);
@@ -44,27 +51,14 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let asked = arguments.workload.as_deref();
     let lab = with_nodes(context, &lab, asked)?;
     let manifests = match asked {
-        None => crate::render::render(&lab),
-        Some(name) => {
-            let workload = lab.workload(name).ok_or_else(|| no_workload(&lab, name))?;
-            crate::render::render_workload(&lab, workload)
-        }
+        None => render::render(&lab),
+        Some(name) => render::render_workload(&lab, render::workload(&lab, name)?),
     };
     let manifests = manifests.map_err(|diagnostics| invalid(&file, &diagnostics))?;
-    let mut objects: Vec<_> = manifests.iter().map(|manifest| manifest.object.clone()).collect();
-    objects.iter_mut().for_each(hide_secrets);
-    if context.ui.format() == Format::Json {
-        let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-        context.ui.result(&list.to_string());
-        return Ok(());
+    match context.ui.format() {
+        Format::Json => context.ui.result(&render::shown_list(&manifests).to_string()),
+        _ => context.ui.result(&render::shown(&manifests, true)?),
     }
-    let mut text = String::new();
-    for (manifest, object) in manifests.iter().zip(&objects) {
-        let yaml = serde_saphyr::to_string(object)
-            .kind(Kind::Failed, || format!("could not write the object from {} as YAML", manifest.origin))?;
-        let _ = writeln!(text, "---\n# {}\n{}", manifest.origin, yaml.trim_end());
-    }
-    context.ui.result(&text);
     Ok(())
 }
 
@@ -107,21 +101,4 @@ fn with_nodes<'l>(context: &Context, lab: &'l Lab, asked: Option<&str>) -> Resul
         ));
     }
     Ok(Cow::Borrowed(lab))
-}
-
-fn no_workload(lab: &Lab, name: &str) -> Error {
-    let names: Vec<&str> = lab.workloads.iter().map(|workload| workload.name.value.as_str()).collect();
-    Error::message(Kind::Usage, format!("lab `{}` has no workload `{name}`", lab.name))
-        .hint(format!("its workloads are {}", names.join(", ")))
-}
-
-fn hide_secrets(object: &mut serde_json::Value) {
-    if object["kind"] != "Secret" {
-        return;
-    }
-    for field in ["data", "stringData"] {
-        if let Some(values) = object.get_mut(field).and_then(serde_json::Value::as_object_mut) {
-            values.values_mut().for_each(|value| *value = serde_json::json!("(hidden)"));
-        }
-    }
 }

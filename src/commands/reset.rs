@@ -56,7 +56,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let kubeconfig = context.kubeconfig(name)?;
     let client = context.client(name, &kubeconfig)?;
-    let wanted = Twin::of(lab)?.after(0)?;
+    let wanted = Twin::of(lab).after(0)?;
     let baseline = Baseline::read(&context.home.lab(name))?;
     let differences = || Ok::<_, Error>(baseline.differences(&wanted, &context.block_on(live_objects(&client))?, lab));
     let added: Vec<Named> = objects(&differences()?, Change::is_new);

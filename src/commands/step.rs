@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, the_end, title};
+use super::lesson::{Lesson, WhichLesson, find, label, lines, note_before, only_typed, shown, the_end, title, tools};
 use super::{Context, board, joined};
 use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
-use crate::lesson::{Performer, Run, WallClock, stage, staged, step_kinds};
+use crate::lesson::{Performer, Run, Tools, WallClock, stage, staged, step_kinds};
 use crate::pool::Kept;
-use crate::provider::{self, AzureNames, Work};
+use crate::provider::{self, Work};
 use crate::state::{Doing, Record};
 use klab_lab::spec::Step;
 
@@ -156,7 +156,7 @@ impl AtWork<'_> {
             self.grade(&before, Grading { what: &what, step: None, quietly: true, document: false })?;
         }
         self.refuse_runs(step)?;
-        let typed = |azure: &AzureNames| lines(&lab, number, azure);
+        let typed = |tools: &Tools| lines(&lab, number, tools);
         self.refuse_nodes(&lab, number, "type it yourself, then `klab verify`", typed)?;
         self.keep_kinds(&lab, number)?;
         // Of a step that was interrupted, what was before it is known already.
@@ -167,9 +167,9 @@ impl AtWork<'_> {
         lesson.keep()?;
         self.context.interruption_leaves(Some(format!("{label} is partly done; `klab step` does it again")));
         self.with_performer(&lab.name.value, |performer, work| {
-            let azure = azure(self.context, &lab);
+            let tools = tools(self.context, &lab);
             for action in 0..step.actions.len() {
-                let lines = command::lines(&lab, number, action, &azure);
+                let lines = command::lines(&lab, number, action, &tools);
                 lines.iter().flat_map(Line::commands).for_each(|command| self.show(command));
                 performer.perform_action(&lab, number, action, work)?;
                 self.forget_pool(&lab, step, action)?;
@@ -201,7 +201,7 @@ impl AtWork<'_> {
         let Some((number, step)) = undone.and_then(|number| Some((number, lab.steps.get(number)?))) else {
             return Err(Error::message(Kind::Usage, "no step is done: the lab is at its set-up"));
         };
-        let typed = |azure: &AzureNames| command::of_undoing(&lab, number, azure);
+        let typed = |tools: &Tools| command::of_undoing(&lab, number, tools);
         self.refuse_nodes(&lab, number, "take back yourself what you typed for it", typed)?;
         let label = label(&lab, number);
         self.announce(Verb::UndoStep, &label, step);
@@ -293,10 +293,10 @@ impl AtWork<'_> {
         lab: &klab_lab::spec::Lab,
         number: usize,
         instead: &str,
-        typed: impl Fn(&AzureNames) -> Vec<Line>,
+        typed: impl Fn(&Tools) -> Vec<Line>,
     ) -> Result<()> {
         let (Some(step), Some(action)) = (lab.steps.get(number), only_typed(lab, number)) else { return Ok(()) };
-        let typed = shown(&typed(&azure(self.context, lab)));
+        let typed = shown(&typed(&tools(self.context, lab)));
         let message = format!(
             "step `{}` changes nodes ({}), and klab changes none on {}; nothing was done",
             step.name,

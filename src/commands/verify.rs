@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end};
+use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end, tools};
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
-use crate::changes::{Baseline, elsewhere, live_objects, mention, mention_drains};
+use crate::changes::{AtHand, Baseline, Twin, elsewhere, live_objects, mention, mention_drains};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Verb, Warning};
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
@@ -173,7 +173,8 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
             Ok::<_, Error>((live_objects(&client).await?, drains))
         })?;
         let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
-        let way_back = mention(report, lab, graded.step, done, &found, &baseline, looks_elsewhere)?;
+        let at_hand = AtHand { baseline: &baseline, twin: &Twin::of(lab), tools: &tools(context, lab) };
+        let way_back = mention(report, lab, graded.step, done, &found, &at_hand, looks_elsewhere)?;
         Ok(mention_drains(report, drains, way_back))
     });
     mentioned.unwrap_or_else(|error| {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use self::feeder::Feeder;
 use self::news::News;
-use super::lesson::{Lesson, WhichLesson, azure};
+use super::lesson::{Lesson, WhichLesson, tools};
 use super::{Context, guide};
 use crate::error::{Error, Kind, Result};
 use crate::interruption;
@@ -148,7 +148,7 @@ impl Show<'_> {
 
     fn setting(&self, lesson: &Lesson, is_seat: bool) -> Setting {
         let palette = Palette::from_environment();
-        let (lab, azure) = (lesson.lab.clone(), azure(self.context, &lesson.lab));
+        let (lab, tools) = (lesson.lab.clone(), tools(self.context, &lesson.lab));
         let colours = palette != Palette::Plain;
         Setting {
             palette,
@@ -156,7 +156,7 @@ impl Show<'_> {
             zone: jiff::tz::TimeZone::system(),
             invocation: self.context.ui.invocation().clone(),
             script: Box::new(move |progress, width| {
-                guide::text(&lab, progress, &azure, guide::Page { width, colours })
+                guide::text(&lab, progress, &tools, guide::Page { width, colours })
             }),
             is_seat,
         }

@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::policy::{self, Files, Input, Refusal};
+use super::filters::{Chain, Filter};
+use super::policy::{self, Files, Input, Invocation, Refusal, Source, Typed};
 use super::program::{self, Program};
 use super::sandbox::{Lack, Limits, Wall};
 use super::scratch::{Place, Scratch};
@@ -58,6 +60,70 @@ impl Run {
     /// What it says next; none after its end.
     pub async fn next(&mut self) -> Option<Piece> {
         self.pieces.recv().await
+    }
+
+    /// What `tells` tells; it ends when nobody listens any more. Within a runtime.
+    pub fn told<F: Future<Output = ()> + Send + 'static>(tells: impl FnOnce(mpsc::Sender<Piece>) -> F) -> Self {
+        let (sender, pieces) = mpsc::channel(WAITING);
+        tokio::spawn(tells(sender));
+        Self { pieces }
+    }
+
+    /// A command that has ended well with this result. Within a runtime.
+    pub fn said(output: String) -> Self {
+        Self::told(|pieces| async move {
+            // Nobody may listen any more.
+            let _ = pieces.send(Piece::Output(output)).await;
+            let _ = pieces.send(Piece::End { code: 0, note: None }).await;
+        })
+    }
+
+    /// All that it prints.
+    ///
+    /// # Errors
+    /// What it says, where it fails.
+    async fn output(mut self) -> Result<String, Refusal> {
+        let (mut output, mut talk) = (String::new(), String::new());
+        while let Some(piece) = self.next().await {
+            match piece {
+                Piece::Output(text) => output.push_str(&text),
+                Piece::Talk(text) => talk.push_str(&text),
+                Piece::End { code: 0, .. } => return Ok(output),
+                Piece::End { .. } => break,
+            }
+        }
+        Err(Refusal(talk))
+    }
+
+    /// What comes out of programs that its results go through. It ends with the first that takes no more.
+    fn through(mut self, filters: &[Filter]) -> Self {
+        let mut chain = Chain::new(filters);
+        Self::told(|pieces| async move {
+            let mut why = None;
+            while !chain.is_done() {
+                let piece = tokio::select! {
+                    piece = self.next() => piece,
+                    () = pieces.closed() => return,
+                };
+                let shown = match piece {
+                    None => break,
+                    Some(Piece::End { note, .. }) => {
+                        why = note;
+                        break;
+                    }
+                    Some(Piece::Output(text)) => Piece::Output(chain.take(&text)),
+                    Some(talk @ Piece::Talk(_)) => talk,
+                };
+                if shown != Piece::Output(String::new()) && pieces.send(shown).await.is_err() {
+                    return;
+                }
+            }
+            let (rest, code) = chain.finish();
+            if !rest.is_empty() {
+                let _ = pieces.send(Piece::Output(rest)).await;
+            }
+            let _ = pieces.send(Piece::End { code, note: why }).await;
+        })
     }
 }
 
@@ -196,18 +262,31 @@ impl Console {
         command
     }
 
-    /// Runs a line, once it is its turn. `manifest` renders a workload of the seat's lab.
+    /// Runs a line, once it is its turn. `klab` does what is typed of klab.
     ///
     /// # Errors
     /// Why it is not run, for the learner.
-    pub async fn run(&self, request: Request, manifest: impl Fn(&str) -> Option<String>) -> Result<Run, Refusal> {
-        let invocation = policy::read(&request.line, &request.files)?;
-        let input = match &invocation.input {
-            None => String::new(),
-            Some(Input::Text(text)) => text.clone(),
-            Some(Input::Workload(name)) => manifest(name)
-                .ok_or_else(|| Refusal(format!("the lab has no workload `{name}`: the guide names those it has")))?,
+    pub async fn run<'k>(
+        &self,
+        request: Request,
+        klab: impl Fn(Vec<String>) -> BoxFuture<'k, Result<Run, Refusal>>,
+    ) -> Result<Run, Refusal> {
+        let Typed { source, filters } = policy::read(&request.line, &request.files)?;
+        let run = match source {
+            Source::Klab(words) => klab(words).await?,
+            Source::Kubectl(invocation) => {
+                let input = match &invocation.input {
+                    None => String::new(),
+                    Some(Input::Text(text)) => text.clone(),
+                    Some(Input::Rendered(words)) => klab(words.clone()).await?.output().await?,
+                };
+                self.run_kubectl(request, invocation, input).await?
+            }
         };
+        Ok(if filters.is_empty() { run } else { run.through(&filters) })
+    }
+
+    async fn run_kubectl(&self, request: Request, invocation: Invocation, input: String) -> Result<Run, Refusal> {
         let turn = self.turn(&request.seat, invocation.follows).await?;
         let (port, root) = server_of(&request.kubeconfig)
             .ok_or_else(|| Refusal("your cluster's address is not known yet: try again".into()))?;

@@ -1,50 +1,52 @@
 //! The lesson of a seat for programs, above all for `klab` on its learner's machine. Who asks shows the seat's own token.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::answer::{failed, json_answer};
-use super::grading::{self, LONGEST};
+use super::answer::{failed, json_answer, typed as typed_text};
+use super::asked::{self, Said};
+use super::begin::{grading, in_the_background};
 use super::owner::{Owner, OwnerAtWork};
 use super::performing::{self, Way};
 use super::refusal::Refusal;
-use super::register::Phase;
-use super::state::{Host, Learner};
-use super::talk::Talk;
+use super::state::Host;
+use super::talk::{HEARTBEAT, Talk};
+use super::typed;
 use crate::error::{Error, Kind};
-use crate::lesson::text::{self, Page};
-use crate::lesson::words::{find, step_document};
-use crate::lesson::{stage, staged};
+use crate::lesson::staged;
+use crate::lesson::text::Page;
 use crate::observe;
-use klab_lab::report::{self, Styles, explanation_json};
+use crate::pool::Asked;
 use klab_lab::verify;
 
 /// Where the learner is.
 pub async fn seat(State(host): State<Arc<Host>>, Owner(learner): Owner) -> Result<Response, Refusal> {
-    let progress = host.progress(learner.seat, &learner.lab).map_err(|error| failed(&error))?;
-    let course = host.course(&learner.lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
-    let steps = &course.lab().steps;
-    let step = progress.next(steps.len()).and_then(|next| steps.get(next));
-    let (hints, agreed) = {
-        let register = host.register();
-        (register.hints(learner.seat).into_iter().map(str::to_owned).collect::<Vec<_>>(), register.agreed(learner.seat))
-    };
-    Ok(json_answer(
-        StatusCode::OK,
-        &json!({
-            "schema": "klab.seat-status/1", "class": host.settings.name, "seat": learner.seat, "lab": learner.lab,
-            "name": learner.name, "title": course.lab().title, "done": progress.done, "steps": steps.len(),
-            "opened": progress.is_opened(), "step": step.map(|step| &step.name.value), "closes": host.times().closes,
-            "open": host.phase() == Phase::Open, "hints": hints, "agreed": agreed,
-            "page": format!("{}/learn/{}/", host.url(), learner.lab),
-        }),
-    ))
+    let said = asked::status(&host, &learner).map_err(|error| unusable(&error))?;
+    Ok(json_answer(StatusCode::OK, &said.document))
+}
+
+fn answer(said: crate::error::Result<Said>) -> Result<Response, Refusal> {
+    let Said { text, document } = said.map_err(|error| unusable(&error))?;
+    Ok(json_answer(StatusCode::OK, &json!({ "text": text, "document": document })))
+}
+
+/// What went wrong: what is the learner's to mend with its hints, all else also in the log.
+pub(super) fn unusable(error: &Error) -> Refusal {
+    match error.kind {
+        Kind::Usage => {
+            let hints: String = error.hints.iter().map(|hint| format!("; {hint}")).collect();
+            Refusal::bad_request(format!("{error}{hints}"))
+        }
+        _ => failed(error),
+    }
 }
 
 /// Which step, and on what it is written.
@@ -60,40 +62,77 @@ pub struct Guided {
 pub async fn guide(
     State(host): State<Arc<Host>>,
     Owner(learner): Owner,
-    Query(asked): Query<Guided>,
+    Query(query): Query<Guided>,
 ) -> Result<Response, Refusal> {
-    let course = host.course(&learner.lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
-    let (lab, azure) = (course.lab(), &course.written.azure);
-    let progress = host.progress(learner.seat, &learner.lab).map_err(|error| failed(&error))?;
-    let page = Page { width: asked.width.unwrap_or(80).clamp(20, 200), colours: asked.colours };
-    let shown = match &asked.step {
-        Some(name) => Some(find(lab, name).map_err(|error| unusable(&error))?),
-        None => text::shown(lab, &progress),
-    };
-    let text = match shown {
-        Some(step) => text::step_text(lab, step, azure, page),
-        None => text::intro(lab, &progress, page),
-    };
-    if asked.step.is_none() && shown.is_some() && host.phase() == Phase::Open {
-        grading::open(&host, learner.seat, &learner.lab).await.map_err(|error| failed(&error))?;
-    }
-    let steps: Vec<Value> = (0..lab.steps.len()).map(|step| step_document(lab, step, azure)).collect();
-    Ok(json_answer(
-        StatusCode::OK,
-        &json!({
-            "text": text,
-            "document": {
-                "schema": "klab.guide/1", "lab": lab.name.value, "title": lab.title, "description": lab.description,
-                "shown": shown.and_then(|step| lab.steps.get(step)).map(|step| &step.name.value), "steps": steps,
-                "lesson": { "steps": lab.steps.len(), "done": progress.done, "opened": progress.is_opened() },
-            },
-        }),
-    ))
+    let page = Page { width: query.width.unwrap_or(80).clamp(20, 200), colours: query.colours };
+    answer(asked::guide(&host, &learner, query.step.as_deref(), page).await)
 }
 
-pub(super) fn unusable(error: &Error) -> Refusal {
-    let hints: String = error.hints.iter().map(|hint| format!("; {hint}")).collect();
-    Refusal::bad_request(format!("{error}{hints}"))
+/// Which objects.
+#[derive(Debug, Deserialize)]
+pub struct Rendered {
+    workload: Option<String>,
+    step: Option<String>,
+}
+
+/// The objects of the lab.
+pub async fn render(
+    State(host): State<Arc<Host>>,
+    Owner(learner): Owner,
+    Query(query): Query<Rendered>,
+) -> Result<Response, Refusal> {
+    answer(asked::render(&host, &learner, query.workload.as_deref(), query.step.as_deref()).await)
+}
+
+/// After which step.
+#[derive(Debug, Deserialize)]
+pub struct Compared {
+    step: Option<String>,
+}
+
+/// What differs from the lab.
+pub async fn diff(
+    State(host): State<Arc<Host>>,
+    Owner(learner): Owner,
+    Query(query): Query<Compared>,
+) -> Result<Response, Refusal> {
+    answer(asked::diff(&host, &learner, query.step.as_deref()).await)
+}
+
+/// The pools.
+pub async fn pools(State(host): State<Arc<Host>>, Owner(learner): Owner) -> Result<Response, Refusal> {
+    answer(asked::pools(&host, &learner).await)
+}
+
+/// Changes a pool for the learner, as it is asked for in the body.
+pub async fn change_pool(
+    State(host): State<Arc<Host>>,
+    OwnerAtWork(learner): OwnerAtWork,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let pool: Asked = serde_json::from_slice(&body)
+        .map_err(|error| Refusal::bad_request(format!("this is nothing to ask of a pool: {error}")))?;
+    host.audit.seat("pool", learner.seat, "learner");
+    let (talk, answer) = Talk::new();
+    in_the_background(talk, move |talk| performing::change_pool(&host, learner.seat, &learner.lab, &pool, talk));
+    Ok(answer)
+}
+
+/// Does what is typed of klab, for a learner who has kubectl and no klab. Each word is a line of the body.
+pub async fn klab(State(host): State<Arc<Host>>, Owner(learner): Owner, body: String) -> Response {
+    let words: Vec<String> = body.lines().map(str::to_owned).collect();
+    let run = match typed::run(&host, &learner, &words).await {
+        Ok(run) => run,
+        Err(error) => typed::failed(error).await,
+    };
+    let pieces = futures::stream::unfold(run, |mut run| async {
+        let text = match tokio::time::timeout(HEARTBEAT, run.next()).await {
+            Ok(piece) => typed::marked(&piece?),
+            Err(_) => "\n".to_owned(),
+        };
+        Some((Ok::<_, Infallible>(Bytes::from(text)), run))
+    });
+    typed_text("text/plain; charset=utf-8", Body::from_stream(pieces))
 }
 
 /// Which step, and how long its checks are waited for.
@@ -109,25 +148,10 @@ pub async fn grade(
     State(host): State<Arc<Host>>,
     // Grading only looks: in a class that is closed nothing but the lesson's place would change, and that stays.
     Owner(learner): Owner,
-    Query(asked): Query<Graded>,
+    Query(query): Query<Graded>,
 ) -> Response {
-    graded(host, learner, asked.step, asked.timeout)
-}
-
-/// Begins to grade a learner; the answer tells what comes of it.
-fn graded(host: Arc<Host>, learner: Learner, step: Option<String>, timeout: Option<u64>) -> Response {
     let (talk, answer) = Talk::new();
-    let timeout = timeout.map_or(Duration::from_mins(2), Duration::from_secs).min(LONGEST);
-    tokio::spawn(async move {
-        let grading = grading::grade(&host, learner.seat, &learner.lab, step.as_deref(), timeout, &talk);
-        let outcome = tokio::select! {
-            outcome = grading => outcome,
-            // Who has gone needs no verdict.
-            () = talk.unheard() => return,
-        };
-        host.audit.seat("verify", learner.seat, "learner");
-        talk.end(outcome).await;
-    });
+    grading(host, learner, query.step, query.timeout.map(Duration::from_secs), talk);
     answer
 }
 
@@ -143,12 +167,7 @@ pub struct Stepped {
 
 impl Stepped {
     fn way(self) -> Way {
-        match (self.to, self.all, self.back) {
-            (Some(step), ..) => Way::To(step),
-            (None, true, _) => Way::All,
-            (None, false, true) => Way::Back,
-            (None, false, false) => Way::Next,
-        }
+        Way::of(self.to, self.all, self.back)
     }
 }
 
@@ -156,11 +175,13 @@ impl Stepped {
 pub async fn step(
     State(host): State<Arc<Host>>,
     OwnerAtWork(learner): OwnerAtWork,
-    Query(asked): Query<Stepped>,
+    Query(query): Query<Stepped>,
 ) -> Response {
-    let way = asked.way();
+    let way = query.way();
     host.audit.seat("step", learner.seat, "learner");
-    in_the_background(move |talk| performing::go(&host, learner.seat, &learner.lab, &way, talk))
+    let (talk, answer) = Talk::new();
+    in_the_background(talk, move |talk| performing::go(&host, learner.seat, &learner.lab, &way, talk));
+    answer
 }
 
 /// Where the seat is brought.
@@ -173,22 +194,12 @@ pub struct Reset {
 pub async fn reset(
     State(host): State<Arc<Host>>,
     OwnerAtWork(learner): OwnerAtWork,
-    Query(asked): Query<Reset>,
+    Query(query): Query<Reset>,
 ) -> Response {
-    let to = asked.to.map(Way::To);
+    let to = query.to.map(Way::To);
     host.audit.seat("reset", learner.seat, "learner");
-    in_the_background(move |talk| performing::reset(&host, learner.seat, &learner.lab, to.as_ref(), talk))
-}
-
-/// Begins work that waits for what it does; the answer tells what comes of it.
-pub fn in_the_background(work: impl FnOnce(&Talk) -> crate::error::Result<()> + Send + 'static) -> Response {
     let (talk, answer) = Talk::new();
-    tokio::spawn(async move {
-        let said = talk.clone();
-        let done = tokio::task::spawn_blocking(move || work(&said)).await;
-        let outcome = done.unwrap_or_else(|_| Err(Error::message(Kind::Failed, "the host met a fault of its own")));
-        talk.end(outcome).await;
-    });
+    in_the_background(talk, move |talk| performing::reset(&host, learner.seat, &learner.lab, to.as_ref(), talk));
     answer
 }
 
@@ -203,26 +214,9 @@ pub struct Explained {
 pub async fn explain(
     State(host): State<Arc<Host>>,
     Owner(learner): Owner,
-    Query(asked): Query<Explained>,
+    Query(query): Query<Explained>,
 ) -> Result<Response, Refusal> {
-    let course = host.course(&learner.lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
-    let progress = host.progress(learner.seat, &learner.lab).map_err(|error| failed(&error))?;
-    let client = host.client_of(learner.seat).map_err(|error| failed(&error))?;
-    let snapshot = observe::look_at_all(&client).await.map_err(|error| failed(&error))?;
-    let stage = stage(course.lab(), progress.done);
-    let around = verify::Context::of(&stage);
-    let found = verify::explain(&snapshot, &around, &asked.target, asked.namespace.as_deref());
-    let explained = found.map_err(|nothing| {
-        let similar = nothing.similar.as_ref().map_or(String::new(), |similar| format!("; did you mean `{similar}`?"));
-        Refusal::not_found(format!("{nothing}{similar}"))
-    })?;
-    Ok(json_answer(
-        StatusCode::OK,
-        &json!({
-            "text": report::explanation_text(&explained, Styles::coloured()),
-            "document": explanation_json(&asked.target, &explained),
-        }),
-    ))
+    answer(asked::explain(&host, &learner, &query.target, query.namespace.as_deref()).await)
 }
 
 /// The board of the seat as it is now, with its checks.

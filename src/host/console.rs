@@ -13,15 +13,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{json_answer, typed};
+use super::answer::{json_answer, typed as typed_answer};
 use super::refusal::Refusal;
 use super::seat::SeatId;
 use super::state::{Host, SEATS};
-use crate::console::{Piece, Request, Run, lesson, policy};
+use super::typed;
+use crate::console::{Piece, Refusal as Refused, Request, Run, lesson, policy};
+use crate::error::Error;
 
 /// Largest line with its files.
 const LARGEST: usize = 2 << 20;
@@ -41,7 +43,7 @@ pub(super) fn routes() -> Router<Arc<Host>> {
     Router::new()
         .route("/learn/{lab}/console/run", post(run).layer(DefaultBodyLimit::max(LARGEST)))
         .route("/learn/{lab}/console/words", get(words))
-        .route("/console.js", get(|| async { typed("text/javascript; charset=utf-8", SCRIPT) }))
+        .route("/console.js", get(|| async { typed_answer("text/javascript; charset=utf-8", SCRIPT) }))
 }
 
 async fn words() -> Response {
@@ -75,7 +77,12 @@ async fn run(State(host): State<Arc<Host>>, Path(lab): Path<String>, headers: He
     let mut files = lesson::files_of(lab);
     files.extend(typed.files);
     let request = Request { seat: learner.seat.to_string(), kubeconfig, line: typed.line, files };
-    match console.run(request, |workload| lesson::manifest_of(lab, workload)).await {
+    let (class, owner) = (&host, &learner);
+    let klab = |words: Vec<String>| {
+        let run = async move { typed::run(class, owner, &words).await.map_err(|error| Refused(said(&error))) };
+        run.boxed()
+    };
+    match console.run(request, klab).await {
         Ok(run) => {
             // A command ends with its learner's seat.
             let pieces = Box::pin(pieces(run)).take_until(Box::pin(host.is_barred(learner.person)));
@@ -83,6 +90,12 @@ async fn run(State(host): State<Arc<Host>>, Path(lab): Path<String>, headers: He
         }
         Err(refusal) => answer(Body::from(line(&json!({ "refused": refusal.to_string() })))),
     }
+}
+
+/// An error and its hints, for people.
+fn said(error: &Error) -> String {
+    let hints = error.hints.iter().map(|hint| format!("\n{hint}"));
+    [format!("{error}")].into_iter().chain(hints).collect()
 }
 
 /// The kubeconfig of a seat for this machine: to the port that klab itself listens at, which shows klab's certificate or the one that

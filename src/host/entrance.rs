@@ -17,6 +17,7 @@ use super::observer::standing;
 use super::refusal::Refusal;
 use super::register::Phase;
 use super::state::{Attempt, Host, Ticket};
+use super::typed::shell_functions;
 use klab_lab::spec::Lab;
 
 /// The page that people come to first. Who has joined in this browser is led on.
@@ -134,8 +135,10 @@ pub async fn by_program(
     let pin = ticket.pin.as_ref().map_or(String::new(), |pin| {
         format!("# Your PIN: {pin}. With it and your name you come back to this seat from another machine.\n")
     });
+    let [(_, function), _] = shell_functions(&host, ticket.seat);
     let words = format!(
-        "# Your seat {} in lab {}, of {}/\n{pin}# export KUBECONFIG=THIS-FILE, then: kubectl get nodes\n",
+        "# Your seat {} in lab {}, of {}/\n{pin}# export KUBECONFIG=THIS-FILE, then: kubectl get nodes\n\
+         # The lesson without klab: paste the next line without its `# ` into your shell, then: klab guide\n# {function}\n",
         ticket.seat,
         ticket.lab,
         host.url()

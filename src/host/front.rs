@@ -22,7 +22,8 @@ use super::refusal::Refusal;
 use super::register::Phase;
 use super::state::Host;
 use super::{
-    address, agreeing, api, console, entrance, forwarding, instructor, leading, learner, oidc, shards, templates, whole,
+    address, agreeing, api, console, entrance, forwarding, instructor, leading, learner, oidc, owner, shards,
+    templates, whole,
 };
 use klab_cluster::Status;
 use klab_cluster::server::{Asker, BodyError, Digest, Front, FrontBody, changes};
@@ -138,16 +139,22 @@ fn inner_path(uri: &http::Uri, base: &str) -> Option<http::Uri> {
 
 fn router(host: &Arc<Host>) -> Router {
     let lead = middleware::from_fn_with_state(Arc::clone(host), leading::lead);
-    let of_seats = Router::new()
-        .route("/teach/seats/{seat}/", get(instructor::look))
-        .route("/teach/seats/{seat}/{what}", get(instructor::part).post(instructor::act))
+    let of_learners = Router::new()
         .route("/api/seats/{seat}", get(api::seat))
         .route("/api/seats/{seat}/guide", get(api::guide))
         .route("/api/seats/{seat}/explain", get(api::explain))
         .route("/api/seats/{seat}/board", get(api::board))
+        .route("/api/seats/{seat}/render", get(api::render))
+        .route("/api/seats/{seat}/diff", get(api::diff))
+        .route("/api/seats/{seat}/pool", get(api::pools).post(api::change_pool))
+        .route("/api/seats/{seat}/klab", post(api::klab))
         .route("/api/seats/{seat}/verify", post(api::grade))
         .route("/api/seats/{seat}/step", post(api::step))
         .route("/api/seats/{seat}/reset", post(api::reset))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(host), owner::until_barred));
+    let of_seats = of_learners
+        .route("/teach/seats/{seat}/", get(instructor::look))
+        .route("/teach/seats/{seat}/{what}", get(instructor::part).post(instructor::act))
         .route_layer(middleware::from_fn_with_state(Arc::clone(host), forwarding::to_its_shard));
     let internal = Router::new()
         .route(shards::ROOM, post(leading::room))
@@ -161,6 +168,7 @@ fn router(host: &Arc<Host>) -> Router {
         .route("/api/join", post(entrance::by_program).layer(lead))
         .route("/learn/{lab}/", get(learner::whole))
         .route("/learn/{lab}/next", post(learner::next))
+        .route("/learn/{lab}/perform", post(learner::step))
         .route("/learn/{lab}/reset", post(learner::reset))
         .route("/learn/{lab}/agree", post(learner::agree))
         .route("/learn/{lab}/{what}", get(learner::part))

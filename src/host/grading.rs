@@ -10,13 +10,13 @@ use super::register::Phase;
 use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
-use crate::changes::{Baseline, live_objects, mention, mention_drains};
+use crate::changes::{AtHand, Baseline, Twin, live_objects, mention, mention_drains};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
 use crate::lesson::pass::{self, Looks, Passed};
 use crate::lesson::words::{find, label};
-use crate::lesson::{note_before, open_next, staged, undone_drains};
+use crate::lesson::{Tools, note_before, open_next, staged, undone_drains};
 use crate::observe;
 use crate::state::Progress;
 use crate::until_decided::{Live, Until, look_until};
@@ -35,6 +35,7 @@ pub struct AtWork<'h> {
     pub seat: SeatId,
     /// The lab in it.
     pub lab: &'h Lab,
+    twin: &'h Arc<Twin>,
     _turn: super::turns::Turn<'h>,
 }
 
@@ -50,7 +51,7 @@ impl<'h> AtWork<'h> {
                 .hint("wait until it ends, and try again")
         };
         let turn = host.turns.take(seat).ok_or_else(busy)?;
-        Ok(Self { host, seat, lab: course.lab(), _turn: turn })
+        Ok(Self { host, seat, lab: course.lab(), twin: &course.twin, _turn: turn })
     }
 
     /// How far the lesson has come.
@@ -122,7 +123,7 @@ pub async fn grade(
         None => pass::graded(&mut looks, lab, &progress, timeout).await?,
     };
     let events = Events::new(Arc::new(talk.clone()));
-    let way_back = add_slips(lab, &mut graded, progress.done, &client).await.unwrap_or_else(|error| {
+    let way_back = add_slips(&at_work, &mut graded, progress.done, &client).await.unwrap_or_else(|error| {
         let words = format!("what differs from the lab could not be found: {error}");
         events.warn(Warning::DifferencesUnknown, words);
         None
@@ -186,7 +187,13 @@ pub async fn note(lab: &Lab, progress: &mut Progress, client: &Client) -> Result
     Ok(())
 }
 
-async fn add_slips(lab: &Lab, graded: &mut pass::Graded, done: usize, client: &Client) -> Result<Option<String>> {
+async fn add_slips(
+    at_work: &AtWork<'_>,
+    graded: &mut pass::Graded,
+    done: usize,
+    client: &Client,
+) -> Result<Option<String>> {
+    let (lab, twin) = (at_work.lab, at_work.twin);
     if lab.steps.is_empty() || (graded.step.is_none() && graded.report.ok()) {
         return Ok(None);
     }
@@ -195,10 +202,11 @@ async fn add_slips(lab: &Lab, graded: &mut pass::Graded, done: usize, client: &C
         Some(step) => undone_drains(client, lab, step).await?,
         None => Vec::new(),
     };
-    let (lab, step, mut report) = (lab.clone(), graded.step, graded.report.clone());
+    let (lab, twin, step, mut report) = (lab.clone(), Arc::clone(twin), graded.step, graded.report.clone());
     // The twin of the lab is made by a runtime of its own.
     let compared = tokio::task::spawn_blocking(move || {
-        let way_back = mention(&mut report, &lab, step, done, &found, &Baseline::default(), None)?;
+        let at_hand = AtHand { baseline: &Baseline::default(), twin: &twin, tools: &Tools::Seat };
+        let way_back = mention(&mut report, &lab, step, done, &found, &at_hand, None)?;
         let way_back = mention_drains(&mut report, drains, way_back);
         Ok::<_, Error>((report, way_back))
     });

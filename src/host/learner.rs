@@ -15,6 +15,7 @@ use super::register::{Entry, Phase};
 use super::stage::Viewer;
 use super::state::{Host, Learner};
 use super::talk::Talk;
+use super::typed::shell_functions;
 use super::{grading, performing, viewing};
 use crate::error::Kind;
 use crate::exec::quoted;
@@ -94,6 +95,7 @@ fn lines(host: &Host, learner: &Learner) -> Result<Response, Refusal> {
             "curl -fsS{authority} {fields} {url}/api/join > {file}\nexport KUBECONFIG=\"$PWD/{file}\""
         ),
         "klab": format!("klab join {} {words}", quoted(&address)),
+        "functions": shell_functions(host, learner.seat).map(|(name, line)| json!({ "name": name, "line": line })),
     });
     Ok(page("lines.html", &document))
 }
@@ -116,6 +118,22 @@ pub async fn next(
     }
     grading::open(&host, learner.seat, &lab).await.map_err(|error| failed(&error))?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Does the next step for the learner.
+pub async fn step(
+    State(host): State<Arc<Host>>,
+    Path(lab): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let learner = at_work(&host, &lab, &headers)?;
+    host.audit.seat("step", learner.seat, "learner");
+    let work = move || performing::go(&host, learner.seat, &learner.lab, &performing::Way::Next, &Talk::nowhere());
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
+    Ok(match done {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(error) => (StatusCode::CONFLICT, format!("{error}\n")).into_response(),
+    })
 }
 
 /// Brings the seat back to its set-up.

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Path};
+use axum::body::{Body, HttpBody};
+use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::StreamExt;
 use http::request::Parts;
 
 use super::refusal::Refusal;
@@ -34,4 +38,19 @@ impl FromRequestParts<Arc<Host>> for OwnerAtWork {
         let Owner(learner) = Owner::from_request_parts(parts, host).await?;
         if host.phase() == Phase::Open { Ok(Self(learner)) } else { Err(Refusal::closed()) }
     }
+}
+
+/// Ends an answer that goes on with its learner's seat.
+pub async fn until_barred(
+    State(host): State<Arc<Host>>,
+    Owner(learner): Owner,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = next.run(request).await.into_parts();
+    if body.size_hint().exact().is_some() {
+        return Response::from_parts(parts, body);
+    }
+    let pieces = body.into_data_stream().take_until(Box::pin(host.is_barred(learner.person)));
+    Response::from_parts(parts, Body::from_stream(pieces))
 }

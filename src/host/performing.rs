@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::grading::AtWork;
 use super::metrics::count;
 use super::seat::SeatId;
@@ -13,12 +15,16 @@ use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
 use crate::lesson::command::{self, Line};
 use crate::lesson::words::{find, label, title};
-use crate::lesson::{self, Performer, WallClock, stage, staged};
+use crate::lesson::{self, Performer, Tools, WallClock, stage, staged};
 use crate::observe;
+use crate::pool::at_work::{self, bring_about, intend};
+use crate::pool::{self, Asked, Kept, list, list_document};
 use crate::provider::Work;
 use crate::provider::sim::seat::Seat;
+use crate::state::home::state_error;
 use crate::state::{Doing, Journal, Progress};
 use crate::until_decided::{Live, Until, look_until};
+use klab_cluster::server::files::create_private_folder;
 use klab_lab::spec::{Action, Lab, Step};
 use klab_lab::verify::Before;
 use klab_lab::words::plural;
@@ -41,14 +47,25 @@ pub enum Way {
     Steps(usize),
 }
 
+impl Way {
+    /// As it is asked for: to a step, to the end, back, or on by one.
+    pub fn of(to: Option<String>, all: bool, back: bool) -> Self {
+        match (to, all, back) {
+            (Some(step), ..) => Self::To(step),
+            (None, true, _) => Self::All,
+            (None, false, true) => Self::Back,
+            (None, false, false) => Self::Next,
+        }
+    }
+}
+
 /// Performs or undoes steps of a seat's lesson. Not to be called from within a runtime.
 ///
 /// # Errors
 /// When an action could not be done, or a check does not hold; the step is then done again by the next one who asks.
 pub fn go(host: &Host, seat: SeatId, lab: &str, way: &Way, talk: &Talk) -> Result<()> {
     let at_work = AtWork::new(host, seat, lab)?;
-    let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
-    let cluster = Seat::new(server, &seat.to_string())?;
+    let cluster = cluster(host, seat)?;
     let total = at_work.lab.steps.len();
     if total == 0 {
         return Err(Error::message(Kind::Usage, format!("lab `{lab}` has no steps")));
@@ -97,6 +114,7 @@ pub fn reset(host: &Host, seat: SeatId, lab: &str, to: Option<&Way>, talk: &Talk
         }
         let begins = host.course(lab).map(|course| course.begins.clone()).unwrap_or_default();
         host.renew(seat)?;
+        Kept::clear(&host.seat_folder(seat))?;
         host.moved(seat, begins)?;
         count(&host.metrics.resets);
         Events::new(Arc::new(talk.clone())).note(Verb::ResetLab, format!("lab `{lab}` to its set-up"));
@@ -105,6 +123,49 @@ pub fn reset(host: &Host, seat: SeatId, lab: &str, to: Option<&Way>, talk: &Talk
         Some(way) => go(host, seat, lab, way, talk),
         None => Ok(()),
     }
+}
+
+/// The pools of a seat, as text and for programs. Not to be called from within a runtime.
+///
+/// # Errors
+/// When its cluster does not answer.
+pub(super) fn pools(host: &Host, seat: SeatId, lab: &str) -> Result<(String, Value)> {
+    let course = host.course(lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
+    let live = live(host, seat, course.lab(), &cluster(host, seat)?)?;
+    Ok((list(&live), list_document(&live)))
+}
+
+/// Changes a pool of a seat as `klab pool` does. Not to be called from within a runtime.
+///
+/// # Errors
+/// When that breaks a rule of pools, or somebody else works on the seat.
+pub(super) fn change_pool(host: &Host, seat: SeatId, lab: &str, asked: &Asked, talk: &Talk) -> Result<()> {
+    let at_work = AtWork::new(host, seat, lab)?;
+    let cluster = cluster(host, seat)?;
+    let live = live(host, seat, at_work.lab, &cluster)?;
+    let Some(wanted) = asked.wanted(&live)? else { return Ok(()) };
+    let folder = host.seat_folder(seat);
+    create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
+    let events = Events::new(Arc::new(talk.clone()));
+    let actions = intend(&live, &wanted, &folder)?;
+    if actions.is_empty() {
+        events.note(Verb::FindPool, format!("pool {}, which needs no change", wanted.pool));
+        return Ok(());
+    }
+    let mut journal = Journal::nowhere();
+    bring_about(&cluster, &live, &wanted, actions, &mut Work { journal: &mut journal, events: &events })?;
+    let _ = host.moves.send(seat);
+    Ok(())
+}
+
+fn cluster(host: &Host, seat: SeatId) -> Result<Seat> {
+    let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
+    Seat::new(server, &seat.to_string())
+}
+
+fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::Live> {
+    let done = host.progress(seat, &lab.name.value)?.done;
+    at_work::live(cluster, lab, done, &host.seat_folder(seat))
 }
 
 /// A seat whose steps are performed.
@@ -148,11 +209,11 @@ impl Steps<'_> {
         self.keep(&progress)?;
         self.perform(|performer, work, talk| {
             let lab = self.lab();
-            let azure = crate::provider::AzureNames::default();
             for action in 0..step.actions.len() {
-                let lines = command::lines(lab, number, action, &azure);
+                let lines = command::lines(lab, number, action, &Tools::Seat);
                 lines.iter().flat_map(Line::commands).for_each(|line| talk.command(line));
                 performer.perform_action(lab, number, action, work)?;
+                self.forget_pool(&step, action)?;
             }
             Ok(())
         })?;
@@ -184,6 +245,7 @@ impl Steps<'_> {
         self.perform(|performer, work, _| {
             for action in (0..step.actions.len()).rev() {
                 kept.extend(performer.undo_action(self.lab(), number, action, work)?);
+                self.forget_pool(&step, action)?;
             }
             Ok(())
         })?;
@@ -204,6 +266,12 @@ impl Steps<'_> {
             Error { hints: Vec::new(), ..error }
                 .hint("undoing does not take back what happened to pods meanwhile; `klab reset` does")
         })
+    }
+
+    /// What was typed of a pool is over where a step has made of it what the lab file says.
+    fn forget_pool(&self, step: &Step, action: usize) -> Result<()> {
+        let pool = step.actions.get(action).and_then(|action| action.value.pool());
+        pool.map_or(Ok(()), |pool| Kept::forget(&self.at_work.host.seat_folder(self.at_work.seat), pool))
     }
 
     fn announce(&self, verb: Verb, label: &str, step: &Step) {

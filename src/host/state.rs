@@ -27,8 +27,10 @@ use super::standings::Standings;
 use super::template;
 use super::turns::Turns;
 use crate::board::Written;
+use crate::changes::Twin;
 use crate::console::Console;
 use crate::error::{Error, Kind, Result};
+use crate::lesson::Tools;
 use crate::state::Progress;
 use crate::state::home::state_error;
 use klab_cluster::server::files::create_private_folder;
@@ -64,10 +66,12 @@ pub struct Settings {
 
 /// A lab of the class.
 pub struct Course {
-    /// The lab, and what it is called in Azure: nothing.
+    /// The lab, and what its learners type with.
     pub written: Written,
     /// How far its lesson has come when a seat begins.
     pub begins: Progress,
+    /// What its seats should be, step by step.
+    pub(super) twin: Arc<Twin>,
 }
 
 /// A hosted class while it runs.
@@ -533,7 +537,8 @@ pub(super) fn make_seat(server: &Server, seat: SeatId, lab: &str) -> Result<(), 
 impl Course {
     /// A lab of the class.
     pub fn new(lab: Lab, begins: Progress) -> Self {
-        Self { written: Written { lab, azure: crate::provider::AzureNames::default() }, begins }
+        let twin = Arc::new(Twin::of(&lab));
+        Self { written: Written { lab, tools: Tools::Seat }, begins, twin }
     }
 
     /// The lab.

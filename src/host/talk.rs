@@ -20,7 +20,7 @@ use klab_lab::verify::Report;
 /// Lines that wait for a slow reader before work waits for them.
 const WAITING: usize = 256;
 /// How often a line comes that says nothing.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Where lines go.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct Talk {
 impl Talk {
     /// A talk, and the answer that carries it.
     pub fn new() -> (Self, Response) {
-        let (lines, receiver) = mpsc::channel(WAITING);
+        let (talk, receiver) = Self::heard();
         let stream = futures::stream::unfold(receiver, |mut receiver| async move {
             let text = match tokio::time::timeout(HEARTBEAT, receiver.recv()).await {
                 Ok(Some(line)) => format!("{line}\n"),
@@ -40,7 +40,13 @@ impl Talk {
             };
             Some((Ok::<_, Infallible>(Bytes::from(text)), receiver))
         });
-        (Self { lines }, typed("application/x-ndjson", Body::from_stream(stream)))
+        (talk, typed("application/x-ndjson", Body::from_stream(stream)))
+    }
+
+    /// A talk, and what is said in it.
+    pub fn heard() -> (Self, mpsc::Receiver<Value>) {
+        let (lines, receiver) = mpsc::channel(WAITING);
+        (Self { lines }, receiver)
     }
 
     /// A talk that nobody hears, for work that tells what it comes to in another way.

@@ -8,30 +8,32 @@ use super::line::{command, namespace, object};
 use super::nodes::{pattern_text, selector};
 use super::rewrite::set;
 use super::stage::stage_within;
+use super::tools::Tools;
 use super::undo::{Undo, undo};
 use crate::exec;
 use crate::pool::flags;
-use crate::provider::{AzureNames, aks};
+use crate::provider::aks;
 use crate::render::render_workload;
 use jiff::SignedDuration;
-use klab_cluster::SILENCE_ANNOTATION;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_cluster::{SILENCE_ANNOTATION, VERSION_ANNOTATION};
+use klab_lab::nodes::full_version;
 use klab_lab::plan::taint_text;
 use klab_lab::spec::{Action, Lab, Located, ManifestContent, NodeForm, NodeSet, ObjectRef};
 
 /// The lines that a learner types for a step (from 0) on the lab's provider.
-pub fn of_step(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
+pub fn of_step(lab: &Lab, step: usize, tools: &Tools) -> Vec<Line> {
     let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
-    (0..actions).flat_map(|action| lines(lab, step, action, azure)).collect()
+    (0..actions).flat_map(|action| lines(lab, step, action, tools)).collect()
 }
 
 /// The lines that take back a step (from 0), the last action first.
-pub fn of_undoing(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
+pub fn of_undoing(lab: &Lab, step: usize, tools: &Tools) -> Vec<Line> {
     let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
     let undone = (0..actions).rev().flat_map(|action| {
         let (done, before) = (stage_within(lab, step, action + 1), stage_within(lab, step, action));
         match undo(lab, step, action) {
-            Undo::Actions(all) => all.iter().flat_map(|one| for_action(&done, &before, one, azure)).collect(),
+            Undo::Actions(all) => all.iter().flat_map(|one| for_action(&done, &before, one, tools)).collect(),
             Undo::Impossible(words) => vec![Line::Note(words)],
             // klab takes its own objects back on any cluster.
             Undo::Objects(_) | Undo::Nothing => Vec::new(),
@@ -41,14 +43,14 @@ pub fn of_undoing(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
 }
 
 /// The lines for one action (from 0) of a step (from 0) on the lab's provider.
-pub fn lines(lab: &Lab, step: usize, action: usize, azure: &AzureNames) -> Vec<Line> {
+pub fn lines(lab: &Lab, step: usize, action: usize, tools: &Tools) -> Vec<Line> {
     let Some(located) = lab.steps.get(step).and_then(|step| step.actions.get(action)) else { return Vec::new() };
     let before = stage_within(lab, step, action);
     let after = stage_within(lab, step, action + 1);
-    for_action(&before, &after, &located.value, azure)
+    for_action(&before, &after, &located.value, tools)
 }
 
-fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
+fn for_action(before: &Lab, after: &Lab, action: &Action, tools: &Tools) -> Vec<Line> {
     match action {
         Action::Taint { taint, nodes } => vec![kubectl(before, &["taint", "nodes"], nodes, [taint_text(taint)])],
         Action::Untaint { key, value, effect, nodes } => {
@@ -84,13 +86,10 @@ fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) ->
             let render = exec::Command::new("klab").args(["render", &before.name, "--workload", workload]);
             vec![Line::Command(format!("{render} | kubectl apply -f -"))]
         }
-        Action::Apply { content: ManifestContent::Path(path) } => apply(before, path),
-        // The shells take it as it stands: the word of a here-document is quoted, so that nothing in it is replaced.
-        Action::Apply { content: ManifestContent::Yaml(yaml) } => {
-            vec![Line::Command(format!("kubectl apply -f - <<'YAML'\n{}\nYAML", yaml.trim_end()))]
-        }
+        Action::Apply { content: ManifestContent::Path(path) } => apply(before, path, tools),
+        Action::Apply { content: ManifestContent::Yaml(yaml) } => vec![apply_text(yaml)],
         Action::Refused { action, text } => {
-            let mut lines = for_action(before, after, action, azure);
+            let mut lines = for_action(before, after, action, tools);
             lines.push(Line::Note(format!("this is refused: {text}")));
             lines
         }
@@ -101,11 +100,11 @@ fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) ->
             vec![command("kubectl", arguments)]
         }
         Action::AddPool { .. } | Action::RemovePool { .. } | Action::ScalePool { .. } | Action::UpgradePool { .. } => {
-            pool(before, after, action, azure)
+            pool(before, after, action, tools)
         }
         Action::FailNode { nodes, count } => power(before, nodes, *count, false),
         Action::RestoreNode { nodes } => power(before, nodes, None, true),
-        Action::UpgradeControlPlane { .. } => control_plane(before, after, action, azure),
+        Action::UpgradeControlPlane { .. } => control_plane(before, after, action, tools),
         Action::FailApi { duration } => silence(before, *duration),
         Action::Wait { duration } => {
             let duration = Duration::try_from(*duration).unwrap_or_default();
@@ -137,12 +136,28 @@ fn kubectl(lab: &Lab, verb: &[&str], nodes: &NodeSet, rest: impl IntoIterator<It
     command("kubectl", arguments)
 }
 
-fn apply(lab: &Lab, path: &Located<String>) -> Vec<Line> {
+/// The shells take the text as it stands: the word of a here-document is quoted, so that nothing in it is replaced.
+fn apply_text(text: &str) -> Line {
+    let mut word = "YAML".to_owned();
+    while text.lines().any(|line| line == word) {
+        word.push('_');
+    }
+    Line::Command(format!("kubectl apply -f - <<'{word}'\n{}\n{word}", text.trim_end()))
+}
+
+fn apply(lab: &Lab, path: &Located<String>, tools: &Tools) -> Vec<Line> {
     let (templates, plain): (Vec<_>, Vec<_>) = lab.files.matching(path).iter().partition(|file| file.is_template());
     let mut lines = Vec::new();
-    let plain: Vec<String> = plain.into_iter().flat_map(|file| ["-f".to_owned(), file.path.clone()]).collect();
-    if !plain.is_empty() {
-        lines.push(command("kubectl", ["apply".to_owned()].into_iter().chain(plain)));
+    match tools {
+        _ if plain.is_empty() => {}
+        Tools::Here(_) => {
+            let files = plain.into_iter().flat_map(|file| ["-f".to_owned(), file.path.clone()]);
+            lines.push(command("kubectl", ["apply".to_owned()].into_iter().chain(files)));
+        }
+        Tools::Seat => {
+            let texts = plain.into_iter().map(|file| String::from_utf8_lossy(&file.bytes).trim_end().to_owned());
+            lines.push(apply_text(&texts.collect::<Vec<_>>().join("\n---\n")));
+        }
     }
     let templates: Vec<&str> = templates.into_iter().map(|file| file.path.as_str()).collect();
     if !templates.is_empty() {
@@ -166,18 +181,28 @@ fn delete(lab: &Lab, object: &ObjectRef) -> Vec<Line> {
     vec![command("kubectl", arguments)]
 }
 
-fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
-    let lines = if before.provider.profile().has_managed_pools {
-        aks::pool_commands(before, after, action, azure)
-    } else {
-        flags::command(after, action).into_iter().collect()
+fn pool(before: &Lab, after: &Lab, action: &Action, tools: &Tools) -> Vec<Line> {
+    let lines = match tools {
+        Tools::Here(azure) if before.provider.profile().has_managed_pools => {
+            aks::pool_commands(before, after, action, azure)
+        }
+        _ => flags::command(after, action).into_iter().collect(),
     };
     lines.into_iter().map(Line::Command).collect()
 }
 
 /// In `klab shell` az is klab's own, and these are set, where the lab is not on AKS.
-fn control_plane(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
+fn control_plane(before: &Lab, after: &Lab, action: &Action, tools: &Tools) -> Vec<Line> {
     let Action::UpgradeControlPlane { kubernetes } = action else { return Vec::new() };
+    let azure = match tools {
+        Tools::Here(azure) => azure,
+        // The embedded cluster is asked with kubectl, as no az is at a seat.
+        Tools::Seat => {
+            let version = format!("{VERSION_ANNOTATION}={}", full_version(*kubernetes));
+            let words = ["annotate", "namespace", "kube-system", &version, "--overwrite"].map(str::to_owned);
+            return vec![command("kubectl", words)];
+        }
+    };
     if before.provider.profile().has_managed_pools {
         return aks::pool_commands(before, after, action, azure).into_iter().map(Line::Command).collect();
     }

@@ -10,10 +10,11 @@ use kube::{Client, ResourceExt};
 use super::command;
 use super::nodes::{change, failure, named, select, some};
 use super::performer::Performer;
+use super::tools::Tools;
 use crate::drain::{self, Round, has_ended, path, pods_to_move};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
-use crate::provider::{AzureNames, Work};
+use crate::provider::Work;
 use klab_lab::spec::{Action, Lab, Located, NodeSet};
 use klab_lab::verify::Aside;
 use klab_lab::words::{first_of, plural};
@@ -94,7 +95,7 @@ pub async fn undone(client: &Client, lab: &Lab, step: usize) -> Result<Vec<Aside
             named(set, &names),
             first_of(&left, NAMES)
         );
-        let lines = command::lines(lab, step, number, &AzureNames::default());
+        let lines = command::lines(lab, step, number, &Tools::default());
         let command = lines.first().and_then(|line| line.commands().first().cloned());
         asides.push(Aside { what, command });
     }

@@ -21,7 +21,7 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
     let actions: Vec<plan::Action> =
         plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed)).collect();
     if actions.is_empty() {
-        work.events.about(About::Pool, name).note(Verb::FindPool, format!("pool {name} as it is to be"));
+        work.events.about(About::Pool, name).note(Verb::FindPool, format!("pool {name}, which needs no change"));
         return Ok(());
     }
     perform(performer.provider, stage, name, &Declared::of(pool), &observed, actions, work)

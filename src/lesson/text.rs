@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 
 use super::command::{Line, of_step as lines};
+use super::look;
+use super::tools::Tools;
 use super::words::{only_typed, title};
-use crate::provider::AzureNames;
 use crate::state::Progress;
 use klab_lab::report::markdown;
 use klab_lab::spec::{Lab, SkippedStep};
@@ -27,9 +28,9 @@ pub fn shown(lab: &Lab, progress: &Progress) -> Option<usize> {
 }
 
 /// What a guide says to a learner who has come so far.
-pub fn text(lab: &Lab, progress: &Progress, azure: &AzureNames, page: Page) -> String {
+pub fn text(lab: &Lab, progress: &Progress, tools: &Tools, page: Page) -> String {
     match shown(lab, progress) {
-        Some(step) => step_text(lab, step, azure, page),
+        Some(step) => step_text(lab, step, tools, page),
         None => intro(lab, progress, page),
     }
 }
@@ -100,7 +101,7 @@ fn to_type(line: &Line, code: Style) -> String {
 }
 
 /// What a step (from 0) is about, and what to type for it.
-pub fn step_text(lab: &Lab, number: usize, azure: &AzureNames, page: Page) -> String {
+pub fn step_text(lab: &Lab, number: usize, tools: &Tools, page: Page) -> String {
     let Some(step) = lab.steps.get(number) else { return String::new() };
     let code = AnsiColor::Cyan.on_default();
     let left_out: String = skipped(lab, number)
@@ -108,8 +109,12 @@ pub fn step_text(lab: &Lab, number: usize, azure: &AzureNames, page: Page) -> St
         .collect();
     let mut text =
         left_out + &heading(&format!("Step {} of {}: {}", number.saturating_add(1), lab.steps.len(), title(step)));
-    text.push_str(&body(page, step.text.as_deref()));
-    let lines = lines(lab, number, azure);
+    let lines = lines(lab, number, tools);
+    let (before, looks) = match &step.text {
+        Some(whole) if !lines.is_empty() => look::apart(whole),
+        whole => (whole.as_deref().unwrap_or_default(), None),
+    };
+    text.push_str(&body(page, Some(before).filter(|before| !before.is_empty())));
     if !lines.is_empty() {
         text.push_str("\nType:\n\n");
         for (number, line) in lines.iter().enumerate() {
@@ -119,6 +124,10 @@ pub fn step_text(lab: &Lab, number: usize, azure: &AzureNames, page: Page) -> St
             }
             text.push_str(&to_type(line, code));
         }
+    }
+    if let Some(looks) = looks {
+        text.push_str("\nThen look:\n");
+        text.push_str(&body(page, Some(looks)));
     }
     let rest = match (lines.is_empty(), step.checks.is_empty()) {
         (_, true) => "Nothing is checked after it: `klab verify` opens the next step.",

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::command::{Line, of_step as lines};
+use super::tools::Tools;
 use crate::error::{Error, Kind, Result};
-use crate::provider::AzureNames;
 use klab_lab::spec::{Action, Lab, Located, Step, did_you_mean};
 use klab_lab::words::plural;
 
@@ -52,9 +52,9 @@ pub fn only_typed(lab: &Lab, step: usize) -> Option<&Located<Action>> {
 }
 
 /// A step for machines: what it is, and what is typed for it.
-pub fn step_document(lab: &Lab, number: usize, azure: &AzureNames) -> Value {
+pub fn step_document(lab: &Lab, number: usize, tools: &Tools) -> Value {
     let Some(step) = lab.steps.get(number) else { return Value::Null };
-    let lines = lines(lab, number, azure);
+    let lines = lines(lab, number, tools);
     let line = |line: &Line| match line {
         Line::Note(note) => vec![json!({ "note": note })],
         Line::Command(_) | Line::Edit(_) => {

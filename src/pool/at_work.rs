@@ -1,20 +1,22 @@
 //! The pools of a lab that is up: looked at, and changed under the lab's lock and journal.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use klab_lab::plan::{Action, Declared};
 use klab_lab::spec::{KubernetesVersion, Lab, LoadOptions, Located, Reach};
 use toml::Table;
 
+use super::asked::{Asked, Wanted};
 use super::kept::Kept;
-use super::live::{Live, deferred};
+use super::live::Live;
 use super::perform::{actions, perform};
 use crate::applied;
 use crate::at_work::LabAtWork;
 use crate::context::Context;
 use crate::error::Result;
 use crate::lesson::stage;
-use crate::provider::{Options, Provider, refuse_absent, refuse_foreign};
+use crate::provider::{Options, Provider, Work, refuse_absent, refuse_foreign};
 use crate::state::Progress;
 
 /// The pools of a lab as they are.
@@ -43,23 +45,66 @@ fn seen(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Live)> {
     let reach = Reach { outside: false, environment: true };
     let lab = applied::lab(context, name.to_owned(), None, LoadOptions { reach, ..LoadOptions::default() })?;
     let folder = context.home.lab(name);
-    let mut staged = stage(&lab, Progress::of(&folder, lab.steps.len())?.done);
+    let done = Progress::of(&folder, lab.steps.len())?.done;
     refuse_foreign(
         &lab,
         "pools are changed by those who made them",
         "the cluster's owner adds and removes nodes; `klab status` shows those there are",
     )?;
-    let kept = Kept::read(&folder)?;
+    let provider = context.provider(lab.provider)?;
+    let live = live(provider.as_ref(), &lab, done, &folder)?;
+    Ok((provider, live))
+}
+
+/// The pools of a lab of which so many steps are done, as its provider sees them; klab keeps what it knows of it in `folder`.
+///
+/// # Errors
+/// When the cluster is gone or silent, or the folder cannot be read.
+pub(crate) fn live(provider: &dyn Provider, lab: &Lab, done: usize, folder: &Path) -> Result<Live> {
+    let mut staged = stage(lab, done);
+    let kept = Kept::read(folder)?;
     if let Some(version) = kept.kubernetes() {
         staged.kubernetes = Some(Located::new(version, staged.name.at.clone()));
     }
-    let provider = context.provider(lab.provider)?;
+    let name = &lab.name.value;
     let observed = provider.observe(name, Some(&staged))?;
     if !observed.exists {
         refuse_absent(name, &observed)?;
     }
-    let live = Live::of(&staged, &kept, observed)?;
-    Ok((provider, live))
+    Live::of(&staged, &kept, observed)
+}
+
+/// Keeps what a pool is to be, and gives what has to be done for it.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub(crate) fn intend(live: &Live, wanted: &Wanted, folder: &Path) -> Result<Vec<Action>> {
+    let Wanted { lab, pool, keys } = wanted;
+    let is_empty = lab.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && live.names().contains(&pool.as_str());
+    let is_seen = live.observed.pools.contains_key(pool);
+    let actions = if !is_seen && is_empty { Vec::new() } else { actions(lab, pool, &live.observed) };
+    let mut kept = Kept::read(folder)?;
+    kept.put(pool, keys.clone());
+    // Before it is done: of a pool that is half made, its nodes say less than what was typed.
+    kept.write(folder)?;
+    Ok(actions)
+}
+
+/// Does what has to be done for a pool.
+///
+/// # Errors
+/// As the provider says.
+pub(crate) fn bring_about(
+    provider: &dyn Provider,
+    live: &Live,
+    wanted: &Wanted,
+    actions: Vec<Action>,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let Wanted { lab, pool, .. } = wanted;
+    let seen = live.observed.pools.get(pool);
+    let before = seen.map_or_else(|| lab.pool(pool).map(Declared::of), |seen| Some(seen.declared.clone()));
+    perform(provider, lab, pool, &before.unwrap_or_default(), &live.observed, actions, work)
 }
 
 /// The pools of a lab whose lock is held.
@@ -87,8 +132,7 @@ impl<'c> PoolsAtWork<'c> {
     /// # Errors
     /// When that breaks a rule, or the provider cannot.
     pub(crate) fn put(&mut self, pool: &str, keys: Table) -> Result<bool> {
-        let wanted = self.live.with(pool, keys.clone())?;
-        self.bring_about(&wanted, pool, keys)
+        self.bring_about(&Wanted::with(&self.live, pool, keys)?)
     }
 
     /// Removes a pool.
@@ -96,10 +140,15 @@ impl<'c> PoolsAtWork<'c> {
     /// # Errors
     /// When there is none of that name, the cluster cannot be without it, or the provider cannot.
     pub(crate) fn remove(&mut self, pool: &str) -> Result<bool> {
-        let wanted = self.live.without(pool)?;
-        let mut keys = self.live.keys(pool)?.clone();
-        deferred(&mut keys);
-        self.bring_about(&wanted, pool, keys)
+        self.bring_about(&Wanted::without(&self.live, pool)?)
+    }
+
+    /// Does what was asked of a pool. Says whether anything had to be done.
+    ///
+    /// # Errors
+    /// As [`PoolsAtWork::put`] and [`PoolsAtWork::remove`].
+    pub(crate) fn change(&mut self, asked: &Asked) -> Result<bool> {
+        asked.wanted(&self.live)?.map_or(Ok(false), |wanted| self.bring_about(&wanted))
     }
 
     /// Brings the control plane to another version than its file says; the nodes stay as they are.
@@ -134,25 +183,17 @@ impl<'c> PoolsAtWork<'c> {
         self.provider.perform_all(&wanted, &[action], &Options::default(), &mut work)
     }
 
-    fn bring_about(&mut self, wanted: &Lab, pool: &str, keys: Table) -> Result<bool> {
-        let observed = &self.live.observed;
-        let seen = observed.pools.get(pool);
-        let is_empty = wanted.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && self.live.names().contains(&pool);
-        let actions = if seen.is_none() && is_empty { Vec::new() } else { actions(wanted, pool, observed) };
-        let name = &wanted.name.value;
-        let folder = self.context.home.lab(name);
-        let mut kept = Kept::read(&folder)?;
-        kept.put(pool, keys);
-        // Before it is done: of a pool that is half made, its nodes say less than what was typed.
-        kept.write(&folder)?;
+    fn bring_about(&mut self, wanted: &Wanted) -> Result<bool> {
+        let folder = self.context.home.lab(&wanted.lab.name.value);
+        let actions = intend(&self.live, wanted, &folder)?;
         if actions.is_empty() {
             return Ok(false);
         }
+        let pool = &wanted.pool;
         self.lab
             .interruption_leaves(format!("pool `{pool}` may be changed in part; `klab pool list` shows what there is"));
-        let before = seen.map_or_else(|| wanted.pool(pool).map(Declared::of), |seen| Some(seen.declared.clone()));
         let mut work = self.lab.work()?;
-        perform(self.provider.as_ref(), wanted, pool, &before.unwrap_or_default(), observed, actions, &mut work)?;
+        bring_about(self.provider.as_ref(), &self.live, wanted, actions, &mut work)?;
         Ok(true)
     }
 }

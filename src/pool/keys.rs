@@ -1,9 +1,10 @@
 //! The keys of a pool as flags: what is typed, laid over what the pool is.
 
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 /// Keys of `[pool.NAME]` of the lab file.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args, Serialize, Deserialize)]
 pub struct Keys {
     /// Number of nodes.
     #[arg(long, value_name = "COUNT")]

@@ -4,6 +4,7 @@
 //! A pool is a table of the lab file's keys all the way ([`Table`](toml::Table)): what is typed is laid over what is there, and
 //! the lab file's own rules judge the result.
 
+mod asked;
 pub(crate) mod at_work;
 pub mod flags;
 pub mod kept;
@@ -13,6 +14,7 @@ pub mod perform;
 pub mod read;
 pub(crate) mod staged;
 
+pub(crate) use asked::{Asked, list, list_document};
 pub use kept::Kept;
 pub use keys::Keys;
 pub use live::Live;

@@ -22,6 +22,9 @@ pub struct Joined {
     pub schema: String,
     /// What the lab is called here.
     pub lab: String,
+    /// What the lab is called in the class, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// The class.
     pub class: String,
     /// Where its host is.
@@ -95,7 +98,8 @@ impl Joined {
     pub fn refusal(&self) -> Error {
         let message = format!("lab `{}` is your seat of class `{}` at {}", self.lab, self.class, self.url);
         Error::message(Kind::Usage, message)
-            .hint("guide, verify, step, explain, reset, board, status, shell, env and kubeconfig work on it; `klab down` leaves it")
+            .hint("`klab guide`, `verify`, `step`, `render`, `pool`, `diff`, `explain`, `reset`, `board`, `status`, `shell`, `env` and `kubeconfig` work there")
+            .hint(format!("`klab down {}` leaves the class", self.lab))
     }
 }
 
@@ -112,6 +116,7 @@ mod tests {
         let joined = Joined {
             schema: text(Joined::SCHEMA),
             lab: text("a"),
+            of: Some(text("b")),
             class: text("c"),
             url: text("https://h"),
             authority: None,

@@ -217,7 +217,7 @@
     if (line.selectionStart !== line.value.length || before.includes("\n") || /['"]/.test(before)) return [];
     const typed = before.split(/\s+/);
     const last = typed.pop() ?? "";
-    if (typed.length === 0) return last && "kubectl".startsWith(last) && last !== "kubectl" ? ["kubectl "] : [];
+    if (typed.length === 0) return last ? ["kubectl", "klab"].filter((word) => word.startsWith(last) && word !== last).map((word) => `${word} `) : [];
     if (typed[0] !== "kubectl" && typed[0] !== "k") return [];
     const said = typed.slice(1).filter((word) => !word.startsWith("-"));
     const previous = typed[typed.length - 1];

@@ -29,7 +29,16 @@
     if (button.dataset.ask && !confirm(button.dataset.ask)) return;
     button.disabled = true;
     const answer = await fetch(button.dataset.post, { method: "POST" });
-    say(answer.ok ? "done" : await answer.text());
+    const words = answer.ok ? "done" : await answer.text();
+    say(words);
+    // What was refused is shown to all, beside the button.
+    button.parentElement?.querySelector(".refused")?.remove();
+    if (!answer.ok) {
+      const shown = document.createElement("span");
+      shown.className = "refused";
+      shown.textContent = words;
+      button.after(shown);
+    }
     button.disabled = false;
   });
 })();

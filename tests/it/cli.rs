@@ -351,7 +351,7 @@ fn secrets_do_not_reach_render() {
     environment.write("small.toml", format!("{LAB}\n[secret.door]\nenv = [\"DOOR_KEY\"]\n"));
     let output = environment.command(&["render", "small.toml"]).env("DOOR_KEY", "open sesame").output().unwrap();
     let shown = environment.shown(&output);
-    assert!(shown.contains("(hidden)") && !shown.contains("sesame") && !shown.contains("b3BlbiBzZXNhbWU"), "{shown}");
+    assert!(shown.contains("(secret)") && !shown.contains("sesame") && !shown.contains("b3BlbiBzZXNhbWU"), "{shown}");
 }
 
 #[test]

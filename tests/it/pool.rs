@@ -229,7 +229,7 @@ fn refusals_say_what_would_do() {
     --- status 2
     $ klab pool update nodepool1
     --- stderr
-           Found pool nodepool1 as it is to be
+           Found pool nodepool1, which needs no change
     --- status 0
     "#);
     assert_eq!(nodes(&environment).len(), 2);

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
+use klab::lesson::Tools;
 use klab::lesson::command::of_step;
-use klab::provider::AzureNames;
 use klab_lab::spec::{LoadOptions, Provider, load};
 
 /// Programs whose lines are looked at.
@@ -106,7 +106,9 @@ fn no_line_of_a_lesson_or_a_page_has_a_pattern_that_is_not_quoted() {
         for provider in [Provider::Sim, Provider::Kind, Provider::Aks] {
             let options = LoadOptions { provider: Some(provider), ..LoadOptions::default() };
             let lab = load(&path, &options).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
-            let lines = (0..lab.steps.len()).flat_map(|step| of_step(&lab, step, &AzureNames::default()));
+            let steps = || 0..lab.steps.len();
+            let here = steps().flat_map(|step| of_step(&lab, step, &Tools::default()));
+            let lines = here.chain(steps().flat_map(|step| of_step(&lab, step, &Tools::Seat)));
             // What follows the first line of a here-document is no line of a shell.
             let commands = lines.flat_map(|line| line.commands().to_vec());
             let first = commands.filter_map(|command| command.lines().next().map(str::to_owned)).collect();

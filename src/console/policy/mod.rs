@@ -1,13 +1,13 @@
 //! Pure: which typed lines the console runs. What is not on a list is refused, with what to do in its place.
 //!
-//! A line is read as a shell reads it, but there is no shell: words and quotes, and of all else only the three forms in which klab's own
-//! guides hand a manifest to kubectl. The arguments that kubectl gets are written anew from what was understood, each flag with
+//! A line is read as a shell reads it, but there is no shell: words and quotes, a text that is typed below the line, and pipes: from `cat`
+//! or `klab render` to kubectl, and on to the programs that klab does itself. The arguments that kubectl gets are written anew from what was understood, each flag with
 //! its whole name and its value behind `=`, so that kubectl cannot read a word in another way than this list does.
 
 mod flag;
 mod flags;
 mod line;
-mod refusal;
+pub(super) mod refusal;
 mod value;
 mod verbs;
 
@@ -20,6 +20,7 @@ use self::line::{Line, Stage};
 pub use self::refusal::Refusal;
 use self::value::Context;
 use self::verbs::Verb;
+use super::filters::{self, Filter};
 
 /// Files of the page's editor, and those of the lab: name and text.
 pub type Files = BTreeMap<String, String>;
@@ -29,8 +30,8 @@ pub type Files = BTreeMap<String, String>;
 pub enum Input {
     /// A text that was typed with the line.
     Text(String),
-    /// The manifest of a workload of the lab, which `klab render` would print.
-    Workload(String),
+    /// What `klab render` prints with these words.
+    Rendered(Vec<String>),
 }
 
 /// What is to be run.
@@ -46,6 +47,24 @@ pub struct Invocation {
     pub follows: bool,
 }
 
+/// What a line means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// What runs.
+    pub source: Source,
+    /// The programs that its output goes through.
+    pub filters: Vec<Filter>,
+}
+
+/// What runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// kubectl.
+    Kubectl(Invocation),
+    /// klab, with these words: the class does what they say.
+    Klab(Vec<String>),
+}
+
 /// Most bytes of a line, manifests that are typed with it included.
 const MAX_LINE: usize = 256 * 1024;
 /// Most words of a line.
@@ -55,7 +74,7 @@ const MAX_WORDS: usize = 500;
 ///
 /// # Errors
 /// The reason, for the learner.
-pub fn read(typed: &str, files: &Files) -> Result<Invocation, Refusal> {
+pub fn read(typed: &str, files: &Files) -> Result<Typed, Refusal> {
     if typed.len() > MAX_LINE {
         return Err(Refusal::new("this is longer than the console reads: put the manifest into the editor"));
     }
@@ -63,45 +82,39 @@ pub fn read(typed: &str, files: &Files) -> Result<Invocation, Refusal> {
     if stages.iter().map(Vec::len).sum::<usize>() > MAX_WORDS {
         return Err(Refusal::new(format!("this has more than {MAX_WORDS} words: put what it lists into a manifest")));
     }
-    let (words, input) = pipeline(stages, text)?;
-    let mut words = words.into_iter();
-    match words.next().as_deref() {
-        Some("kubectl" | "k") => {}
-        Some(other) => return Err(Refusal::new(verbs::not_kubectl(other))),
+    let mut stages = stages.into_iter().peekable();
+    let first = stages.next().unwrap_or_default();
+    let mut input = text.map(Input::Text);
+    let is_kubectl = |stage: &Stage| stage.first().is_some_and(|word| word == "kubectl" || word == "k");
+    let is_cat = matches!(first.as_slice(), [cat] if cat == "cat") || first == ["cat", "-"];
+    let source = match first.split_first() {
         None => return Err(Refusal::new("type a command: `kubectl get nodes`")),
-    }
-    let words: Vec<String> = words.collect();
-    arguments(&words, files, input)
-}
-
-/// The words of kubectl, and what comes to it: `kubectl …`, `cat <<END | kubectl …`, `klab render … | kubectl …`.
-fn pipeline(mut stages: Vec<Stage>, text: Option<String>) -> Result<(Stage, Option<Input>), Refusal> {
-    let text = text.map(Input::Text);
-    let pipes = "there is one pipe here, from `klab render LAB --workload NAME` to `kubectl apply -f -`; to choose what is shown, \
-                 take `-l`, `--field-selector` or `-o jsonpath='…'`";
-    let last = stages.pop().unwrap_or_default();
-    let Some(first) = stages.pop() else { return Ok((last, text)) };
-    if !stages.is_empty() {
-        return Err(Refusal::new(pipes));
-    }
-    let first: Vec<&str> = first.iter().map(String::as_str).collect();
-    match (first.as_slice(), text) {
-        (["cat"] | ["cat", "-"], Some(text)) => Ok((last, Some(text))),
-        (["klab", "render", rest @ ..], None) => {
-            let workload = match rest {
-                [_, "--workload", workload] | ["--workload", workload] | ["--workload", workload, _] => Some(*workload),
-                [_, flag] | [flag] => flag.strip_prefix("--workload="),
-                _ => None,
-            };
-            let workload = workload.ok_or_else(|| {
-                Refusal::new(
-                    "here `klab render` gives one workload: `klab render LAB --workload NAME | kubectl apply -f -`",
-                )
-            })?;
-            Ok((last, Some(Input::Workload(workload.to_owned()))))
+        Some((program, words)) if program == "klab" => {
+            if input.is_some() {
+                return Err(Refusal::new("klab reads no text: `kubectl apply -f -` takes a manifest"));
+            }
+            match stages.next_if(is_kubectl) {
+                None => Source::Klab(words.to_vec()),
+                Some(_) if words.first().is_none_or(|word| word != "render") => {
+                    return Err(Refusal::new("of klab's commands only `klab render` prints what kubectl takes"));
+                }
+                Some(next) => {
+                    input = Some(Input::Rendered(words.to_vec()));
+                    Source::Kubectl(arguments(&next[1..], files, input)?)
+                }
+            }
         }
-        _ => Err(Refusal::new(pipes)),
-    }
+        Some(_) if is_cat && input.is_some() => match stages.next_if(is_kubectl) {
+            Some(next) => Source::Kubectl(arguments(&next[1..], files, input)?),
+            None => {
+                return Err(Refusal::new("`cat` gives its text to kubectl here: `cat <<'YAML' | kubectl apply -f -`"));
+            }
+        },
+        Some((_, words)) if is_kubectl(&first) => Source::Kubectl(arguments(words, files, input)?),
+        Some((other, _)) => return Err(Refusal::new(verbs::not_kubectl(other))),
+    };
+    let filters = stages.map(|words| filters::read(&words)).collect::<Result<_, _>>()?;
+    Ok(Typed { source, filters })
 }
 
 fn arguments(words: &[String], files: &Files, input: Option<Input>) -> Result<Invocation, Refusal> {

@@ -6,7 +6,7 @@
 pub struct Refusal(pub String);
 
 impl Refusal {
-    pub(super) fn new(reason: impl Into<String>) -> Self {
+    pub(in crate::console) fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }

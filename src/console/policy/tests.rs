@@ -2,7 +2,15 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{read as read_line, *};
+
+/// What kubectl is to do, where a line is nothing but kubectl.
+fn read(typed: &str, files: &Files) -> Result<Invocation, Refusal> {
+    match read_line(typed, files)? {
+        Typed { source: Source::Kubectl(invocation), filters } if filters.is_empty() => Ok(invocation),
+        Typed { source, filters } => Err(Refusal::new(format!("not kubectl alone: {source:?} {filters:?}"))),
+    }
+}
 
 fn files() -> Files {
     [("pod.yaml", "kind: Pod"), ("affinity/limits.yaml", "kind: LimitRange"), ("patch.json", "{}")]
@@ -95,11 +103,28 @@ fn manifests_come_from_the_editor_the_lab_and_the_line() {
     let apply = read("kubectl apply -f '/srv/labs/a b/limits.yaml'", &of_lab).unwrap();
     assert_eq!(apply.arguments, ["apply", "--filename=of-the-lab/0/limits.yaml"]);
     let apply = read("klab render scheduling --workload web | kubectl apply -f -", &files()).unwrap();
-    assert_eq!(apply.input, Some(Input::Workload("web".into())));
+    let words = ["render", "scheduling", "--workload", "web"].map(str::to_owned);
+    assert_eq!(apply.input, Some(Input::Rendered(words.to_vec())));
     assert_eq!(apply.arguments, ["apply", "--filename=-"]);
     for typed in ["kubectl apply -f - <<'YAML'\na: b\nYAML", "cat <<'YAML' | kubectl apply -f -\na: b\nYAML"] {
         assert_eq!(read(typed, &files()).unwrap().input, Some(Input::Text("a: b\n".into())), "{typed}");
     }
+}
+
+#[test]
+fn what_klab_and_kubectl_print_goes_through_programs() {
+    let typed = |line: &str| read_line(line, &files()).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
+    let klab = typed("klab pool scale extra --nodes 2");
+    assert_eq!(klab.source, Source::Klab(["pool", "scale", "extra", "--nodes", "2"].map(str::to_owned).to_vec()));
+    for line in [
+        "kubectl get pods | sort | uniq -c",
+        "klab explain web | grep -i taint | head -n 3",
+        "k get no -w | grep a | wc -l",
+    ] {
+        assert_eq!(typed(line).filters.len(), 2, "{line}");
+    }
+    let rendered = typed("klab render a --workload b | kubectl apply -f - | tail -1");
+    assert!(matches!(&rendered.source, Source::Kubectl(kubectl) if kubectl.arguments == ["apply", "--filename=-"]));
 }
 
 /// Ways out of the console, and slips: each is refused, and its reason says what to do.
@@ -112,20 +137,23 @@ fn whatever_is_not_on_the_list_is_refused_with_a_reason() {
         ("kubectl", "what should kubectl do"),
         ("kubectl --help", "`get`, `describe`"),
         ("get pods", "`kubectl get …`"),
-        ("klab verify", "the page"),
-        ("az aks list", "does not run in this console"),
+        ("az aks list", "`klab pool add`"),
         ("vi pod.yaml", "editor"),
         ("watch kubectl get pods", "-w"),
         ("bash -c 'kubectl get pods'", "no other program"),
         ("/usr/bin/kubectl get pods", "no other program"),
         ("KUBECONFIG=/x kubectl get pods", "no other program"),
-        ("kubectl get pods | grep web", "-l"),
-        ("kubectl get pods | kubectl apply -f -", "one pipe"),
-        ("klab render a | kubectl apply -f -", "--workload"),
+        ("kubectl get pods | kubectl apply -f -", "only `klab render`"),
         ("klab render a --workload b | kubectl get pods", "add `-f -`"),
-        ("klab render a --workload b --workload c | kubectl apply -f -", "--workload"),
-        ("cat /etc/passwd | kubectl apply -f -", "one pipe"),
-        ("kubectl apply -f - <<'A' | cat\nx\nA", "one pipe"),
+        ("cat /etc/passwd | kubectl apply -f -", "in the editor"),
+        ("grep web", "behind a command"),
+        ("kubectl get pods | awk '{print $1}'", "custom-columns"),
+        ("kubectl get pods | grep -P a", "without `-P`"),
+        ("kubectl get pods |", "nothing follows the pipe"),
+        ("klab verify | kubectl apply -f -", "only `klab render`"),
+        ("klab <<'A'\nx\nA", "reads no text"),
+        ("cat <<'A'\nx\nA", "gives its text to kubectl"),
+        ("kubectl apply -f - <<'A' | cat\nx\nA", "cannot stand behind a pipe"),
         // Another cluster, another identity.
         ("kubectl --kubeconfig /root/.kube/config get pods", "one cluster"),
         ("kubectl get pods --kubeconfig=/root/.kube/config", "one cluster"),

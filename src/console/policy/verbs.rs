@@ -1,5 +1,6 @@
 //! Pure: the verbs of kubectl that the console runs, and what is said of others.
 
+use super::super::filters;
 use super::flag::Flag;
 use super::flags::{
     APPLY, AUTOSCALE, CAN_I, CHANGE, DESCRIBE, DRAIN, EVENTS, EXPLAIN, EXPOSE, FILES, GET, LOGS, MADE, MARK, PATCH,
@@ -158,8 +159,8 @@ pub(super) const KINDS: [&str; 32] = [
 const OTHERS: [(&[&str], &str); 11] = [
     (
         &["edit"],
-        "there is no editor behind kubectl here: `kubectl get KIND NAME -o yaml`, the button below it puts that into the page's editor, \
-         then `kubectl apply -f NAME`",
+        "the console has no editor for it. Where the guide has you edit an object, it has a `kubectl patch` that does the same. To change \
+         something else: `kubectl get KIND NAME -o yaml`, the button \"To the editor\" below what that prints, a change, and \"Apply\"",
     ),
     (
         &["exec", "attach", "debug"],
@@ -226,19 +227,22 @@ pub(super) fn not_kubectl(word: &str) -> String {
     match word {
         _ if is_verb => format!("begin with kubectl: `kubectl {word} …`"),
         "watch" => "kubectl watches itself: `kubectl get pods -w`".to_owned(),
-        "klab" => "klab is the page: steps, checks and reasons are beside the console; of klab's commands it knows \
-                   `klab render LAB --workload NAME | kubectl apply -f -`"
-            .to_owned(),
-        "az" | "kind" | "docker" | "helm" => {
-            format!("`{word}` does not run in this console")
+        "az" => {
+            "`az` does not run in this console: `klab pool add`, `scale`, `update`, `upgrade` and `delete` change pools"
+                .to_owned()
+        }
+        "kind" | "docker" | "helm" => {
+            format!(
+                "`{word}` does not run in this console: the button \"Do this step for me\" does what the step asks for"
+            )
         }
         "vi" | "vim" | "nano" | "cat" | "ls" | "touch" | "rm" | "mv" | "cp" => {
             "files are in the editor of the page".to_owned()
         }
-        "grep" | "head" | "tail" | "jq" | "wc" | "sort" | "awk" | "sed" => {
-            "kubectl chooses itself: `-l`, `--field-selector`, `--sort-by`, `-o jsonpath='…'`".to_owned()
+        _ if filters::NAMES.contains(&word) => {
+            format!("`{word}` stands behind a command here: `kubectl get pods | {word} …`")
         }
-        _ => "the console runs kubectl, and no other program: `kubectl get nodes`".to_owned(),
+        _ => "the console runs kubectl and klab, and no other program: `kubectl get nodes`".to_owned(),
     }
 }
 

@@ -59,11 +59,27 @@ async fn a_lesson_is_gone_through_at_a_learners_machine() {
     let (code, svg, _) = klab(learner, &["board", "--format", "svg"]);
     assert!(code == 0 && svg.starts_with("<svg"), "{svg}");
 
-    // Nothing of a seat is changed without the host.
-    let (code, _, said) = klab(learner, &["diff"]);
-    assert!(code == 2 && said.contains("your seat of class"), "{said}");
+    // Pools, objects and differences are the host's to tell and to change.
+    let (code, yaml, said) = klab(learner, &["render", "scheduling", "--workload", "nanomon-api"]);
+    assert!(code == 0 && yaml.starts_with("---\napiVersion: apps/v1\n"), "{yaml}{said}");
+    let (code, _, said) = klab(learner, &["render", "scheduling", "--workload", "nobody"]);
+    assert!(code == 2 && said.contains("its workloads are nanomon-api"), "{said}");
+    let (code, _, said) = klab(learner, &["pool", "add", "mine", "--nodes", "2", "--labels", "team=a"]);
+    assert!(code == 0 && said.contains("Created pool mine (2 ×"), "{said}");
+    let (code, pools, said) = klab(learner, &["pool", "list"]);
+    assert!(
+        code == 0 && pools.lines().any(|line| line.starts_with("mine") && line.contains("team=a")),
+        "{pools}{said}"
+    );
+    let (code, differs, said) = klab(learner, &["diff"]);
+    assert!(code == 0 && differs.contains("differs from lab `scheduling` after step"), "{differs}{said}");
+    let (code, _, said) = klab(learner, &["pool", "scale", "nobody", "--nodes", "1"]);
+    assert!(code == 2 && said.contains("no pool `nobody`"), "{said}");
+    let (code, _, said) = klab(learner, &["pool", "delete", "mine"]);
+    assert!(code == 0 && said.contains("Removed pool mine"), "{said}");
+    // What is not, says what is.
     let (code, _, said) = klab(learner, &["up", "scheduling"]);
-    assert!(code == 2 && said.contains("your seat of class"), "{said}");
+    assert!(code == 2 && said.contains("your seat of class") && said.contains("`pool`"), "{said}");
     assert_eq!(klab(learner, &["reset", "--yes"]).0, 0);
     let (_, status, _) = klab(learner, &["status", "--format", "json"]);
     assert_eq!(serde_json::from_str::<Value>(&status).unwrap()["done"], json!(0));

@@ -5,6 +5,7 @@ mod browser;
 mod console;
 mod container;
 mod guesses;
+mod guided;
 mod hostile;
 mod identity;
 mod instructor;

@@ -53,7 +53,6 @@ async fn a_learner_who_is_sent_away_has_nothing_and_is_let_in_again_with_another
         let browser = klab::client::bearer::client(&host.url, klab::client::bearer::Trust::Anybody, None, PATIENCE);
         let events = browser.await.unwrap().send(events.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(events.status(), http::StatusCode::OK);
-
         host.instruct("POST", &format!("/teach/seats/0-{}/revoke", number + 1)).await.unwrap();
         to_its_end(watch).await;
         to_its_end(events).await;
@@ -92,5 +91,43 @@ async fn a_learner_who_is_sent_away_has_nothing_and_is_let_in_again_with_another
         assert_eq!(status(&client_of(&again["kubeconfig"]).await, "/api/v1/nodes").await, 200);
         let own = [("cookie", cookie.as_str())];
         assert_eq!(host.ask("GET", "/learn/scheduling/", &own, Vec::new()).await.0, 303, "nor with the old cookie");
+    }
+}
+
+/// A step that takes longer than any test waits.
+const LONG: &str = r#"lab = "long"
+
+[pool.nodepool1]
+mode  = "system"
+nodes = 1
+size  = "Standard_B2ms"
+
+[[step]]
+name = "wait"
+do   = [{ wait = "30m" }]
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_while_a_step_is_done_ends_with_the_seat() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long.toml");
+    std::fs::write(&file, LONG).unwrap();
+    let host = Running::start(&[file.to_str().unwrap()]);
+    // To programs, and to who has kubectl alone.
+    for (number, (path, body)) in [("step", ""), ("klab", "step\n")].into_iter().enumerate() {
+        let seat = host.join(&host.code, &format!("Ann {number}"), "2468").await.unwrap();
+        let client = client_of(&seat["kubeconfig"]).await;
+        let verified = host.of_seat(&seat, "POST", "/verify").await.unwrap();
+        assert_eq!(verified["end"]["ok"], true, "{verified}");
+        let path = format!("/api/seats/{}/{path}", seat["seat"].as_str().unwrap());
+        let bearer = format!("Bearer {}", seat["token"].as_str().unwrap());
+        let own = klab::client::bearer::client(&host.url, klab::client::bearer::Trust::Anybody, None, PATIENCE).await;
+        let step =
+            http::Request::post(&path).header("authorization", bearer).body(Body::from(body.as_bytes().to_vec()));
+        let step = own.unwrap().send(step.unwrap()).await.unwrap();
+        assert_eq!(step.status(), http::StatusCode::OK);
+        assert_eq!(status(&client, "/api/v1/nodes").await, 200);
+        host.instruct("POST", &format!("/teach/seats/0-{}/revoke", number + 1)).await.unwrap();
+        to_its_end(step).await;
     }
 }

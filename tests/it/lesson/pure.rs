@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use klab::lesson::command::{Line, lines, of_step, of_undoing};
 use klab::lesson::undo::{Undo, undo};
-use klab::lesson::{stage, stage_within};
+use klab::lesson::{Tools, stage, stage_within};
 use klab::provider::AzureNames;
 use klab::provider::aks::pool_commands;
 use klab_lab::plan::wanted_version;
@@ -189,7 +189,7 @@ fn inverse(action: &str) -> String {
             typed.steps[1].actions =
                 actions.into_iter().map(|action| Located::new(action, lab.name.at.clone())).collect();
             let count = typed.steps[1].actions.len();
-            let all = (0..count).flat_map(|index| lines(&typed, 1, index, &AzureNames::default()));
+            let all = (0..count).flat_map(|index| lines(&typed, 1, index, &Tools::default()));
             all.flat_map(|line| line.pasted())
                 .map(|line| line.trim_start_matches("# ").to_owned())
                 .collect::<Vec<_>>()
@@ -256,7 +256,7 @@ fn typed(lab: &Lab) -> String {
     let mut text = String::new();
     for (number, step) in lab.steps.iter().enumerate() {
         for index in 0..step.actions.len() {
-            for line in lines(lab, number, index, &AzureNames::default()) {
+            for line in lines(lab, number, index, &Tools::default()) {
                 let mark = if matches!(line, Line::Note(_)) { "" } else { "$ " };
                 for line in line.pasted() {
                     text.push_str(&format!("{mark}{}\n", line.replace(env!("CARGO_MANIFEST_DIR"), "[KLAB]")));
@@ -397,13 +397,13 @@ fn the_autoscaler_of_a_pool_is_turned_on_changed_and_turned_off() {
 /// What is typed to take a step back is never what was typed for it.
 #[test]
 fn what_takes_a_step_back_is_not_the_step_itself() {
-    let azure = AzureNames::default();
+    let tools = Tools::default();
     let mut some = 0;
     for lesson in LESSONS {
         for provider in [Provider::Sim, Provider::Kind, Provider::Aks] {
             let lab = load(lesson, Some(provider));
             for step in 0..lab.steps.len() {
-                let (forward, back) = (of_step(&lab, step, &azure), of_undoing(&lab, step, &azure));
+                let (forward, back) = (of_step(&lab, step, &tools), of_undoing(&lab, step, &tools));
                 let typed = |lines: &[Line]| lines.iter().flat_map(Line::commands).cloned().collect::<Vec<_>>();
                 some += back.len();
                 assert!(typed(&back).is_empty() || typed(&forward) != typed(&back), "{lesson} {step}: {forward:?}");

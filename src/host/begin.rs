@@ -1,0 +1,34 @@
+//! Begins what takes its time at a seat; a talk tells what comes of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::grading::{self, LONGEST};
+use super::state::{Host, Learner};
+use super::talk::Talk;
+use crate::error::{Error, Kind, Result};
+
+/// Grades a learner.
+pub(super) fn grading(host: Arc<Host>, learner: Learner, step: Option<String>, timeout: Option<Duration>, talk: Talk) {
+    let timeout = timeout.unwrap_or(Duration::from_mins(2)).min(LONGEST);
+    tokio::spawn(async move {
+        let grading = grading::grade(&host, learner.seat, &learner.lab, step.as_deref(), timeout, &talk);
+        let outcome = tokio::select! {
+            outcome = grading => outcome,
+            // Who has gone needs no verdict.
+            () = talk.unheard() => return,
+        };
+        host.audit.seat("verify", learner.seat, "learner");
+        talk.end(outcome).await;
+    });
+}
+
+/// Does work that waits for what it does.
+pub(super) fn in_the_background(talk: Talk, work: impl FnOnce(&Talk) -> Result<()> + Send + 'static) {
+    tokio::spawn(async move {
+        let said = talk.clone();
+        let done = tokio::task::spawn_blocking(move || work(&said)).await;
+        let outcome = done.unwrap_or_else(|_| Err(Error::message(Kind::Failed, "the host met a fault of its own")));
+        talk.end(outcome).await;
+    });
+}
