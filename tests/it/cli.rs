@@ -240,14 +240,14 @@ fn pods_that_do_not_fit_on_their_node_together_are_refused_before_anything_is_ma
         let filler = pinned("filler", "kind = \"pod\"", "1500m");
         format!("lab = \"twice\"\n[pool.system]\n[pool.extra]\n{filler}{}{check}", pinned("pinned", "", cpu))
     };
-    environment.write("lab.toml", &lab("1"));
+    environment.write("lab.toml", lab("1"));
     for command in [["check", "lab.toml"], ["test", "lab.toml"]] {
         let output = environment.command(&command).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
         assert!(said.contains("pods on `pool:extra` ask for more cpu than the node has"), "{command:?}: {said}");
         assert!(!output.status.success(), "{command:?}");
     }
-    environment.write("lab.toml", &lab("400m"));
+    environment.write("lab.toml", lab("400m"));
     environment.succeeds(&["check", "lab.toml"]);
 }
 
