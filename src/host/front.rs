@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -204,7 +204,12 @@ fn router(host: &Arc<Host>) -> Router {
 /// Refuses what a page of another place sends with this browser's cookies, and says of every answer what a browser may do.
 async fn at_the_door(State(host): State<Arc<Host>>, request: Request, next: Next) -> Response {
     let answer = match refused_origin(&host, request.method(), request.headers()) {
-        Some(refusal) => refused(refusal, request.headers(), &host.base()),
+        Some(refusal) => {
+            let (parts, body) = request.into_parts();
+            // Over HTTP/2 an answer ahead of the body resets the stream, and curl reports that in place of the answer.
+            drop(to_bytes(body, LARGEST).await);
+            refused(refusal, &parts.headers, &host.base())
+        }
         None => next.run(request).await,
     };
     secured(answer, host.is_secure())

@@ -1,11 +1,10 @@
 //! Every address at which a class is reached, as browsers ask there: over HTTP/2, with the origin of the page.
 
-use std::net::TcpListener;
 use std::process::Command;
 
 use serde_json::Value;
 
-use super::running::Running;
+use super::running::{Running, free_port};
 use crate::environment::is_there;
 
 /// What a form of a page that was loaded from `origin` gets at an address: the version of HTTP, the status, the body.
@@ -24,7 +23,7 @@ fn a_form_is_taken_at_every_address_and_refused_in_a_sentence() {
     if !is_there("curl", &["--version"]) {
         return;
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let host = Running::start(&["scheduling", "--listen", &format!("0.0.0.0:{port}")]);
     let printed = [&host.document["url"]].into_iter().chain(host.document["others"].as_array().unwrap());
     let mut addresses: Vec<String> = printed.filter_map(Value::as_str).map(str::to_owned).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::running::{Running, status_of};
+use super::running::{Running, free_port, status_of};
 use crate::environment::has_kubectl;
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
@@ -102,7 +102,7 @@ async fn kubectl_believes_a_certificate_that_was_given_and_no_other() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(path("tls.crt"), made.cert.pem()).unwrap();
     std::fs::write(path("tls.key"), made.signing_key.serialize_pem()).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let (listen, url) = (format!("127.0.0.1:{port}"), format!("https://localhost:{port}"));
     let (certificate, key) = (path("tls.crt"), path("tls.key"));
     let mut arguments = vec!["scheduling", "--console", "--console-unconfined", "--listen", &listen, "--url", &url];

@@ -4,15 +4,15 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use super::identity::{Browser, CLIENT, Provider, SECRET};
-use super::running::Running;
+use super::running::{Running, free_port};
 
 const CLASS: &str = "https://labs.example.org";
 
-/// Two ports that differ in their last digit.
+/// Two ports that differ in their last digit, above those of [`free_port`] and below those that the system gives.
 fn ports() -> (String, [u16; 2]) {
     let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let first = 3300 + u16::try_from(std::process::id() % 1200).unwrap();
-    let base = (first..first + 1000).find(|base| is_free(base * 10) && is_free(base * 10 + 1)).unwrap();
+    let first = 3100 + u16::try_from(std::process::id() % 100).unwrap();
+    let base = (first..first + 70).find(|base| is_free(base * 10) && is_free(base * 10 + 1)).unwrap();
     (base.to_string(), [base * 10, base * 10 + 1])
 }
 
@@ -131,7 +131,7 @@ async fn a_class_below_a_path_is_led_back_to_below_it() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
     std::fs::write(&secret, SECRET).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let (listen, url) = (format!("127.0.0.1:{port}"), format!("{CLASS}/kubernetes"));
     let host = Running::start(&[
         "scheduling",

@@ -1,6 +1,5 @@
 //! A class below a path of a proxy at which TLS ends, as `docs/hosting.md` says that nginx is configured.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::map;
 use super::proxy::{Proxy, has_nginx};
-use super::running::{Running, client_of};
+use super::running::{Running, client_of, free_port};
 use crate::environment::is_there;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,7 +39,7 @@ pub(super) struct Class {
 
 impl Class {
     pub(super) fn start(path: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let proxy = Proxy::start("", &location(path, port));
         let folder = tempfile::tempdir().unwrap();
         let authority = folder.path().join("ca.pem");

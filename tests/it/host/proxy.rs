@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::running::free_port;
 use crate::environment::is_there;
 
 /// nginx, while it runs.
@@ -69,8 +70,7 @@ impl Proxy {
         let made = rcgen::generate_simple_self_signed(vec![place.name.to_owned()]).unwrap();
         std::fs::write(path("tls.crt"), made.cert.pem()).unwrap();
         std::fs::write(path("tls.key"), made.signing_key.serialize_pem()).unwrap();
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let port = place.port.unwrap_or_else(free);
+        let port = place.port.unwrap_or_else(free_port);
         let folders: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {};\n", path(kind)))
             .concat();

@@ -1,8 +1,10 @@
 //! A host that runs as a process, and those who ask it.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use http_body_util::BodyExt;
 use klab::client::bearer::{self, Trust};
@@ -12,6 +14,19 @@ use tempfile::TempDir;
 
 /// How long an answer may take, and each piece of it: a test that waits for ever says nothing.
 pub(super) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
+
+/// A port of this machine that is free and stays so: the system gives no program a port below its own range, so another test
+/// cannot get this one between here and the host's start.
+pub(super) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 10_000).unwrap() + 20_000;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
 
 /// The first line of what a host says on its standard output; what it says on the other is shown where it says nothing. `within`
 /// are words before klab's own, for another network namespace.
