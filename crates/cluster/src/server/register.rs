@@ -147,7 +147,7 @@ impl Register {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        let length = file.read_to_end(&mut bytes)?;
         let mut contents = Contents::default();
         let found = record::read(&Bytes::from(bytes), |payload| {
             let note = serde_json::from_slice(&payload).map_err(|error| format!("a record was skipped: {error}"))?;
@@ -162,7 +162,8 @@ impl Register {
         if let Some(at) = found.damaged {
             return refused(format!("is damaged at byte {at}"));
         }
-        if contents.missing > 0 {
+        // A server begins by writing it whole, under another name: killed at any moment, it leaves an empty file or a first record.
+        if contents.missing > 0 || (found.good == 0 && length > 0) {
             let end = found.good;
             return refused(format!("is cut off at byte {end}, before the end of what was written at once"));
         }
@@ -338,6 +339,7 @@ mod tests {
         for (text, words) in [
             (&whole[..last], format!("cut off at byte {last}")),
             (&whole[..last + 20], "cut off at byte ".to_owned()),
+            (&whole[..20], "cut off at byte 0".to_owned()),
             (&altered[..], format!("damaged at byte {}", start(last))),
             (&b"garbage"[..], "damaged at byte 0".to_owned()),
         ] {

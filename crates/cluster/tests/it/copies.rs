@@ -272,20 +272,23 @@ async fn templates_go_with_the_last_copy_and_not_before() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_was_killed_anywhere_begins_with_whole_clusters() {
     let folder = tempfile::tempdir().unwrap();
-    {
+    let register = || std::fs::read(folder.path().join("state/register.log")).unwrap();
+    let begun = {
         let server = start(folder.path()).await;
+        let begun = register().len();
         server.add("a-01", seed()).unwrap();
         server.copy("a-01", &[copy("a-02"), copy("a-03"), copy("a-04")]).unwrap();
         write(&server, "a-02", "mine");
         server.reset("a-02").unwrap();
         write(&server, "a-02", "again");
         server.freeze("a-04", true).unwrap();
-    }
+        begun
+    };
     let state = |left: &tempfile::TempDir| left.path().join("state");
-    // The register ends anywhere: whatever it says to its end is true.
-    let register = std::fs::read(folder.path().join("state/register.log")).unwrap();
+    // Behind what the server wrote at once when it began, the register ends anywhere: whatever it says to its end is true.
+    let register = register();
     let mut seen = std::collections::BTreeSet::new();
-    for cut in (0..register.len()).rev().step_by(61) {
+    for cut in (begun..register.len()).rev().step_by(61) {
         let left = killed(folder.path());
         std::fs::write(state(&left).join("register.log"), &register[..cut]).unwrap();
         let server = start(left.path()).await;
@@ -302,6 +305,14 @@ async fn a_server_that_was_killed_anywhere_begins_with_whole_clusters() {
         seen.insert(known.len());
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    // No kill cuts it off before, so such a register is refused, and forgets no cluster.
+    for cut in (1..begun).step_by(7) {
+        let left = killed(folder.path());
+        std::fs::write(state(&left).join("register.log"), &register[..cut]).unwrap();
+        let options = ServerOptions { park_after: None, ..ServerOptions::at(state(&left)) };
+        let refused = Server::start(options).await.err().map(|error| format!("{error:?}")).unwrap_or_default();
+        assert!(refused.contains(" at byte "), "{cut}: {refused}");
+    }
     // Each file that is made before or after another one is missing, empty, or still there under the name it was made by.
     let moments: [(&str, Damage); 6] = [
         ("no kubeconfig yet", |state| std::fs::remove_file(state.join("clusters/a-03/kubeconfig"))),
