@@ -123,6 +123,12 @@ fn klabs_az_changes_pools_on_kind_and_stops_and_starts_the_cluster() {
     az(0, &pool("add", &["-n", "more", "-c", "1", "-s", "Standard_B2ms", "--labels", "a=b", "-o", "none"]));
     az(0, &pool("delete", &["-n", "extra", "--no-wait"]));
     az(0, &pool("wait", &["-n", "extra", "--deleted"]));
+    // The pool is gone with its last node; the process of `--no-wait` then frees the name of the container.
+    let begun = std::time::Instant::now();
+    while stage.pair.containers().iter().any(|name| name == "klab-pools-worker3") {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the container stays");
+        std::thread::yield_now();
+    }
     // A pool that could not be made is Failed until somebody deletes it.
     stage.pair.fault("reservation", "klab-pools-worker3");
     let add = [
