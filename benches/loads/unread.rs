@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use super::{ATTACK, Class, MAPS, map, send};
 
 const STREAMS: usize = 240;
-/// Connections of strangers, of which so many come a second, and of a learner.
+/// Connections of strangers, a fixed number each second, and of a learner.
 const STRANGERS: u32 = 400;
 const EACH_SECOND: u32 = 40;
 const OF_A_LEARNER: usize = 16;
@@ -44,7 +44,7 @@ impl Dialler {
         Self { address, connector: TlsConnector::from(Arc::new(config)) }
     }
 
-    /// Asks for all of these at once, lets so many bytes of each answer come, and leaves it unread until the time is over.
+    /// Asks for all of these at once, reads no more than `window` bytes of each answer, and leaves the rest until the time is over.
     async fn ask(&self, paths: impl Iterator<Item = String>, token: Option<&str>, window: u32) {
         let Ok(stream) = TcpStream::connect(&self.address).await else { return };
         let name = ServerName::try_from(self.address.rsplit_once(':').unwrap().0.to_owned()).unwrap();

@@ -41,7 +41,7 @@ pub(super) fn kinds() -> impl Iterator<Item = ResourceId> {
 #[derive(Debug)]
 pub struct Twin {
     lab: Lab,
-    /// The objects after so many steps, as far as they were asked for.
+    /// The objects after each number of steps, up to the highest that was asked for.
     stages: Mutex<Vec<Arc<Objects>>>,
 }
 

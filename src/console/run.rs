@@ -62,7 +62,7 @@ impl Run {
         self.pieces.recv().await
     }
 
-    /// What `tells` tells; it ends when nobody listens any more. Within a runtime.
+    /// A run whose pieces `tells` sends; it ends when its reader has gone. Call it within a runtime.
     pub fn told<F: Future<Output = ()> + Send + 'static>(tells: impl FnOnce(mpsc::Sender<Piece>) -> F) -> Self {
         let (sender, pieces) = mpsc::channel(WAITING);
         tokio::spawn(tells(sender));
@@ -72,7 +72,7 @@ impl Run {
     /// A command that has ended well with this result. Within a runtime.
     pub fn said(output: String) -> Self {
         Self::told(|pieces| async move {
-            // Nobody may listen any more.
+            // The reader may have gone.
             let _ = pieces.send(Piece::Output(output)).await;
             let _ = pieces.send(Piece::End { code: 0, note: None }).await;
         })

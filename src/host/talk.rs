@@ -86,7 +86,7 @@ impl Talk {
                 json!({ "end": { "ok": false, "exit_code": error.kind.exit_code(), "causes": chain, "hints": error.hints } })
             }
         };
-        // Nobody may listen any more.
+        // The reader may have gone.
         let _ = self.lines.send(line).await;
     }
 

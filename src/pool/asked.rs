@@ -188,7 +188,7 @@ fn laid(keys: &Keys, over: &mut Table) -> Result<()> {
     keys.lay_over(over).map_err(|words| Error::message(Kind::Usage, words))
 }
 
-/// Nobody's nodes are recreated by surprise.
+/// Nodes are recreated only when the user asks for it.
 fn refuse_for_life(live: &Live, pool: &str, now: &Table, wanted: &Table, may_replace: bool) -> Result<()> {
     if may_replace {
         return Ok(());

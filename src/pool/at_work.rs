@@ -56,7 +56,7 @@ fn seen(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Live)> {
     Ok((provider, live))
 }
 
-/// The pools of a lab of which so many steps are done, as its provider sees them; klab keeps what it knows of it in `folder`.
+/// The pools of a lab after `done` steps, as its provider sees them; `folder` holds what klab keeps of the lab.
 ///
 /// # Errors
 /// When the cluster is gone or silent, or the folder cannot be read.

@@ -62,7 +62,7 @@ pub(crate) fn step() -> bool {
     steps(1)
 }
 
-/// Counts what takes as long as so many steps. Returns whether the work of this thread may go on.
+/// Counts work that takes as long as `count` steps. Returns whether this thread may go on.
 pub(crate) fn steps(count: u64) -> bool {
     let before = STEPS.get();
     let now = before.wrapping_add(count);

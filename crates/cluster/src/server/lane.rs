@@ -124,7 +124,7 @@ impl Lane {
     ) -> Response<Body> {
         let (parts, consultation) = (Arc::new(parts), Arc::new(Consultation::default()));
         let response = loop {
-            // One whose answers nobody reads gets no more of them.
+            // A client that does not read its answers gets no more of them.
             if self.unread.load(Ordering::Relaxed) > limits.bytes.min(UNREAD) {
                 let what = "too many answers of this cluster are not read to their end, please read them first";
                 return too_many_requests(what, Duration::from_secs(1));

@@ -445,9 +445,9 @@ fn kind(row: &'static Resource, id: TypeId) -> Findings {
     kind.found
 }
 
-/// At least so many of all fields come back by a route to a new object.
+/// The fewest fields that must come back by a route to a new object.
 const REACHED: usize = 7_600;
-/// At most so many are refused with every object.
+/// The most fields that may be refused with every object.
 const REFUSED: usize = 1_580;
 
 #[test]

@@ -44,7 +44,7 @@ fn thing(fields: &Value) -> Value {
     thing
 }
 
-/// An object as it is, and a patch of so many operations or entries.
+/// An object, and a patch with a given number of operations or entries.
 type Made = fn(usize) -> (Value, Patch);
 
 fn list(entries: usize) -> Value {

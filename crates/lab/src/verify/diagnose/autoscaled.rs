@@ -1,4 +1,4 @@
-//! Workloads whose number of pods an autoscaler sets, so that whoever scales them by hand is undone.
+//! Workloads whose number of pods an autoscaler sets: it undoes scaling by hand.
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
