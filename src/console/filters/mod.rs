@@ -43,7 +43,7 @@ pub enum Count {
     Lines(usize),
     /// So many bytes.
     Bytes(usize),
-    /// All lines but so many at the other end; of `tail`, `+N` is all but the first N-1.
+    /// All lines except this many at the other end; for `tail`, `+N` is all but the first N-1.
     AllBut(usize),
 }
 
@@ -150,12 +150,15 @@ impl Chain {
 
     /// What comes out when this comes in.
     pub fn take(&mut self, text: &str) -> String {
-        self.rest.push_str(text);
+        let Some(end) = text.rfind('\n') else {
+            self.rest.push_str(text);
+            return String::new();
+        };
+        let (lines, rest) = text.split_at(end.saturating_add(1));
+        let lines = std::mem::replace(&mut self.rest, rest.to_owned()) + lines;
         let mut out = String::new();
-        while let Some(end) = self.rest.find('\n') {
-            let rest = self.rest.split_off(end.saturating_add(1));
-            let line = std::mem::replace(&mut self.rest, rest);
-            through(&mut self.programs, line, &mut out);
+        for line in lines.split_inclusive('\n') {
+            through(&mut self.programs, line.to_owned(), &mut out);
         }
         out
     }
@@ -242,11 +245,12 @@ impl At {
             Self::Tail(Count::AllBut(left), _) if *left > 0 => *left = left.saturating_sub(1),
             Self::Tail(Count::AllBut(_), _) => out.push(line),
             Self::Tail(Count::Bytes(most), kept) => {
-                kept.push_back(line);
-                let mut length: usize = kept.iter().map(String::len).sum();
-                while kept.front().is_some_and(|first| length.saturating_sub(first.len()) >= *most) {
-                    length = length.saturating_sub(kept.pop_front().map_or(0, |first| first.len()));
+                let mut text = kept.pop_front().unwrap_or_default() + &line;
+                // Dropped in pieces as large as what stays, so that no line costs more than its own length.
+                if text.len() > most.saturating_mul(2) {
+                    drop(text.drain(..last_bytes(&text, *most)));
                 }
+                kept.push_back(text);
             }
             Self::Sort(_, lines) => lines.push(ended(line)),
             Self::Uniq { line: Some((known, count)), .. } if *known == ended(line.clone()) => {
@@ -277,8 +281,7 @@ impl At {
             Self::Head(..) => {}
             Self::Tail(Count::Bytes(most), kept) => {
                 let text: String = kept.drain(..).collect();
-                let from = text.ceil_char_boundary(text.len().saturating_sub(*most));
-                out.push(text[from..].to_owned());
+                out.push(text[last_bytes(&text, *most)..].to_owned());
             }
             Self::Tail(_, kept) => out.extend(kept.drain(..)),
             Self::Sort(sort, lines) => out.extend(sort.ordered(std::mem::take(lines))),
@@ -304,6 +307,11 @@ impl At {
             out.push(if *counts { format!("{count:>7} {line}") } else { line });
         }
     }
+}
+
+/// Where the last bytes of a text begin, at a whole letter.
+fn last_bytes(text: &str, most: usize) -> usize {
+    text.ceil_char_boundary(text.len().saturating_sub(most))
 }
 
 /// A line with an end, also the last one of a text that has none.
