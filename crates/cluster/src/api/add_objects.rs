@@ -17,7 +17,7 @@ use super::custom;
 pub(crate) fn add_objects(cluster: &Cluster, object: &Value) -> Result<Option<String>, Status> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-    let resource = custom::find_kind(cluster, &version, &kind).ok_or_else(|| {
+    let resource = cluster.resource_of_kind(&version, &kind).ok_or_else(|| {
         Status::bad_request(format!("there is a {kind} of {version} among the objects, which is not served"))
     })?;
     let namespace = match object["metadata"]["namespace"].as_str() {
@@ -108,7 +108,7 @@ mod tests {
 
         assert_eq!(add_objects(&cluster, &planter(json!(3))).unwrap().as_deref(), Some("Planter/big"));
         assert_eq!(add_objects(&cluster, &planter(json!(4))).unwrap(), None, "it is there already");
-        let id = custom::find_kind(&cluster, "garden.example/v1", "Planter").unwrap();
+        let id = cluster.resource_of_kind("garden.example/v1", "Planter").unwrap();
         let big = cluster.get(id, "default", "big").unwrap().value();
         assert_eq!((&big["spec"]["size"], &big["status"]["ready"]), (&json!(3), &json!(true)));
     }

@@ -18,15 +18,6 @@ pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) 
     outline.listings.iter().map(|(id, _)| *id).find(|id| id.row().version == version)
 }
 
-/// The resource with an object's `apiVersion` and `kind` in this cluster.
-pub(super) fn find_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Option<ResourceId> {
-    ResourceId::by_kind(api_version, kind).or_else(|| {
-        let outlines = cluster.outlines();
-        let mut defined = outlines.iter().flat_map(|outline| &outline.listings).map(|(id, _)| *id);
-        defined.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
-    })
-}
-
 /// Whether this cluster has kinds of its own.
 pub(super) fn any(cluster: &Cluster) -> bool {
     cluster.has_any(CUSTOM_RESOURCE_DEFINITIONS)
@@ -310,7 +301,7 @@ mod tests {
         let before = cluster.outlines();
         define(&cluster, 300, "gd");
         establish(&cluster, "gadgets.lab300.example").expect("established");
-        assert!(find_kind(&cluster, "lab300.example/v1", "Gadget").is_some());
+        assert!(cluster.resource_of_kind("lab300.example/v1", "Gadget").is_some());
         assert_eq!(listings(&cluster).len(), served().count() + 301);
         let after = cluster.outlines();
         assert_eq!((before.len(), after.len()), (300, 301));

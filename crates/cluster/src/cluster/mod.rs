@@ -284,15 +284,18 @@ impl Cluster {
         bootstrap::root_certificate(&self.lock().root_certificate)
     }
 
+    /// The resource of a kind, if the cluster has it.
+    pub(crate) fn resource_of_kind(&self, api_version: &str, kind: &str) -> Option<ResourceId> {
+        ResourceId::by_kind(api_version, kind).or_else(|| {
+            let outlines = self.outlines();
+            let mut defined = outlines.iter().flat_map(|outline| &outline.listings).map(|(id, _)| *id);
+            defined.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
+        })
+    }
+
     /// Whether objects of a kind are in namespaces; none if the cluster does not have the kind.
     pub(crate) fn scope_of(&self, api_version: &str, kind: &str) -> Option<bool> {
-        if let Some(known) = ResourceId::by_kind(api_version, kind) {
-            return Some(known.row().namespaced);
-        }
-        let (group, version) = api_version.split_once('/')?;
-        let outlines = self.outlines();
-        let mut rows = outlines.iter().flat_map(|outline| &outline.listings).map(|(_, listing)| listing.row);
-        rows.find(|row| row.group == group && row.version == version && row.kind == kind).map(|row| row.namespaced)
+        self.resource_of_kind(api_version, kind).map(|id| id.row().namespaced)
     }
 
     /// The object of that name.
