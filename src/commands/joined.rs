@@ -202,7 +202,7 @@ pub(super) fn board(context: &Context, joined: &Joined, saves: bool) -> Result<O
 pub(super) fn leave(context: &Context, joined: &Joined) -> Result<()> {
     let lab = &joined.lab;
     Joined::forget(&context.home, lab)?;
-    let words = format!("class `{}`; your seat stays there, and `klab join` comes back to it", joined.class);
+    let words = format!("class `{}`; your seat stays: join again with the same link, name and PIN", joined.class);
     context.ui.events().about(About::Lab, lab).note(Verb::LeaveClass, words);
     Ok(())
 }
