@@ -12,6 +12,7 @@ pub struct Interruption(Arc<Mutex<Aftermath>>);
 /// What an interruption leaves, or what is done about it.
 #[derive(Default)]
 struct Aftermath {
+    ends_klab: bool,
     words: Option<String>,
     clean_up: Option<CleanUp>,
 }
@@ -35,8 +36,21 @@ impl Interruption {
         self.lock().clean_up = clean_up;
     }
 
-    fn take_clean_up(&self) -> Option<CleanUp> {
-        self.lock().clean_up.take()
+    /// Leaves the end to the handler where an interruption is ending klab, and does not return then.
+    ///
+    /// The interruption also ends the program that a command waits for. The command's failure is not the user's concern.
+    pub fn wait_for_end(&self) {
+        while self.lock().ends_klab {
+            std::thread::park();
+        }
+    }
+
+    /// What this interruption does before klab ends; without it klab ends now.
+    fn begin(&self) -> Option<CleanUp> {
+        let mut aftermath = self.lock();
+        let clean_up = aftermath.clean_up.take();
+        aftermath.ends_klab = clean_up.is_none();
+        clean_up
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Aftermath> {
@@ -52,9 +66,10 @@ impl Interruption {
 pub fn on_interrupt(ui: &Ui, interruption: &Interruption) -> Result<()> {
     let (ui, interruption) = (ui.clone(), interruption.clone());
     let handler = move || {
+        let clean_up = interruption.begin();
         // What az and kind are doing for klab goes on no further than it has come.
         crate::exec::interrupt_children();
-        if let Some(clean_up) = interruption.take_clean_up() {
+        if let Some(clean_up) = clean_up {
             ui.interrupted(interruption.words().as_deref());
             // In a thread of its own: the next interruption must find this handler free.
             std::thread::spawn(move || {

@@ -130,10 +130,11 @@ fn with_context(ui: &Ui, run: impl FnOnce(&mut Context) -> Result<u8>) -> u8 {
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
         on_interrupt(ui, &interruption)?;
-        let mut context = Context::new(ui.clone(), home, interruption);
+        let mut context = Context::new(ui.clone(), home, interruption.clone());
         run(&mut context).map_err(|error| context.advised(error))
     });
     outcome.unwrap_or_else(|error| {
+        interruption.wait_for_end();
         ui.error(&error);
         error.kind.exit_code()
     })
