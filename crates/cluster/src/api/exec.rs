@@ -1,6 +1,6 @@
-//! `kubectl exec`: commands whose outcome is known, on a WebSocket or by SPDY.
+//! `kubectl exec`: commands whose outcome is known, on a WebSocket.
 
-// upstream: staging/src/k8s.io/client-go/tools/remotecommand/websocket.go, spdy.go (v1.36)
+// upstream: staging/src/k8s.io/client-go/tools/remotecommand/websocket.go (v1.36)
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -25,10 +25,10 @@ use super::super::status::Status;
 use super::answer::{self, method_not_allowed};
 use super::body::Body;
 use super::call::{Call, Shared, Target};
-use super::carried::Heard;
+use super::channels::Heard;
 use super::executed::{MOST, One};
 use super::keyboard::{Keyboard, Typed};
-use super::offer::{Offer, Refusal};
+use super::offer::Offer;
 use super::streams::{not_known, reachable};
 use super::terminal::{Asked, Terminal, ended, failed};
 
@@ -136,11 +136,7 @@ impl Call<'_> {
             // As a kubelet says it: in plain words.
             return Ok(answer::text(404, format!("container not found (\"{name}\")")));
         }
-        let offer = match Offer::of(&self.parts.headers) {
-            Ok(offer) => offer,
-            Err(Refusal::Status(status)) => return Err(status),
-            Err(Refusal::Words(words)) => return Ok(*words),
-        };
+        let offer = Offer::of(&self.parts.headers)?;
         let Some(on_upgrade) = self.parts.extensions.get::<OnUpgrade>().cloned() else {
             return Err(Status::bad_request("Upgrade request required"));
         };
@@ -171,9 +167,7 @@ impl Call<'_> {
         let answer = offer.taken();
         tokio::spawn(async move {
             let Ok(Ok(upgraded)) = timeout(CHANGE, on_upgrade).await else { return };
-            if let Some(terminal) = Terminal::new(upgraded, &offer, execution.asked).await {
-                execution.run(terminal).await;
-            }
+            execution.run(Terminal::new(upgraded, &offer, execution.asked).await).await;
         });
         Ok(answer)
     }

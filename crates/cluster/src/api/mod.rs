@@ -11,8 +11,6 @@ mod body;
 pub(crate) mod builtin;
 mod call;
 #[cfg(feature = "server")]
-mod carried;
-#[cfg(feature = "server")]
 mod channels;
 #[cfg(feature = "client")]
 pub(crate) mod client;
@@ -51,8 +49,6 @@ mod read;
 mod request_info;
 mod review;
 mod selector;
-#[cfg(feature = "server")]
-mod spdy;
 mod streams;
 mod subresource;
 #[cfg(feature = "server")]

@@ -1,27 +1,18 @@
-//! What somebody who executes a command has before them: its streams, on a WebSocket or by SPDY.
+//! The terminal of a client that executes a command: the command's streams on a WebSocket.
 
 use std::time::Duration;
 
 use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::carried::{Channel, Heard};
-use super::channels::Channels;
+use super::channels::{Channel, Channels, Heard};
 use super::offer::Offer;
-use super::spdy::Connection;
 
 /// So long what is printed waits for somebody who reads it.
 const UNREAD: Duration = Duration::from_mins(15);
 /// How long the other end may take to hang up.
 const FAREWELL: Duration = Duration::from_secs(2);
-
-/// What carries the streams.
-enum Carrier {
-    WebSocket(Box<Channels>),
-    Spdy(Box<Connection<TokioIo<Upgraded>>>),
-}
 
 /// Which streams a client has asked for.
 #[derive(Debug, Clone, Copy)]
@@ -32,56 +23,33 @@ pub(super) struct Asked {
     pub(super) tty: bool,
 }
 
-impl Asked {
-    /// The streams that a client makes.
-    // upstream: k8s.io/cri-streaming/pkg/streaming/remotecommand/httpstream.go createHTTPStreamStreams (v1.36)
-    fn channels(self, resizes: bool) -> Vec<Channel> {
-        let all = [
-            (Channel::Error, true),
-            (Channel::Stdin, self.stdin),
-            (Channel::Stdout, self.stdout),
-            (Channel::Stderr, self.stderr && !self.tty),
-            (Channel::Resize, self.tty && resizes),
-        ];
-        all.into_iter().filter_map(|(channel, wanted)| wanted.then_some(channel)).collect()
-    }
-}
-
 /// The streams of a command that is executed.
 pub(super) struct Terminal {
-    carrier: Carrier,
-    tty: bool,
+    channels: Channels,
+    asked: Asked,
     /// Whether the end of the command is told as a Status, not in words and only where it failed.
     has_status: bool,
 }
 
 impl Terminal {
-    /// The terminal on a connection that has changed to what was offered; none where its streams do not come.
-    pub(super) async fn new(upgraded: Upgraded, offer: &Offer, asked: Asked) -> Option<Self> {
-        let carrier = match offer {
-            Offer::WebSocket { .. } => Carrier::WebSocket(Box::new(Channels::new(upgraded).await)),
-            Offer::Spdy { .. } => {
-                let channels = asked.channels(offer.resizes());
-                Carrier::Spdy(Box::new(Connection::accept(TokioIo::new(upgraded), channels).await?))
-            }
-        };
-        Some(Self { carrier, tty: asked.tty, has_status: offer.has_status() })
+    /// The terminal on a connection that has changed to what was offered.
+    pub(super) async fn new(upgraded: Upgraded, offer: &Offer, asked: Asked) -> Self {
+        Self { channels: Channels::new(upgraded).await, asked, has_status: offer.has_status() }
     }
 
     async fn send(&mut self, channel: Channel, text: &[u8]) -> Option<()> {
-        let sent = async {
-            match &mut self.carrier {
-                Carrier::WebSocket(channels) => channels.send(channel, text).await,
-                Carrier::Spdy(connection) => connection.send(channel, text).await,
-            }
-        };
-        timeout(UNREAD, sent).await.ok()?
+        timeout(UNREAD, self.channels.send(channel, text)).await.ok()?
     }
 
-    /// Prints; `None` when nobody is there any more. A terminal has but one stream, and its lines end as terminals want it.
+    /// Prints to a stream that the client has asked for; `None` when the client is gone. A terminal has one stream, and its
+    /// lines end with a carriage return.
     pub(super) async fn print(&mut self, is_error: bool, text: &[u8]) -> Option<()> {
-        if !self.tty {
-            return self.send(if is_error { Channel::Stderr } else { Channel::Stdout }, text).await;
+        if !self.asked.tty {
+            return match is_error {
+                true if self.asked.stderr => self.send(Channel::Stderr, text).await,
+                false if self.asked.stdout => self.send(Channel::Stdout, text).await,
+                _ => Some(()),
+            };
         }
         let mut out = Vec::with_capacity(text.len() + 16);
         for byte in text {
@@ -95,10 +63,7 @@ impl Terminal {
 
     /// What the other end says next; nothing of it is lost where nobody waits for it any longer.
     pub(super) async fn hear(&mut self) -> Heard {
-        match &mut self.carrier {
-            Carrier::WebSocket(channels) => channels.hear().await,
-            Carrier::Spdy(connection) => connection.hear().await,
-        }
+        self.channels.hear().await
     }
 
     /// Says how the command has ended, and hangs up.
@@ -113,10 +78,7 @@ impl Terminal {
         }
         // The other end closes; what it says before is of no concern.
         let _ = timeout(FAREWELL, async {
-            match &mut self.carrier {
-                Carrier::WebSocket(channels) => channels.close().await,
-                Carrier::Spdy(connection) => connection.close().await,
-            }
+            self.channels.close().await;
             while !matches!(self.hear().await, Heard::Gone) {}
         })
         .await;

@@ -75,18 +75,21 @@ async fn a_lesson_s_commands_work() {
     let given = home.path().join("given");
     std::fs::write(&given, "a\nb\n").unwrap();
     for program in kubectls() {
-        // Before 1.29 it knows no WebSockets for commands, and speaks SPDY whatever it is told.
-        for web_sockets in ["true", "false"] {
-            executes(&|arguments| {
-                Command::new(&program)
-                    .args(arguments)
-                    .stdin(std::fs::File::open(&given).unwrap())
-                    .env("HOME", home.path())
-                    .env("KUBECONFIG", home.path().join("kubeconfig"))
-                    .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets)
-                    .output()
-                    .unwrap()
-            });
+        let speak = |web_sockets: &str, arguments: &[&str]| {
+            Command::new(&program)
+                .args(arguments)
+                .stdin(std::fs::File::open(&given).unwrap())
+                .env("HOME", home.path())
+                .env("KUBECONFIG", home.path().join("kubeconfig"))
+                .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets)
+                .output()
+                .unwrap()
+        };
+        let refused = speak("false", &["exec", "box", "--", "true"]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains("use kubectl 1.31 or later"), "{said}");
+        if minor_version(&program) >= 29 {
+            executes(&|arguments| speak("true", arguments));
         }
     }
     let refused = kubectl(home.path(), &["port-forward", "pod/box", "8080:80"]);
@@ -103,6 +106,13 @@ fn kubectls() -> Vec<PathBuf> {
     let others =
         entries.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kubectl.1.")));
     [PathBuf::from("kubectl")].into_iter().chain(others).collect()
+}
+
+/// 32 of v1.32.4.
+fn minor_version(kubectl: &Path) -> u32 {
+    let version = Command::new(kubectl).args(["version", "--client", "--output=json"]).output().unwrap();
+    let version: serde_json::Value = serde_json::from_slice(&version.stdout).unwrap();
+    version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+').parse().unwrap()
 }
 
 fn executes(kubectl: &dyn Fn(&[&str]) -> Output) {

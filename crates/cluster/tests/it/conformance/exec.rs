@@ -1,4 +1,4 @@
-//! Commands that are executed in containers, on a WebSocket or by SPDY, as kubectl speaks them.
+//! Commands that are executed in containers, on a WebSocket, as kubectl speaks it.
 
 use futures::{SinkExt, StreamExt};
 use http_body_util::BodyExt;
@@ -12,7 +12,6 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::ground::Ground;
-use super::spdy::Client;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -65,38 +64,6 @@ async fn asked(api: &Api, method: &str, path: &str, headers: &str) -> (DuplexStr
         answer.push(client.read_u8().await.unwrap());
     }
     (client, String::from_utf8(answer).unwrap())
-}
-
-/// Executes by SPDY, with these streams; the head of another answer where there is none. What is typed ends with `close`.
-async fn executed_by_spdy(
-    api: &Api,
-    path: &str,
-    protocol: &str,
-    streams: &[&'static str],
-    typed: &[&[u8]],
-) -> Result<Executed, String> {
-    let headers = format!("Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: {protocol}\r\n");
-    let (client, answer) = asked(api, "POST", path, &headers).await;
-    if !answer.starts_with("HTTP/1.1 101 ") {
-        return Err(answer);
-    }
-    assert!(answer.contains("upgrade: SPDY/3.1\r\n"), "{answer}");
-    assert!(answer.contains(&format!("x-stream-protocol-version: {protocol}\r\n")), "{answer}");
-    let mut client = Client::new(client, streams).await;
-    for text in typed {
-        client.write("stdin", text, false).await;
-    }
-    if streams.contains(&"stdin") {
-        client.write("stdin", b"", true).await;
-    }
-    if streams.contains(&"resize") {
-        client.write("resize", br#"{"Width":80,"Height":24}"#, false).await;
-    }
-    let mut said = client.rest().await;
-    let mut text = |stream| String::from_utf8(said.remove(stream).unwrap_or_default()).unwrap();
-    let error = text("error");
-    let status = serde_json::from_str(&error).unwrap_or(Value::String(error));
-    Ok(Executed { out: text("stdout"), err: text("stderr"), status })
 }
 
 /// Asks for a WebSocket; the head of another answer where there is none.
@@ -162,21 +129,6 @@ impl Ground {
         self.spoken(&path(pod, command, ""), "v5.channel.k8s.io, v4.channel.k8s.io", &[]).unwrap()
     }
 
-    /// Executes by SPDY with the streams that a client makes which has nothing to say.
-    fn execute_by_spdy(&self, pod: &str, command: &[&str]) -> Executed {
-        self.spoken_by_spdy(&path(pod, command, ""), "v4.channel.k8s.io", &["error", "stdout", "stderr"], &[]).unwrap()
-    }
-
-    fn spoken_by_spdy(
-        &self,
-        path: &str,
-        protocol: &str,
-        streams: &[&'static str],
-        typed: &[&[u8]],
-    ) -> Result<Executed, String> {
-        self.wait_for(executed_by_spdy(&self.api(), path, protocol, streams, typed))
-    }
-
     pub(super) fn spoken(&self, path: &str, protocol: &str, typed: &[&[u8]]) -> Result<Executed, String> {
         self.wait_for(executed(&self.api(), path, protocol, typed))
     }
@@ -218,9 +170,8 @@ fn commands_whose_outcome_is_known_are_executed() {
             "/tm*/none /tmp/n* /tmp/ready/* /tmp/. /tmp/..\n",
         ),
     ] {
-        for executed in [ground.execute("box", command), ground.execute_by_spdy("box", command)] {
-            assert_eq!((executed.out.as_str(), executed.code()), (out, 0), "{command:?} {executed:?}");
-        }
+        let executed = ground.execute("box", command);
+        assert_eq!((executed.out.as_str(), executed.code()), (out, 0), "{command:?} {executed:?}");
     }
     assert!(
         ground
@@ -228,12 +179,9 @@ fn commands_whose_outcome_is_known_are_executed() {
             .out
             .contains("\n# Entries added by HostAliases.\n123.45.67.89\tfoo\tbar\n")
     );
-    let none = ["cat", "/none"];
-    for failed in [ground.execute("box", &none), ground.execute_by_spdy("box", &none)] {
-        assert_eq!((failed.err.as_str(), failed.code()), ("cat: can't open '/none': No such file or directory\n", 1));
-    }
+    let failed = ground.execute("box", &["cat", "/none"]);
+    assert_eq!((failed.err.as_str(), failed.code()), ("cat: can't open '/none': No such file or directory\n", 1));
     assert_eq!(ground.execute("box", &["sh", "-c", "exit 7"]).code(), 7);
-    assert_eq!(ground.execute_by_spdy("box", &["sh", "-c", "exit 7"]).code(), 7);
     let old = ground.spoken(&path("box", &["echo", "x"], ""), "v4.channel.k8s.io", &[]).unwrap();
     assert_eq!((old.out.as_str(), old.code()), ("x\n", 0));
 }
@@ -327,14 +275,10 @@ fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
     assert!(refused(&path("box", &[], ""), "v5.channel.k8s.io").starts_with("HTTP/1.1 400 "));
     let plain = ground.get(&path("box", &["ls"], ""));
     assert_eq!(plain.refused(400), "Upgrade request required");
-    for (protocol, code) in [("v9.channel.k8s.io", "403"), ("", "403")] {
-        let refused = ground.spoken_by_spdy(&path("box", &["ls"], ""), protocol, &[], &[]).unwrap_err();
-        assert!(refused.starts_with(&format!("HTTP/1.1 {code} ")), "{refused}");
-        assert!(refused.contains("x-accepted-stream-protocol-versions: v2.channel.k8s.io\r\n"), "{refused}");
-    }
     let upgrade = [("upgrade", "SPDY/3.1"), ("connection", "Upgrade")];
     let spdy = |path: &str| ground.send("POST", path, &upgrade, "");
-    assert_eq!(spdy(&path("box", &["ls"], "")).status, 400, "no version is offered");
+    let old = spdy(&path("box", &["ls"], ""));
+    assert!(old.refused(400).contains("use kubectl 1.31 or later"), "{}", old.refused(400));
     for (what, why) in [("attach?stdout=true", "attach to"), ("portforward?ports=80", "forward to")] {
         let refused = spdy(&format!("{PODS}/box/{what}"));
         let said = refused.refused(501);
@@ -361,35 +305,14 @@ fn commands_read_what_they_are_given_and_shells_what_is_typed() {
 }
 
 #[test]
-fn old_clients_speak_spdy() {
+fn a_client_that_does_not_ask_for_a_stream_gets_none_and_long_output_comes_whole() {
     let ground = Ground::with_nodes(1);
     ground.start("box", sleeper());
-    let spoken = |command: &[&str], more: &str, protocol: &str, streams: &[&'static str], typed: &[&[u8]]| {
-        ground.spoken_by_spdy(&path("box", command, more), protocol, streams, typed).unwrap()
-    };
-    let all = ["error", "stdin", "stdout", "stderr"];
-    let given = spoken(&["wc", "-l"], "&stdin=true", "v4.channel.k8s.io", &all, &[b"a\n", b"b\n"]);
-    assert_eq!((given.out.as_str(), given.code()), ("2\n", 0));
-    let terminal = ["error", "stdin", "stdout", "resize"];
-    let typed: [&[u8]; 2] = [b"cd /tmp\r", b"echo x >&2; exit 4\r"];
-    let shell = spoken(&["sh"], "&stdin=true&tty=true", "v4.channel.k8s.io", &terminal, &typed);
-    assert_eq!((shell.code(), shell.err.as_str()), (4, ""));
-    assert_eq!(shell.out, "/ # cd /tmp\r\n/tmp # echo x >&2; exit 4\r\nx\r\n");
-    // Before version 4 the end is told in words, and only where it is not what it should be.
-    for protocol in ["v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"] {
-        let streams = ["error", "stdout", "stderr"];
-        let good = spoken(&["echo", "x"], "", protocol, &streams, &[]);
-        assert_eq!((good.out.as_str(), &good.status), ("x\n", &json!("")), "{protocol}");
-        let bad = spoken(&["sh", "-c", "exit 3"], "", protocol, &streams, &[]);
-        assert_eq!(bad.status, "command terminated with non-zero exit code: exit status 3", "{protocol}");
-    }
-    let old = spoken(&["sh"], "&stdin=true&tty=true", "v2.channel.k8s.io", &terminal[..3], &[b"exit\r"]);
-    assert_eq!(old.out, "/ # exit\r\n", "no stream for the size of the terminal is waited for");
     let long = format!("i=0; while [ $i -lt 5000 ]; do echo {}; i=$((i + 1)); done", "x".repeat(63));
     let deaf = path("box", &["sh", "-c", &long], "").replace("stdout=true&", "");
-    let deaf = ground.spoken_by_spdy(&deaf, "v4.channel.k8s.io", &["error", "stderr"], &[]).unwrap();
-    assert_eq!((deaf.code(), deaf.err.as_str()), (0, ""), "who does not want to know what is printed is not told");
-    let long = ground.execute_by_spdy("box", &["sh", "-c", &long]);
+    let deaf = ground.spoken(&deaf, "v5.channel.k8s.io", &[]).unwrap();
+    assert_eq!((deaf.code(), deaf.out.len(), deaf.err.len()), (0, 0, 0));
+    let long = ground.execute("box", &["sh", "-c", &long]);
     assert_eq!((long.code(), long.out.len()), (0, 5000 * 64));
 }
 

@@ -25,7 +25,6 @@ mod pod_security;
 mod pods;
 mod policies;
 mod replication_controllers;
-mod spdy;
 mod volumes;
 mod webhook_pods;
 mod webhooks;
