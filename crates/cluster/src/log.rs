@@ -6,13 +6,14 @@
 //! - The machine loses power: at most the writes since the last [`Log::sync`] are lost, which the server calls about
 //!   once a second; snapshots are synced before they take the log's place.
 //! - A record torn by either is found by its length and checksum, dropped, and reported.
-//! - A file that was altered, or cut off within its snapshot, is refused with the position. It stays as it is.
+//! - A file that was altered, or is shorter than what a sync or a snapshot has put on the disk, is refused with the position.
+//!   It stays as it is. That writes of the last second are missing cannot be noticed: a crash of the machine looks the same.
 //!
-//! The file is a sequence of [records](crate::record). Each is a tag, the resourceVersion, the state of the random
+//! The file is a mark and a sequence of [records](crate::record). Each is a tag, the resourceVersion, the state of the random
 //! numbers, and: the object's JSON (tag 1, a version of an object), its identity (tag 2, the end of an object), a row of
 //! the table of resources (tag 3, a kind defined at run time, before its first object), or what the cluster is a copy of
 //! (tag 4, the first record of a copy's log, and once more where it begins again: what follows is what has changed since). A
-//! copy that has changed nothing has no file. Tag 5 begins a snapshot, and the end of no object ends it.
+//! copy that has changed nothing has no file. Tag 5, and the end of no object, stand around a snapshot.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
@@ -72,8 +73,6 @@ pub(crate) struct Contents {
     pub(crate) base: Option<Base>,
     /// The kinds that the file describes.
     defined: Vec<ResourceId>,
-    /// Whether a snapshot has begun that has not ended.
-    in_snapshot: bool,
 }
 
 /// What a copy began with: a template, by its id, under other names.
@@ -102,6 +101,8 @@ pub(crate) struct Log {
     torn: bool,
     /// Bytes in the file.
     size: u64,
+    /// Where the mark of the file stands, or soon will.
+    marked: Option<u64>,
     /// Bytes the last snapshot took.
     snapshot: u64,
     described: HashSet<ResourceId>,
@@ -136,18 +137,14 @@ impl Log {
         file.read_to_end(&mut bytes)?;
         let mut contents = Contents::default();
         let found = record::read(&Bytes::from(bytes), |payload| contents.take(payload));
+        if let Some(words) = found.refusal() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it {words}")));
+        }
         contents.notes.extend(found.notes);
-        let refused = |words: String| Err(io::Error::new(io::ErrorKind::InvalidData, words));
-        if let Some(at) = found.damaged {
-            return refused(format!("it is damaged at byte {at}"));
-        }
         let size = found.good;
-        if contents.in_snapshot {
-            return refused(format!("it is cut off at byte {size}, before the end of what was written at once"));
-        }
         file.set_len(size)?;
         file.seek(SeekFrom::Start(size))?;
-        Ok((Self::at(path, Some(file), size), contents))
+        Ok((Self { marked: found.marked, ..Self::at(path, Some(file), size) }, contents))
     }
 
     /// Opens the file of a copy, if it has one, and reads what is in it; it is made with the first write. `version` and
@@ -176,6 +173,7 @@ impl Log {
             pending_kinds: Vec::new(),
             torn: false,
             size,
+            marked: None,
             snapshot: size,
             described: HashSet::new(),
         }
@@ -250,17 +248,20 @@ impl Log {
         self.pending.clear();
     }
 
-    /// Writes what is pending; the first time into a new file, behind what says of which template the cluster is a copy.
+    /// Writes what is pending; the first time behind a mark and what says of which template the cluster is a copy.
     fn write_pending(&mut self) -> io::Result<()> {
+        if self.size == 0 {
+            let mut text = record::mark(record::MARK as u64).to_vec();
+            if let Some(head) = &self.base {
+                base(&mut text, &head.base, head.version, head.random);
+            }
+            text.append(&mut self.pending);
+            self.pending = text;
+            self.marked = Some(record::MARK as u64);
+        }
         let mut file = if let Some(file) = &self.file {
             file.as_ref()
         } else {
-            if let Some(head) = &self.base {
-                let mut text = Vec::new();
-                base(&mut text, &head.base, head.version, head.random);
-                text.append(&mut self.pending);
-                self.pending = text;
-            }
             // A copy has no folder before its first write. The folder of any other cluster is there, or somebody removed it.
             if self.base.is_some()
                 && let Some(folder) = self.path.parent()
@@ -295,9 +296,11 @@ impl Log {
         self.file.replace(file)
     }
 
-    /// The file, to be synced without holding the cluster's lock.
-    pub(crate) fn file(&self) -> Option<Arc<File>> {
-        self.file.clone()
+    /// What makes the file survive the machine, to be called without holding the cluster's lock.
+    pub(crate) fn syncing(&mut self) -> Option<impl FnOnce() -> io::Result<()> + use<>> {
+        let (file, size, marked) = (self.file.clone()?, self.size, self.marked);
+        self.marked = marked.map(|_| size);
+        Some(move || record::sync(&file, size, marked))
     }
 
     /// Whether the file has grown enough to be rewritten.
@@ -339,7 +342,7 @@ impl Log {
             let mut old = File::open(&self.path)?;
             old.seek(SeekFrom::Start(since))?;
             after = io::copy(&mut old.take(self.size - since), &mut snapshot)?;
-            snapshot.sync_all()?;
+            record::sync(&snapshot, base + after, Some(base))?;
         }
         std::fs::rename(self.snapshot_path(), &self.path)?;
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -348,6 +351,7 @@ impl Log {
         self.file = Some(Arc::new(snapshot));
         self.torn = false;
         self.size = base + after;
+        self.marked = Some(self.size);
         self.snapshot = base;
         Ok(())
     }
@@ -390,7 +394,13 @@ impl Snapshot<'_> {
             private_folder(folder)?;
         }
         let mut file = options().truncate(true).open(path)?;
+        file.write_all(&record::mark(record::MARK as u64))?;
         self.write_to(&mut file)?;
+        // Under its own name it is found only when all of it is on the disk.
+        let size = file.stream_position()?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&record::mark(size))?;
+        file.seek(SeekFrom::Start(size))?;
         file.sync_all()?;
         Ok(file)
     }
@@ -421,7 +431,7 @@ impl Snapshot<'_> {
                 buffer.clear();
             }
         }
-        // It ends the snapshot, and carries the highest version, which may be a deletion's.
+        // It carries the highest version, which may be a deletion's.
         record(&mut buffer, REMOVE, version, random, b"");
         file.write_all(&buffer)
     }
@@ -523,8 +533,7 @@ impl Contents {
                 let object = object.ok_or("a record holds no object, and was skipped")?;
                 self.entries.push(Entry::Put(Arc::new(object)));
             }
-            REMOVE if body.is_empty() => self.in_snapshot = false,
-            SNAPSHOT => self.in_snapshot = true,
+            REMOVE | SNAPSHOT if body.is_empty() => {}
             REMOVE => {
                 let identity = std::str::from_utf8(&body).map_err(|error| error.to_string())?;
                 let [group, version, kind, namespace, name] = identity.split('\0').collect::<Vec<_>>()[..] else {

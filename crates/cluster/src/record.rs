@@ -1,10 +1,18 @@
 //! Records in a file, each with its length and its checksum: what was written whole is told from what was not, and a write
 //! that was interrupted from a file that was altered.
 //!
-//! A record is `KREC`, the length, the CRC-32 and the bytes themselves.
+//! A record is `KREC`, the length, the CRC-32 and the bytes themselves. A file that grows begins with a mark: `KEND`, how many
+//! bytes of the file were on the disk when the mark was written, and their CRC-32. Who writes the file moves the mark only after
+//! the disk has taken what it says, so no crash leaves a file that is shorter than its mark.
+
+use std::fs::File;
+use std::io;
 
 use bytes::Bytes;
 
+/// Bytes of a mark.
+pub(crate) const MARK: usize = 16;
+const MARK_START: &[u8; 4] = b"KEND";
 const START: &[u8; 4] = b"KREC";
 const HEADER: usize = 12;
 /// No record is longer: an object is at most a few MiB.
@@ -23,6 +31,28 @@ pub(crate) fn append(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     buffer[start + 8..payload].copy_from_slice(&checksum);
 }
 
+/// The mark of a file of which so many bytes, the mark's own among them, are on the disk.
+pub(crate) fn mark(bytes: u64) -> [u8; MARK] {
+    let mut mark = [0; MARK];
+    mark[..4].copy_from_slice(MARK_START);
+    mark[4..12].copy_from_slice(&bytes.to_le_bytes());
+    let checksum = crc32fast::hash(&mark[..12]).to_le_bytes();
+    mark[12..].copy_from_slice(&checksum);
+    mark
+}
+
+/// Makes sure that a file is on the disk, of which `bytes` were written, and moves its mark there from where it was. A file of
+/// an older klab has none.
+pub(crate) fn sync(file: &File, bytes: u64, marked: Option<u64>) -> io::Result<()> {
+    file.sync_data()?;
+    // Elsewhere nothing writes without moving the place where others add to the file: the mark says too little.
+    #[cfg(unix)]
+    if marked.is_some_and(|marked| marked != bytes) {
+        std::os::unix::fs::FileExt::write_all_at(file, &mark(bytes), 0)?;
+    }
+    Ok(())
+}
+
 /// What reading a file of records found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -30,15 +60,34 @@ pub(crate) struct Found {
     pub(crate) good: u64,
     /// Where the file first is not what was written, if it was altered or cut off before its first record.
     pub(crate) damaged: Option<u64>,
+    /// How much of it was on the disk for certain, as its mark says.
+    pub(crate) marked: Option<u64>,
     /// What a person should know.
     pub(crate) notes: Vec<String>,
 }
 
+impl Found {
+    /// Why the file is not what was written to it.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        match (self.damaged, self.marked) {
+            (Some(at), _) => Some(format!("is damaged at byte {at}")),
+            (None, Some(marked)) if self.good < marked => {
+                Some(format!("is cut off at byte {}: {marked} bytes of it were on the disk", self.good))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Gives `take` each whole record; what it cannot use is noted.
 pub(crate) fn read(bytes: &Bytes, mut take: impl FnMut(Bytes) -> Result<(), String>) -> Found {
-    let mut found = Found::default();
-    let mut at = 0;
+    let marked = bytes.get(4..12).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+    let marked = marked.filter(|marked| bytes.starts_with(&mark(*marked)));
+    let mut found = Found { marked, ..Found::default() };
+    let mut at = marked.map_or(0, |_| MARK);
+    let mut meets_mark = false;
     while at < bytes.len() {
+        meets_mark |= marked == Some(at as u64);
         if let Some(end) = whole(bytes, at) {
             if let Err(note) = take(bytes.slice(at + HEADER..end)) {
                 found.notes.push(note);
@@ -64,6 +113,10 @@ pub(crate) fn read(bytes: &Bytes, mut take: impl FnMut(Bytes) -> Result<(), Stri
         at = next;
     }
     found.good = at as u64;
+    if !meets_mark && let Some(marked) = marked.filter(|marked| *marked < found.good) {
+        // A record before it is missing, or is another one.
+        found.damaged.get_or_insert(marked);
+    }
     found
 }
 
@@ -119,6 +172,31 @@ mod tests {
             assert_eq!(damage(cut), None, "cut at {end}");
             let zeros = [cut, &[0; 100]].concat();
             assert_eq!(damage(&zeros), None, "cut at {end}, then zeros");
+        }
+    }
+
+    #[test]
+    fn what_a_mark_says_to_be_on_the_disk_is_there_or_missed() {
+        let records = [&[][..], &["first"], &["first", "second"], &["first", "second", "third"]].map(file);
+        let whole = &records[3];
+        for on_disk in records.iter().map(|records| records.len() + MARK) {
+            let begin = mark(on_disk as u64);
+            let refusal = |rest: &[u8]| {
+                let bytes = Bytes::from([&begin, rest].concat());
+                read(&bytes, |_| Ok(())).refusal()
+            };
+            for end in 0..=whole.len() {
+                let refused = refusal(&whole[..end]);
+                assert_eq!(refused.is_some(), end + MARK < on_disk, "{on_disk} on the disk, cut at {end}: {refused:?}");
+            }
+            let without_second = [&whole[..records[1].len()], &whole[records[2].len()..], &file(&["another"])].concat();
+            let is_missed = on_disk > records[1].len() + MARK;
+            assert_eq!(refusal(&without_second).is_some(), is_missed, "{on_disk} on the disk");
+        }
+        for at in 0..MARK {
+            let mut bytes = [&mark(MARK as u64)[..], &whole[..]].concat();
+            bytes[at] ^= 0x55;
+            assert_eq!(damage(&bytes), Some(0), "byte {at} of the mark");
         }
     }
 

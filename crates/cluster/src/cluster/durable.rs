@@ -70,16 +70,17 @@ impl Cluster {
     /// # Errors
     /// When the file cannot be written.
     pub fn sync(&self) -> io::Result<()> {
-        let (file, due) = {
+        let (syncing, due) = {
             let mut state = self.lock();
             let Some(log) = &mut state.log else { return Ok(()) };
             log.flush()?;
-            (log.file(), log.is_due())
+            let due = log.is_due();
+            (if due { None } else { log.syncing() }, due)
         };
         if due {
             return self.compact();
         }
-        file.map_or(Ok(()), |file| file.sync_data())
+        syncing.map_or(Ok(()), |sync| sync())
     }
 
     /// Writes the file again with only what there is now. Others go on reading and writing meanwhile.
@@ -335,28 +336,46 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_ends_within_its_snapshot_is_refused_and_one_of_an_older_klab_opens() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("cluster.log");
-        let (cluster, _) = open(&path);
-        let older = fs::read(&path).expect("read");
-        let options = WriteOptions::client("test");
-        cluster.create(CONFIG_MAPS, "default", config_map("one", "1"), &options).expect("created");
-        cluster.compact().expect("compacted");
-        let end = fs::metadata(&path).expect("there").len() as usize;
-        cluster.create(CONFIG_MAPS, "default", config_map("two", "1"), &options).expect("created");
-        let before = objects(&cluster);
-        drop(cluster);
-        let whole = fs::read(&path).expect("read");
-        for cut in [end - 1, end / 2] {
-            fs::write(&path, &whole[..cut]).expect("cut");
-            assert!(refusal(&path).starts_with("it is cut off at byte "), "{}", refusal(&path));
+    fn a_file_that_is_shorter_than_what_was_on_the_disk_is_refused_and_one_of_an_older_klab_opens() {
+        for on_the_disk in [Cluster::sync as fn(&Cluster) -> _, Cluster::compact] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("cluster.log");
+            let (cluster, _) = open(&path);
+            let create = |cluster: &Cluster, name: &str| {
+                let options = WriteOptions::client("test");
+                cluster.create(CONFIG_MAPS, "default", config_map(name, "1"), &options).expect("created");
+                fs::metadata(&path).expect("there").len() as usize
+            };
+            create(&cluster, "one");
+            on_the_disk(&cluster).expect("on the disk");
+            let end = fs::metadata(&path).expect("there").len() as usize;
+            let ends = [end, create(&cluster, "two"), create(&cluster, "three")];
+            drop(cluster);
+            let whole = fs::read(&path).expect("read");
+            let records: Vec<usize> = (0..end).filter(|at| whole[*at..].starts_with(b"KREC")).collect();
+            assert!(records.len() > 10, "{records:?}");
+            for cut in records.into_iter().chain([end / 2, end - 1]) {
+                fs::write(&path, &whole[..cut]).expect("cut");
+                let words = refusal(&path);
+                assert!(words.starts_with("it is cut off at byte ") && words.contains(&end.to_string()), "{words}");
+            }
+            // A crash of the machine may lose what the disk did not have yet.
+            for (cut, names) in ends.into_iter().zip([["one"].as_slice(), &["one", "two"], &["one", "two", "three"]]) {
+                for start in [0, crate::record::MARK] {
+                    // Before, there were no marks.
+                    fs::write(&path, &whole[start..cut]).expect("written");
+                    let (cluster, recovery) = open(&path);
+                    assert_eq!(recovery.notes, Vec::<String>::new());
+                    let has = |name: &&str| cluster.get(CONFIG_MAPS, "default", name).is_some();
+                    assert_eq!(["one", "two", "three"].iter().filter(|name| has(name)).count(), names.len());
+                    // It goes on from there.
+                    create(&cluster, "later");
+                    cluster.sync().expect("synced");
+                    drop(cluster);
+                    assert!(open(&path).0.get(CONFIG_MAPS, "default", "later").is_some());
+                }
+            }
         }
-        fs::write(&path, &whole).expect("written");
-        assert_eq!(objects(&open(&path).0), before);
-        // Before, nothing said where a snapshot begins.
-        fs::write(&path, older).expect("written");
-        assert!(open(&path).0.get(NAMESPACES, "", "default").is_some());
     }
 
     #[test]

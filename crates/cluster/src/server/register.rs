@@ -3,13 +3,12 @@
 //! Which are copies, of which template and under which names, with their tokens; which are parked, until when at most,
 //! and how much they hold. A copy that nobody has written to is nothing more than its entry here. The file is a sequence of
 //! [records](crate::record), each a change of an entry; what is true of a cluster is what was said last. A record is handed
-//! to the kernel before what it says is acknowledged, and is on the disk about a second later. A file that was altered, or cut
-//! off within what was written at once, is refused with the position, and stays as it is.
+//! to the kernel before what it says is acknowledged, and is on the disk about a second later. A file that was altered, or is
+//! shorter than what was on the disk, is refused with the position, and stays as it is.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +16,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::files::sync_folder;
+use super::files::{sync_folder, write_private};
 use crate::log::Base;
 use crate::record;
 
@@ -88,8 +87,6 @@ pub(super) enum Note {
     Awake(String),
     /// For which address the kubeconfigs were written.
     Place(String),
-    /// The file was written again: it begins with as many records after this one.
-    Rewritten(usize),
 }
 
 /// All that a register says.
@@ -99,15 +96,11 @@ pub(super) struct Contents {
     pub(super) place: String,
     /// What a person should know.
     pub(super) notes: Vec<String>,
-    /// Records that were written at once and have not come yet.
-    missing: usize,
 }
 
 impl Contents {
     fn take(&mut self, note: Note) {
-        self.missing = self.missing.saturating_sub(1);
         match note {
-            Note::Rewritten(records) => self.missing = records,
             Note::Is(name, entry) => drop(self.entries.insert(name, entry)),
             Note::Gone(name) => drop(self.entries.remove(&name)),
             Note::Parked(name, parked) => self.entries.entry(name).or_default().parked = Some(parked),
@@ -130,8 +123,8 @@ struct Open {
     size: u64,
     /// Its size when it was last written again.
     least: u64,
-    /// Whether it has records that may not be on the disk.
-    unsynced: bool,
+    /// Where its mark stands, or soon will: what follows may not be on the disk.
+    marked: u64,
 }
 
 /// The right to change the register: nobody else does meanwhile.
@@ -144,32 +137,34 @@ impl Register {
     /// When the file cannot be read or written, or is not what was written; it then stays as it is.
     pub(super) fn open(state: &Path) -> io::Result<(Self, Contents)> {
         let path = state.join(FILE);
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-        let mut bytes = Vec::new();
-        let length = file.read_to_end(&mut bytes)?;
+        let (bytes, is_new) = match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Bytes::new(), true),
+            bytes => (Bytes::from(bytes?), false),
+        };
         let mut contents = Contents::default();
-        let found = record::read(&Bytes::from(bytes), |payload| {
+        let found = record::read(&bytes, |payload| {
             let note = serde_json::from_slice(&payload).map_err(|error| format!("a record was skipped: {error}"))?;
             contents.take(note);
             Ok(())
         });
-        contents.notes = found.notes;
-        let refused = |words: String| {
+        // It is made under another name, with its mark: no crash leaves a file without one whole part.
+        let cut_off = || (found.good == 0 && !is_new).then(|| "is cut off at byte 0".to_owned());
+        if let Some(words) = found.refusal().or_else(cut_off) {
             let words = format!("`{}` {words}: put back a copy of it, or move it away", path.display());
-            Err(io::Error::new(io::ErrorKind::InvalidData, words))
-        };
-        if let Some(at) = found.damaged {
-            return refused(format!("is damaged at byte {at}"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
-        // A server begins by writing it whole, under another name: killed at any moment, it leaves an empty file or a first record.
-        if contents.missing > 0 || (found.good == 0 && length > 0) {
-            let end = found.good;
-            return refused(format!("is cut off at byte {end}, before the end of what was written at once"));
+        contents.notes = found.notes;
+        let (mut size, mut marked) = (found.good, found.marked.unwrap_or_default());
+        if found.marked.is_none() {
+            // It is new, or of a klab that made no marks.
+            marked = size + record::MARK as u64;
+            write_private(&path, &[&record::mark(marked), &bytes[..size as usize]].concat())?;
+            size = marked;
         }
-        file.set_len(found.good)?;
-        file.seek(SeekFrom::Start(found.good))?;
-        let open = Open { file, size: found.good, least: 0, unsynced: false };
+        let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
+        file.set_len(size)?;
+        file.seek(SeekFrom::Start(size))?;
+        let open = Open { file, size, least: 0, marked };
         Ok((Self { path, open: Mutex::new(open), durable: Mutex::default() }, contents))
     }
 
@@ -196,14 +191,14 @@ impl Register {
     /// Makes sure that all that was noted is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         let _durable = self.durable();
-        let file = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            if !std::mem::take(&mut open.unsynced) {
+        let (file, size, marked) = {
+            let open = &mut *self.write().0;
+            if open.marked == open.size {
                 return Ok(());
             }
-            open.file.try_clone()?
+            (open.file.try_clone()?, open.size, std::mem::replace(&mut open.marked, open.size))
         };
-        file.sync_data()
+        record::sync(&file, size, Some(marked))
     }
 
     fn durable(&self) -> MutexGuard<'_, ()> {
@@ -223,13 +218,14 @@ impl Register {
         // while something is made or goes to the disk.
         let _durable = self.durable();
         let mut copied = self.write().0.size;
-        let mut text = Vec::new();
-        let entries = entries();
-        append(&mut text, &Note::Rewritten(1 + entries.len()))?;
+        let mut text = vec![0; record::MARK];
         append(&mut text, &Note::Place(place.to_owned()))?;
-        for (name, entry) in entries {
+        for (name, entry) in entries() {
             append(&mut text, &Note::Is(name, entry))?;
         }
+        // Under its own name it is found only when all of it is on the disk.
+        let begun = text.len() as u64;
+        text[..record::MARK].copy_from_slice(&record::mark(begun));
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
         file.write_all(&text)?;
@@ -237,18 +233,17 @@ impl Register {
         old.seek(SeekFrom::Start(copied))?;
         // What was noted meanwhile, but for the last moment.
         let noted = self.write().0.size;
-        let mut size = text.len() as u64 + io::copy(&mut (&old).take(noted - copied), &mut file)?;
+        let mut size = begun + io::copy(&mut (&old).take(noted - copied), &mut file)?;
         copied = noted;
         file.as_file().sync_all()?;
         {
             let mut open = self.write().0;
-            let last = io::copy(&mut (&old).take(open.size - copied), &mut file)?;
-            if last > 0 {
-                file.as_file().sync_data()?;
+            size += io::copy(&mut (&old).take(open.size - copied), &mut file)?;
+            if size > begun {
+                record::sync(file.as_file(), size, Some(begun))?;
             }
-            size += last;
             open.file = file.persist(&self.path)?;
-            (open.size, open.least, open.unsynced) = (size, size, false);
+            (open.size, open.least, open.marked) = (size, size, size);
         }
         // What is noted from here on is made durable after this: `sync` waits.
         sync_folder(folder)
@@ -270,7 +265,6 @@ impl Writing<'_> {
             return Err(error);
         }
         open.size += text.len() as u64;
-        open.unsynced = true;
         Ok(())
     }
 }
@@ -336,19 +330,44 @@ mod tests {
         let last = start(whole.len());
         let mut altered = whole.clone();
         altered[last - 1] ^= 1;
-        for (text, words) in [
-            (&whole[..last], format!("cut off at byte {last}")),
-            (&whole[..last + 20], "cut off at byte ".to_owned()),
-            (&whole[..20], "cut off at byte 0".to_owned()),
-            (&altered[..], format!("damaged at byte {}", start(last))),
-            (&b"garbage"[..], "damaged at byte 0".to_owned()),
-        ] {
+        let refused = |text: &[u8], words: &str| {
             std::fs::write(&path, text).unwrap();
             let refused = Register::open(folder.path()).err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(refused.contains(&words), "{words}: {refused:?}");
+            assert!(refused.contains(words), "{words}: {refused:?}");
             assert_eq!(std::fs::read(&path).unwrap(), text);
-        }
+        };
+        refused(&whole[..last + 20], &format!("cut off at byte {last}: {} bytes of it were on the disk", whole.len()));
+        refused(&whole[..20], "cut off at byte 16");
+        refused(b"", "cut off at byte 0");
+        refused(&altered, &format!("damaged at byte {}", start(last)));
+        refused(b"garbage", "damaged at byte 0");
         std::fs::write(&path, &whole).unwrap();
-        assert_eq!(Register::open(folder.path()).unwrap().1.entries.len(), 2);
+        let (register, contents) = Register::open(folder.path()).unwrap();
+        assert_eq!(contents.entries.len(), 2);
+        // What was noted since the file was written again is missed as soon as the disk has it, and not before.
+        let length = || usize::try_from(std::fs::metadata(&path).unwrap().len()).unwrap();
+        let mut ends = vec![length()];
+        for name in ["c", "d", "e"] {
+            register.note([Note::Is(name.to_owned(), entry("x"))]).unwrap();
+            ends.push(length());
+            if name == "d" {
+                register.sync().unwrap();
+            }
+        }
+        drop(register);
+        let whole = std::fs::read(&path).unwrap();
+        for end in &ends[..2] {
+            refused(&whole[..*end], &format!("cut off at byte {end}: {} bytes of it were on the disk", ends[2]));
+        }
+        for (end, entries) in [(ends[2], 4), (ends[3], 5)] {
+            std::fs::write(&path, &whole[..end]).unwrap();
+            assert_eq!(Register::open(folder.path()).unwrap().1.entries.len(), entries);
+        }
+        // A klab before wrote no mark.
+        std::fs::write(&path, &whole[record::MARK..]).unwrap();
+        drop(Register::open(folder.path()).unwrap());
+        assert_eq!(Register::open(folder.path()).unwrap().1.entries.len(), 5);
+        let marked = std::fs::read(&path).unwrap();
+        refused(&marked[..ends[2]], "cut off at byte ");
     }
 }

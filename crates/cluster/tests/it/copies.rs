@@ -275,7 +275,7 @@ async fn a_server_that_was_killed_anywhere_begins_with_whole_clusters() {
     let register = || std::fs::read(folder.path().join("state/register.log")).unwrap();
     let begun = {
         let server = start(folder.path()).await;
-        let begun = register().len();
+        let begun = register();
         server.add("a-01", seed()).unwrap();
         server.copy("a-01", &[copy("a-02"), copy("a-03"), copy("a-04")]).unwrap();
         write(&server, "a-02", "mine");
@@ -286,7 +286,9 @@ async fn a_server_that_was_killed_anywhere_begins_with_whole_clusters() {
     };
     let state = |left: &tempfile::TempDir| left.path().join("state");
     // Behind what the server wrote at once when it began, the register ends anywhere: whatever it says to its end is true.
-    let register = register();
+    // A kill of the machine leaves the mark where it was before the disk had more.
+    let register = [&begun[..], &register()[begun.len()..]].concat();
+    let begun = begun.len();
     let mut seen = std::collections::BTreeSet::new();
     for cut in (begun..register.len()).rev().step_by(61) {
         let left = killed(folder.path());
@@ -369,5 +371,41 @@ async fn a_damaged_template_or_log_keeps_its_copies_from_being_served_and_no_oth
     let server = start(folder.path()).await;
     assert!(server.access().broken.contains_key("a-02") && server.api("a-01").is_some());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_file_of_records_ends_early_is_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let server = start(folder.path()).await;
+        server.add("a-01", seed()).unwrap();
+        server.copy("a-01", &[copy("a-02")]).unwrap();
+        for name in ["a-01", "a-02"] {
+            write(&server, name, "first");
+            write(&server, name, "second");
+        }
+        server.stop();
+        server.run_until_stopped().await;
+    }
+    let mut tried = Vec::new();
+    for place in ["", "templates", "clusters/a-01", "clusters/a-02"] {
+        let files = std::fs::read_dir(folder.path().join("state").join(place)).unwrap().map(|entry| entry.unwrap());
+        for file in files.filter(|file| file.file_type().unwrap().is_file()) {
+            let text = std::fs::read(file.path()).unwrap();
+            let Some(last) = text.windows(4).rposition(|bytes| bytes == b"KREC") else { continue };
+            let left = killed(folder.path());
+            let state = left.path().join("state");
+            std::fs::write(state.join(place).join(file.file_name()), &text[..last]).unwrap();
+            let options = ServerOptions { park_after: None, ..ServerOptions::at(state) };
+            let is_missed = Server::start(options).await.map_or(true, |server| {
+                let broken = ["a-01", "a-02"].map(|name| server.api(name).is_none());
+                broken == [place.ends_with("a-01"), !place.ends_with("a-01")]
+            });
+            assert!(is_missed, "{place}/{:?}", file.file_name());
+            tried.push(place);
+        }
+    }
+    assert_eq!(tried, ["", "templates", "clusters/a-01", "clusters/a-02"]);
+}
+
 /// Something done to the folder of a server that does not run.
 type Damage = fn(&Path) -> std::io::Result<()>;
