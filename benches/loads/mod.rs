@@ -135,7 +135,8 @@ impl Slowest {
 }
 
 /// A neighbour works until the class is over.
-async fn neighbour(class: Arc<Class>, client: Client, large: bool, small: Arc<Slowest>, of_large: Arc<Slowest>) {
+async fn neighbour(class: Arc<Class>, seat: usize, large: bool, small: Arc<Slowest>, of_large: Arc<Slowest>) {
+    let client = class.client(seat).await;
     let lists = async {
         while !class.ended.load(Ordering::Relaxed) {
             let since = Instant::now();
@@ -158,10 +159,17 @@ async fn neighbour(class: Arc<Class>, client: Client, large: bool, small: Arc<Sl
     tokio::join!(lists, writes);
 }
 
+/// Gives this thread the lowest priority.
+fn last_of_all() {
+    rustix::process::nice(19).unwrap();
+}
+
 fn run_one(load: &Load) {
     let home = tempfile::tempdir().unwrap();
     let (mut child, document) = begin(home.path(), &["scheduling", "--max-seats", "1000"]);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // Real attackers have machines of their own: here they get the processor time that the host and the neighbour leave.
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).enable_all().on_thread_start(last_of_all).build().unwrap();
     let class = runtime.block_on(async {
         let (url, code) = (document["url"].as_str().unwrap().to_owned(), document["code"].as_str().unwrap().to_owned());
         let host = Host::new(&url, Trust::Anybody, None).await.unwrap();
@@ -173,10 +181,9 @@ fn run_one(load: &Load) {
     });
     let (small, large) = (Arc::<Slowest>::default(), Arc::<Slowest>::default());
     let before = memory(&child);
-    let client = runtime.block_on(class.client(load.learners));
     let height = std::thread::scope(|scope| {
-        // The neighbour has a thread of its own, so that it does not wait for those who attack.
-        let one = neighbour(Arc::clone(&class), client.clone(), load.large, Arc::clone(&small), Arc::clone(&large));
+        // The neighbour has a thread and a client of its own, so that it does not wait for those who attack.
+        let one = neighbour(Arc::clone(&class), load.learners, load.large, Arc::clone(&small), Arc::clone(&large));
         scope.spawn(move || {
             tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(one);
         });
