@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::durable::Recovery;
 use super::random::Random;
 use super::template::Template;
-use super::{Cluster, Limits};
+use super::{Cluster, Ever, Limits};
 use crate::clock::Clock;
 use crate::log::{Base, Log};
 
@@ -87,6 +87,11 @@ impl Cluster {
     /// Sets the certificate authority (PEM) that namespaces made from now on publish; those that exist have it.
     pub(crate) fn assume_root_certificate(&self, pem: &str) {
         pem.clone_into(&mut self.lock().root_certificate);
+    }
+
+    /// Counts on from what the cluster defined before it was parked.
+    pub(crate) fn count_kinds(&self, ever: &Ever) {
+        self.lock().kinds = Arc::clone(ever);
     }
 
     /// Sets the limits of what it may hold.

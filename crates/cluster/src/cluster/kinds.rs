@@ -1,5 +1,7 @@
 //! How many kinds a cluster may define. Each cluster has its own count, so that none takes another's.
 
+use std::sync::PoisonError;
+
 use serde_json::Value;
 
 use super::Transaction;
@@ -8,8 +10,8 @@ use crate::status::Status;
 
 /// Most kinds (versions of CustomResourceDefinitions) that a cluster may have.
 const MAX_KINDS: usize = 1_000;
-/// Most different ones that may ever have been: the process remembers the names of each, in some 300 bytes.
-const MAX_EVER: usize = 50_000;
+/// Most different ones that may ever have been: the process remembers the names of each, in less than 1,000 bytes.
+const MAX_EVER: usize = 10_000;
 
 impl Transaction<'_> {
     /// Refuses a CustomResourceDefinition that brings in more kinds than the cluster may have.
@@ -34,9 +36,9 @@ impl Transaction<'_> {
             );
             return Err(Status::forbidden(resource.row(), name, &because));
         }
-        let new = names(value)
-            .filter(|name| ResourceId::defined(name).is_none_or(|known| !self.state.kinds.contains(&known)));
-        let ever = self.state.kinds.len() + new.count();
+        let mut kinds = self.state.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = names(value).filter(|name| ResourceId::defined(name).is_none_or(|known| !kinds.contains(&known)));
+        let ever = kinds.len() + new.count();
         if ever > MAX_EVER {
             let because = format!(
                 "this lab would have defined {ever} different kinds since its server began; the limit is {MAX_EVER}"
@@ -44,7 +46,7 @@ impl Transaction<'_> {
             return Err(Status::forbidden(resource.row(), name, &because));
         }
         if !self.options.dry_run {
-            self.state.kinds.extend(names(value).map(|name| ResourceId::define(&name)));
+            kinds.extend(names(value).map(|name| ResourceId::define(&name)));
         }
         Ok(())
     }
@@ -62,4 +64,70 @@ fn names(definition: &Value) -> impl Iterator<Item = CustomName<'_>> {
             namespaced: spec["scope"] == "Namespaced",
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::SteppedClock;
+    use crate::cluster::{Cluster, DeleteOptions, Ever, WriteOptions};
+
+    fn cluster(ever: &Ever) -> Cluster {
+        let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
+        cluster.lock().kinds = Arc::clone(ever);
+        cluster
+    }
+
+    fn create(cluster: &Cluster, plural: &str, dry_run: bool) -> Result<(), Status> {
+        let version = |name: &str| {
+            let schema = json!({ "openAPIV3Schema": { "type": "object" } });
+            json!({ "name": name, "served": true, "storage": name == "v1", "schema": schema })
+        };
+        let definition = json!({
+            "metadata": { "name": format!("{plural}.kinds.test") },
+            "spec": {
+                "group": "kinds.test", "scope": "Namespaced", "names": { "plural": plural, "kind": plural },
+                "versions": [version("v1"), version("v2")],
+            },
+        });
+        let options = WriteOptions { dry_run, ..WriteOptions::client("test") };
+        cluster.create(CUSTOM_RESOURCE_DEFINITIONS, "", definition, &options).map(drop)
+    }
+
+    #[test]
+    fn what_a_parked_cluster_has_defined_counts_when_it_is_awake_again() {
+        let ever = Ever::default();
+        create(&cluster(&ever), "early", false).unwrap();
+        assert_eq!(ever.lock().unwrap().len(), 2);
+        ever.lock().unwrap().extend((0..).map(|at| ResourceId(u32::MAX - at)).take(MAX_EVER - 4));
+        let again = cluster(&ever);
+        create(&again, "tried", true).unwrap();
+        let tried =
+            |version| CustomName { group: "kinds.test", version, kind: "tried", plural: "tried", namespaced: true };
+        assert!(["v1", "v2"].map(tried).iter().all(|name| ResourceId::defined(name).is_none()), "it was only tried");
+        create(&again, "early", false).unwrap();
+        create(&again, "last", false).unwrap();
+        let refused = create(&again, "late", false).unwrap_err();
+        assert!(refused.message.contains("would have defined 10002 different kinds"), "{refused}");
+        create(&cluster(&Ever::default()), "late", false).unwrap();
+    }
+
+    #[test]
+    fn definitions_that_are_gone_are_forgotten() {
+        let cluster = cluster(&Ever::default());
+        for round in 0..5 {
+            let (plural, name) = (format!("round{round}"), format!("round{round}.kinds.test"));
+            create(&cluster, &plural, false).unwrap();
+            let state = cluster.lock();
+            assert!(state.definitions.named(&state.store, &name).is_some());
+            assert_eq!(state.definitions.count(), 1);
+            drop(state);
+            cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, "", &name, &DeleteOptions::default()).unwrap();
+        }
+    }
 }

@@ -36,7 +36,6 @@ mod transaction;
 mod trees;
 mod write;
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
@@ -68,7 +67,7 @@ pub(crate) use metadata::time_text;
 pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use random::Random;
 pub(crate) use services::{KIND_RANGE, RANGE, SERVICE_CIDR, service_range};
-use state::State;
+pub(crate) use state::{Ever, State};
 #[cfg(feature = "server")]
 pub(crate) use template::Template;
 pub(crate) use transaction::Transaction;
@@ -138,7 +137,7 @@ impl Cluster {
                 random: Random::new(seed),
                 addresses: None,
                 log: None,
-                kinds: HashSet::new(),
+                kinds: Ever::default(),
                 refused: false,
                 root_certificate: String::new(),
                 trees: Trees::default(),

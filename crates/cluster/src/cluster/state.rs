@@ -1,7 +1,7 @@
 //! Everything of a cluster that its lock protects.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::limits::Limits;
 use super::random::Random;
@@ -13,6 +13,9 @@ use crate::log::Log;
 use crate::resource::ResourceId;
 use crate::store::Store;
 
+/// The kinds that a cluster has ever defined. They outlive its being parked: an id is good as long as the process lives.
+pub(crate) type Ever = Arc<Mutex<HashSet<ResourceId>>>;
+
 /// Everything behind the lock.
 pub(crate) struct State {
     pub(crate) store: Store,
@@ -22,7 +25,7 @@ pub(crate) struct State {
     /// Where writes go before they are acknowledged; `None` for a cluster in memory.
     pub(super) log: Option<Log>,
     /// The kinds that it has ever defined.
-    pub(super) kinds: HashSet<ResourceId>,
+    pub(super) kinds: Ever,
     /// Whether writes were refused because the log could not be written.
     pub(super) refused: bool,
     /// The certificate authority published to pods in `kube-root-ca.crt`.

@@ -80,8 +80,15 @@ impl Definitions {
             return Some(Arc::clone(definition));
         }
         let definition = Arc::new(Definition::read(object)?);
+        // Those of definitions that were removed go.
+        known.retain(|name, _| store.get(CUSTOM_RESOURCE_DEFINITIONS, "", name).is_some());
         known.insert(name.to_owned(), Arc::clone(&definition));
         Some(definition)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The outline of the definition of that name.

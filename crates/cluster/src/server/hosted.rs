@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::super::api::{Api, Body, User, changes, receive_at_most, status_response, token};
 use super::super::certificates::Holder;
-use super::super::cluster::{Cluster, ControlFault};
+use super::super::cluster::{Cluster, ControlFault, Ever};
 use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
 use super::awake::Awake;
@@ -36,6 +36,8 @@ pub(super) struct Hosted {
     pub(super) renewed: watch::Sender<()>,
     certificate: Mutex<Option<Digest>>,
     lane: Lane,
+    /// The kinds that it has ever defined.
+    pub(super) kinds: Ever,
     /// Whether it answers nobody.
     pub(super) silent: Arc<watch::Sender<bool>>,
     frozen: AtomicBool,
@@ -133,6 +135,7 @@ impl Hosted {
             renewed: watch::Sender::new(()),
             certificate: Mutex::default(),
             lane: Lane::new(),
+            kinds: Ever::default(),
             silent: Arc::new(watch::Sender::new(false)),
             frozen: AtomicBool::new(entry.frozen),
             figures: Mutex::default(),

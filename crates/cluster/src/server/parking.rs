@@ -76,6 +76,7 @@ impl Hosted {
     fn begin(&self, cluster: Arc<Cluster>, seed: &Seed, rest: Rest) -> Result<Awake, Status> {
         cluster.set_limits(Arc::clone(&self.host.room));
         cluster.set_webhooks(Arc::clone(&self.host.webhooks));
+        cluster.count_kinds(&self.kinds);
         self.sign_as_now(&cluster)?;
         let api = Api::at(Arc::clone(&cluster), self.host.address.to_string());
         let figures = *self.figures.lock().unwrap_or_else(PoisonError::into_inner);

@@ -42,7 +42,7 @@ impl Transaction<'_> {
                         refused.get_or_insert_with(|| denied(request, policy, &binding.name, &because));
                     }
                 };
-                let given = match parameters::collect(store, policy, binding, request.place()) {
+                let given = match parameters::collect(self.state, policy, binding, request.place()) {
                     Ok(given) => given,
                     Err(because) => {
                         refuse(format!("failed to configure binding: {because}"));

@@ -6,24 +6,17 @@ use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
 use super::definition::{Binding, Policy};
-use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
-use crate::store::Store;
+use crate::cluster::State;
+use crate::resource::ResourceId;
 
 /// The kind of parameters: one of Kubernetes' own, or one that a definition defines.
-fn kind_of(store: &Store, api_version: &str, kind: &str) -> Option<ResourceId> {
+fn kind_of(state: &State, api_version: &str, kind: &str) -> Option<ResourceId> {
     if let Some(id) = ResourceId::by_kind(api_version, kind) {
         return id.row().is_stored().then_some(id);
     }
-    let (group, version) = api_version.split_once('/')?;
-    let definitions = store.list(CUSTOM_RESOURCE_DEFINITIONS, None).map(|definition| definition.value());
-    let defined = definitions
-        .into_iter()
-        .find(|definition| definition["spec"]["group"] == group && definition["spec"]["names"]["kind"] == kind)?;
-    let plural = defined["spec"]["names"]["plural"].as_str()?;
-    let served = |one: &Value| one["name"] == version && one["served"] == true;
-    let namespaced = defined["spec"]["scope"] == "Namespaced";
-    let is_served = defined["spec"]["versions"].as_array().is_some_and(|versions| versions.iter().any(served));
-    is_served.then(|| ResourceId::define(&CustomName { group, version, kind, plural, namespaced }))
+    let outlines = state.definitions.outlines(&state.store);
+    let mut served = outlines.iter().flat_map(|outline| &outline.listings).map(|(id, _)| *id);
+    served.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
 }
 
 /// The objects that a policy is asked with; `None` among them is a question without parameters.
@@ -31,7 +24,7 @@ fn kind_of(store: &Store, api_version: &str, kind: &str) -> Option<ResourceId> {
 /// # Errors
 /// Why the binding cannot be used.
 pub(super) fn collect(
-    store: &Store,
+    state: &State,
     policy: &Policy,
     binding: &Binding,
     namespace: &str,
@@ -41,7 +34,7 @@ pub(super) fn collect(
     if !reference.is_object() {
         return Ok(vec![None]);
     }
-    let Some(resource) = kind_of(store, api_version, kind) else {
+    let Some(resource) = kind_of(state, api_version, kind) else {
         return Err(format!("paramKind kind `&ParamKind{{APIVersion:{api_version},Kind:{kind},}}` not known"));
     };
     let given = reference["namespace"].as_str().unwrap_or_default();
@@ -58,11 +51,11 @@ pub(super) fn collect(
     };
     let stored = resource.row().stored_as.unwrap_or(resource);
     let found: Vec<Option<Value>> = if let Some(name) = reference["name"].as_str().filter(|name| !name.is_empty()) {
-        store.get(stored, place, name).map(|object| Some(object.to_value())).into_iter().collect()
+        state.store.get(stored, place, name).map(|object| Some(object.to_value())).into_iter().collect()
     } else {
         let selector = Selector::from_json(&reference["selector"]);
         let within = resource.row().namespaced.then_some(place);
-        let matching = store.list(stored, within).filter(|object| selector.matches_by(|key| object.label(key)));
+        let matching = state.store.list(stored, within).filter(|object| selector.matches_by(|key| object.label(key)));
         matching.map(|object| Some(object.to_value())).collect()
     };
     if found.is_empty() && reference["parameterNotFoundAction"] != "Allow" {

@@ -59,7 +59,7 @@ impl Transaction<'_> {
                 {
                     continue;
                 }
-                let given = match parameters::collect(store, policy, binding, request.place()) {
+                let given = match parameters::collect(self.state, policy, binding, request.place()) {
                     Ok(given) => given,
                     Err(_) if policy.ignores_failure => continue,
                     Err(because) => {
