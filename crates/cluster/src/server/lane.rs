@@ -113,6 +113,12 @@ impl Lane {
         self.bodies.acquire_many(kilobytes as u32).await.ok()
     }
 
+    /// Kilobytes of bodies for which there is room.
+    #[cfg(test)]
+    pub(super) fn room_left(&self) -> usize {
+        self.bodies.available_permits()
+    }
+
     /// Answers a request whose body has arrived, when it is its turn.
     pub(super) async fn answer(
         &self,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::client::conn::http2;
 use serde_json::{Value, json};
 
 use super::hosted::Hosted;
@@ -338,8 +339,7 @@ async fn bodies_under_way_have_room_for_few_and_hold_up_no_other_cluster() {
     });
     let slow: Vec<_> = (0..20)
         .map(|_| {
-            let body =
-                http_body_util::StreamBody::new(futures::stream::pending::<std::io::Result<http_body::Frame<Bytes>>>());
+            let body = StreamBody::new(futures::stream::pending::<std::io::Result<http_body::Frame<Bytes>>>());
             let (cluster, mut request) = (Arc::clone(&a), Request::new(body));
             *request.method_mut() = Method::POST;
             *request.uri_mut() = MAPS.parse().unwrap();
@@ -354,4 +354,133 @@ async fn bodies_under_way_have_room_for_few_and_hold_up_no_other_cluster() {
         assert_eq!(one.await.unwrap().map_err(|status| status.code), Err(504));
     }
     assert_eq!(ask(&a, Method::POST, MAPS, &map("one", "")).await.status(), 201);
+}
+
+type Answered = hyper::Result<http::Response<hyper::body::Incoming>>;
+type Sent = http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// A connection to a server that reads one byte of each answer.
+struct Dialled {
+    requests: http2::SendRequest<Sent>,
+    address: String,
+    token: String,
+    /// The same connection, to cut it.
+    wire: std::net::TcpStream,
+}
+
+impl Dialled {
+    async fn to(server: &Server, name: &str) -> Self {
+        let kubeconfig: Value = serde_saphyr::from_str(&server.kubeconfig(name).unwrap()).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let authority = Bytes::from(server.shared.host.identity.authority.clone());
+        let mut config = rustls::ClientConfig::clone(&webhooks::client_config(&authority).unwrap());
+        config.alpn_protocols = vec![tls::HTTP_2.to_vec()];
+        let stream = tokio::net::TcpStream::connect(server.address()).await.unwrap().into_std().unwrap();
+        let wire = stream.try_clone().unwrap();
+        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let stream = connector.connect(server.address().ip().into(), stream).await.unwrap();
+        let mut builder = http2::Builder::new(hyper_util::rt::TokioExecutor::new());
+        let dialled = builder.initial_stream_window_size(1).handshake(hyper_util::rt::TokioIo::new(stream));
+        let (requests, connection) = dialled.await.unwrap();
+        tokio::spawn(connection);
+        Self {
+            requests,
+            address: text(&kubeconfig["clusters"][0]["cluster"]["server"]),
+            token: text(&kubeconfig["users"][0]["user"]["token"]),
+            wire,
+        }
+    }
+
+    /// Sends a request, of whose body `length` bytes are promised; gives the answer when it begins.
+    fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        length: usize,
+        body: Sent,
+    ) -> impl Future<Output = Answered> + use<> {
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.address));
+        let request = request.header("authorization", format!("Bearer {}", self.token));
+        let request = request.header("content-type", "application/json").header("content-length", length);
+        self.requests.send_request(request.body(body).unwrap())
+    }
+
+    fn get(&mut self, path: &str) -> impl Future<Output = Answered> + use<> {
+        self.send(Method::GET, path, 0, Empty::new().map_err(|never| match never {}).boxed_unsync())
+    }
+
+    fn post(&mut self, value: &Value) -> impl Future<Output = Answered> + use<> {
+        let text = Bytes::from(value.to_string());
+        self.send(Method::POST, MAPS, text.len(), Full::new(text).map_err(|never| match never {}).boxed_unsync())
+    }
+}
+
+impl Drop for Dialled {
+    fn drop(&mut self) {
+        // The server may have done so already.
+        let _ = self.wire.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_a_connection_does_not_read_keep_their_place_in_the_cluster_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits { bytes: 1_000_000, ..Limits::of_a_class() }).await;
+    for name in ["a", "b"] {
+        server.add(name, seed()).unwrap();
+        let large = map("large", &"x".repeat(400_000));
+        assert_eq!(ask(&hosted(&server, name), Method::POST, MAPS, &large).await.status(), 201);
+    }
+    let path = format!("{MAPS}/large");
+    let mut first = Dialled::to(&server, "a").await;
+    let mut unread = Vec::new();
+    for status in [200, 200, 200, 429] {
+        let answer = first.get(&path).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{} are not read", unread.len());
+        unread.push(answer);
+    }
+    // It is the cluster that has no more, whichever connection asks; another cluster has its own.
+    let mut second = Dialled::to(&server, "a").await;
+    assert_eq!(second.get(&path).await.unwrap().status(), 429);
+    assert_eq!(Dialled::to(&server, "b").await.get(&path).await.unwrap().status(), 200);
+    drop((first, unread));
+    let again = async { while second.get(&path).await.unwrap().status() != 200 {} };
+    tokio::time::timeout(Duration::from_secs(60), again).await.expect("what is gone keeps its place");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_do_not_arrive_keep_their_room_in_the_cluster_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits::of_a_class()).await;
+    let [a, b] = ["a", "b"].map(|name| {
+        server.add(name, seed()).unwrap();
+        hosted(&server, name)
+    });
+    let mut slow = Dialled::to(&server, "a").await;
+    let before = a.lane().room_left();
+    let under_way: Vec<_> = [3_000_000, 3_000_000, 3_000_000, 3_000_000, 3_000_000, 1_500_000]
+        .into_iter()
+        .map(|length| {
+            let body = StreamBody::new(futures::stream::pending::<std::io::Result<http_body::Frame<Bytes>>>());
+            tokio::spawn(slow.send(Method::POST, MAPS, length, body.boxed_unsync()))
+        })
+        .collect();
+    while a.lane().room_left() > 500 {
+        tokio::task::yield_now().await;
+    }
+    let large = map("large", &"x".repeat(1_000_000));
+    let (mut of_a, mut of_b) = (Dialled::to(&server, "a").await, Dialled::to(&server, "b").await);
+    let waiting = tokio::spawn(of_a.post(&large));
+    assert_eq!(of_b.post(&large).await.unwrap().status(), 201);
+    assert_eq!(of_a.get(MAPS).await.unwrap().status(), 200, "a request without a body needs no room");
+    assert!(!waiting.is_finished() && b.lane().room_left() == before);
+    drop(slow);
+    assert_eq!(waiting.await.unwrap().unwrap().status(), 201);
+    for one in under_way {
+        assert!(one.await.unwrap().is_err(), "its connection is gone");
+    }
+    while a.lane().room_left() < before {
+        tokio::task::yield_now().await;
+    }
 }

@@ -166,7 +166,7 @@ fn broken(error: hyper::Error) -> CallError {
     unreachable(if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() })
 }
 
-fn client_config(authorities: &Bytes) -> Result<Arc<ClientConfig>, CallError> {
+pub(super) fn client_config(authorities: &Bytes) -> Result<Arc<ClientConfig>, CallError> {
     let mut roots = RootCertStore::empty();
     if authorities.is_empty() {
         let found = SYSTEM.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
