@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
+use kube::Client;
 use serde_json::Value;
+use tower::BoxError;
 
 use super::grading::AtWork;
 use super::metrics::count;
+use super::refusal::Refusal;
 use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
@@ -15,7 +19,7 @@ use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
 use crate::lesson::command::{self, Line};
 use crate::lesson::words::{find, label, title};
-use crate::lesson::{self, Performer, Tools, WallClock, stage, staged};
+use crate::lesson::{self, Performer, Time, Tools, WallClock, stage, staged};
 use crate::observe;
 use crate::pool::at_work::{self, bring_about, intend};
 use crate::pool::{self, Asked, Kept, list, list_document};
@@ -31,6 +35,9 @@ use klab_lab::words::plural;
 
 /// How long checks are waited for after a step, and after one was undone.
 const PATIENCE: (Duration, Duration) = (Duration::from_mins(2), Duration::from_secs(15));
+
+/// How long an action that only waits goes on after the seat has ended.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How far to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,14 +70,15 @@ impl Way {
 ///
 /// # Errors
 /// When an action could not be done, or a check does not hold; the step is then done again by the next one who asks.
-pub fn go(host: &Host, seat: SeatId, lab: &str, way: &Way, talk: &Talk) -> Result<()> {
+pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, way: &Way, talk: &Talk) -> Result<()> {
     let at_work = AtWork::new(host, seat, lab)?;
     let cluster = cluster(host, seat)?;
     let total = at_work.lab.steps.len();
     if total == 0 {
         return Err(Error::message(Kind::Usage, format!("lab `{lab}` has no steps")));
     }
-    let mut steps = Steps { at_work, cluster, talk, events: Events::new(Arc::new(talk.clone())) };
+    let (leave, events) = (Leave::of(host, seat), Events::new(Arc::new(talk.clone())));
+    let mut steps = Steps { at_work, cluster, leave, talk, events };
     let done = steps.at_work.progress()?.done;
     let wanted = match way {
         Way::Back => return steps.undo().and_then(|()| steps.grade_back()),
@@ -106,7 +114,7 @@ pub fn go(host: &Host, seat: SeatId, lab: &str, way: &Way, talk: &Talk) -> Resul
 ///
 /// # Errors
 /// When it could not be brought back.
-pub fn reset(host: &Host, seat: SeatId, lab: &str, to: Option<&Way>, talk: &Talk) -> Result<()> {
+pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Way>, talk: &Talk) -> Result<()> {
     {
         let at_work = AtWork::new(host, seat, lab)?;
         if let Some(Way::To(step)) = to {
@@ -129,7 +137,7 @@ pub fn reset(host: &Host, seat: SeatId, lab: &str, to: Option<&Way>, talk: &Talk
 ///
 /// # Errors
 /// When its cluster does not answer.
-pub(super) fn pools(host: &Host, seat: SeatId, lab: &str) -> Result<(String, Value)> {
+pub(super) fn pools(host: &Arc<Host>, seat: SeatId, lab: &str) -> Result<(String, Value)> {
     let course = host.course(lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
     let live = live(host, seat, course.lab(), &cluster(host, seat)?)?;
     Ok((list(&live), list_document(&live)))
@@ -139,7 +147,7 @@ pub(super) fn pools(host: &Host, seat: SeatId, lab: &str) -> Result<(String, Val
 ///
 /// # Errors
 /// When that breaks a rule of pools, or somebody else works on the seat.
-pub(super) fn change_pool(host: &Host, seat: SeatId, lab: &str, asked: &Asked, talk: &Talk) -> Result<()> {
+pub(super) fn change_pool(host: &Arc<Host>, seat: SeatId, lab: &str, asked: &Asked, talk: &Talk) -> Result<()> {
     let at_work = AtWork::new(host, seat, lab)?;
     let cluster = cluster(host, seat)?;
     let live = live(host, seat, at_work.lab, &cluster)?;
@@ -158,9 +166,10 @@ pub(super) fn change_pool(host: &Host, seat: SeatId, lab: &str, asked: &Asked, t
     Ok(())
 }
 
-fn cluster(host: &Host, seat: SeatId) -> Result<Seat> {
+fn cluster(host: &Arc<Host>, seat: SeatId) -> Result<Seat> {
     let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
-    Seat::new(server, &seat.to_string())
+    let leave = Leave::of(host, seat);
+    Ok(Seat::new(server, &seat.to_string())?.reached_by(|client| leave.guard(client)))
 }
 
 fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::Live> {
@@ -168,10 +177,73 @@ fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::Li
     at_work::live(cluster, lab, done, &host.seat_folder(seat))
 }
 
+/// Lets the host act for a learner until the instructor ends the seat. Where the seat has ended before, the instructor asks.
+#[derive(Clone)]
+struct Leave {
+    host: Arc<Host>,
+    person: Option<u32>,
+    clock: WallClock,
+}
+
+fn barred() -> Error {
+    Error::message(Kind::Failed, Refusal::barred().message)
+}
+
+impl Leave {
+    fn of(host: &Arc<Host>, seat: SeatId) -> Self {
+        let register = host.register();
+        let person = register.seat(seat).map(|seat| seat.person).filter(|person| !register.is_barred(*person));
+        drop(register);
+        Self { host: Arc::clone(host), person, clock: WallClock::default() }
+    }
+
+    fn holds(&self) -> Result<()> {
+        let is_taken = self.person.is_some_and(|person| self.host.register().is_barred(person));
+        if is_taken { Err(barred()) } else { Ok(()) }
+    }
+
+    async fn is_taken(&self) {
+        match self.person {
+            Some(person) => self.host.is_barred(person).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// A client that sends nothing more when the seat has ended.
+    fn guard(self, client: Client) -> Client {
+        let namespace = client.default_namespace().to_owned();
+        let ask = move |request| {
+            let (client, leave) = (client.clone(), self.holds());
+            async move {
+                leave.map_err(|error| error.source)?;
+                Ok::<_, BoxError>(client.send(request).await?)
+            }
+        };
+        Client::new(tower::service_fn(ask), namespace)
+    }
+}
+
+impl Time for Leave {
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn pass(&self, duration: Duration) {
+        let until = self.now().saturating_add(duration);
+        while self.holds().is_ok()
+            && let left = until.saturating_sub(self.now())
+            && !left.is_zero()
+        {
+            self.clock.pass(left.min(LOOK));
+        }
+    }
+}
+
 /// A seat whose steps are performed.
 struct Steps<'h> {
     at_work: AtWork<'h>,
     cluster: Seat,
+    leave: Leave,
     talk: &'h Talk,
     events: Events,
 }
@@ -295,10 +367,10 @@ impl Steps<'_> {
             runtime: self.cluster.runtime(),
             client: self.cluster.client(),
             provider: &self.cluster,
-            time: &WallClock::default(),
+            time: &self.leave,
             run: None,
         };
-        act(&performer, &mut work, self.talk).map_err(|error| {
+        act(&performer, &mut work, self.talk).and_then(|()| self.leave.holds()).map_err(|error| {
             let again = "`klab step` does the step again, `klab step --back` undoes it";
             if matches!(error.kind, Kind::Failed | Kind::Deadline) { error.hint(again) } else { error }
         })
@@ -309,7 +381,11 @@ impl Steps<'_> {
         let client = self.cluster.client();
         let mut report = self.cluster.runtime().block_on(async {
             let mut live = Live::new(client, &stage.checks, patience, true);
-            Ok::<_, Error>(look_until(&mut live, stage, Until::Decided(patience), |_| {}).await?.0)
+            let looked = std::pin::pin!(look_until(&mut live, stage, Until::Decided(patience), |_| {}));
+            match select(looked, std::pin::pin!(self.leave.is_taken())).await {
+                Either::Left((looked, _)) => Ok(looked?.0),
+                Either::Right(_) => Err(barred()),
+            }
         })?;
         let spec = step.and_then(|step| self.lab().steps.get(step));
         hinted(&mut report, spec.and_then(|step| step.hint.as_deref()));

@@ -264,7 +264,7 @@ fn working(
     host: &Arc<Host>,
     learner: &Learner,
     what: &'static str,
-    work: impl FnOnce(&Host, &Learner, &Talk) -> Result<()> + Send + 'static,
+    work: impl FnOnce(&Arc<Host>, &Learner, &Talk) -> Result<()> + Send + 'static,
 ) -> Run {
     host.audit.seat(what, learner.seat, "learner");
     let (talk, lines) = Talk::heard();

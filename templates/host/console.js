@@ -103,9 +103,19 @@
     show("");
     chooser.focus();
   });
-  one("console-apply").addEventListener("click", () => {
+  /** @type {HTMLButtonElement} */
+  const apply = one("console-apply");
+  apply.addEventListener("click", () => {
     if (open) run(`kubectl apply -f ${open}`);
   });
+  // Nothing is applied in a class that is closed, which the bar above says.
+  const bar = document.querySelector("[data-part=class]");
+  const closing = () => {
+    apply.disabled = bar?.querySelector("[data-closed]") != null;
+    one("console-closed").hidden = !apply.disabled;
+  };
+  if (bar) new MutationObserver(closing).observe(bar, { childList: true, subtree: true });
+  closing();
 
   // ---- running
 
@@ -286,7 +296,7 @@
     if (!typed || running) return;
     line.value = "";
     line.rows = 1;
-    close();
+    closing();
     run(typed);
   };
   /** @param {number} step */
@@ -296,7 +306,7 @@
     at = next;
     line.value = history[at] ?? "";
     line.rows = Math.min(10, line.value.split("\n").length);
-    close();
+    closing();
   };
   line.addEventListener("keydown", (event) => {
     const single = !line.value.includes("\n");
@@ -308,7 +318,7 @@
       accept();
     } else if (event.key === "Escape" && offered.length) {
       event.preventDefault();
-      close();
+      closing();
     } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && event.ctrlKey === false && single) {
       event.preventDefault();
       const step = event.key === "ArrowUp" ? -1 : 1;
@@ -321,7 +331,7 @@
       if (running) running.abort();
       else {
         line.value = "";
-        close();
+        closing();
       }
     }
   });

@@ -318,7 +318,7 @@ const scenarios = {
   },
 
   /** A learner's console, by keyboard. */
-  async console(browser, url, code) {
+  async console(browser, url, code, link) {
     const page = await open(browser, { ignoreHTTPSErrors: true });
     await page.goto(url);
     await page.locator("[name=code]").fill(code);
@@ -354,6 +354,19 @@ const scenarios = {
     await page.locator("#console-apply").click();
     await screen("configmap/typed created");
     await accessibleEverywhere(page, "console");
+    // In a class that is closed nothing is applied: the button says so before anybody tries.
+    assert.equal(await page.locator("#console-closed").isVisible(), false);
+    const instructor = await open(browser, { ignoreHTTPSErrors: true });
+    await instructor.goto(link);
+    await instructor.waitForSelector("#rows tr");
+    await instructor.locator(".class-bar summary").click();
+    instructor.on("dialog", (dialog) => dialog.accept());
+    await instructor.locator("[data-act=close]").click();
+    await page.waitForSelector("#console-closed", { state: "visible" });
+    assert.equal(await page.locator("#console-apply").isDisabled(), true);
+    await accessibleEverywhere(page, "console of a closed class");
+    await page.reload();
+    await page.waitForSelector("#console-apply:disabled", { state: "attached" });
   },
 
   /** How long things take: printed, for `cargo bench --bench board`. */

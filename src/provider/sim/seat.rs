@@ -53,6 +53,12 @@ impl Seat {
         Ok(seat)
     }
 
+    /// It, reached by a client that is made of the one it has.
+    pub fn reached_by(self, client: impl FnOnce(Client) -> Client) -> Self {
+        let client = self.runtime.block_on(async { client(self.client.clone()) });
+        Self { client, ..self }
+    }
+
     /// Runs requests of [`Seat::client`].
     pub fn runtime(&self) -> &Runtime {
         &self.runtime

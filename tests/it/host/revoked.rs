@@ -127,7 +127,13 @@ async fn what_is_said_while_a_step_is_done_ends_with_the_seat() {
         let step = own.unwrap().send(step.unwrap()).await.unwrap();
         assert_eq!(step.status(), http::StatusCode::OK);
         assert_eq!(status(&client, "/api/v1/nodes").await, 200);
-        host.instruct("POST", &format!("/teach/seats/0-{}/revoke", number + 1)).await.unwrap();
+        let seat = format!("/teach/seats/0-{}", number + 1);
+        let under_way = host.instruct("POST", &format!("{seat}/reset")).await.unwrap_err();
+        assert!(under_way.starts_with("409"), "{under_way}");
+        host.instruct("POST", &format!("{seat}/revoke")).await.unwrap();
         to_its_end(step).await;
+        // The step itself ends as well, so that the instructor can go on with the seat.
+        let free = async { while host.instruct("POST", &format!("{seat}/reset")).await.is_err() {} };
+        tokio::time::timeout(PATIENCE, free).await.expect("the step goes on");
     }
 }
