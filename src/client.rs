@@ -5,9 +5,11 @@ pub mod bearer;
 mod deadline;
 pub mod objects;
 
+use std::any::Any;
 use std::net::IpAddr;
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
@@ -194,8 +196,24 @@ fn without_retries(config: Config, own: bool, answer: Duration) -> Result<Client
 
 /// What shows who asks. A program that a kubeconfig names runs here, and kube panics where its token cannot stand in a header.
 fn without_panic<T>(build: impl FnOnce() -> Result<T, kube::Error>) -> Result<T, kube::Error> {
-    let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(build));
-    built.unwrap_or_else(|_| Err(kube::Error::Service(NO_TOKEN.into())))
+    static HOOK: Once = Once::new();
+    // klab reports such a token itself: the words of the panic stay out.
+    HOOK.call_once(|| {
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !is_of_token(panic.payload()) {
+                tell(panic);
+            }
+        }));
+    });
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(build)).unwrap_or_else(|panic| {
+        if is_of_token(panic.as_ref()) { Err(kube::Error::Service(NO_TOKEN.into())) } else { resume_unwind(panic) }
+    })
+}
+
+/// Whether a panic is the one of tower-http over such a token.
+fn is_of_token(panic: &(dyn Any + Send)) -> bool {
+    panic.downcast_ref::<String>().is_some_and(|words| words.starts_with("token is not valid header"))
 }
 
 /// The TLS side of a configuration: one for all that trust the same authority and show no certificate, so that a handshake

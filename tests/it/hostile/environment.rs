@@ -76,3 +76,23 @@ fn template_of_hand_outs_is_a_file_of_the_lab() {
     assert!(said.contains("take too long") && said.ends_with("--- status 2\n"), "{said}");
     environment.succeeds(&["down"]);
 }
+
+#[test]
+fn a_program_whose_token_is_none_is_told_once_and_in_words() {
+    let environment = Environment::new();
+    let text =
+        r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"a\r\nX: y"}}"#;
+    let kubeconfig = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "c", "cluster": { "server": "https://127.0.0.1:1" } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u" } }],
+        "users": [{ "name": "u", "user": { "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+            "command": "/usr/bin/printf", "args": ["%s", text],
+        } } }],
+    });
+    environment.write("k.yaml", kubeconfig.to_string());
+    let said = environment.klab(&["explain", "web", "--kubeconfig", "k.yaml"]);
+    assert!(said.contains("its token has a line break") && !said.contains("panicked"), "{said}");
+    assert!(!said.contains("X: y") && !said.ends_with("--- status 101\n"), "{said}");
+}
