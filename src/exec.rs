@@ -437,20 +437,27 @@ pub fn command_line(pid: u32) -> Option<Vec<OsString>> {
 
 /// Whether a process is stopped (SIGSTOP, Ctrl-Z), where the system tells.
 pub fn is_stopped(pid: u32) -> bool {
-    let state = match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        // `1234 (name) T …`, and a name may hold anything.
-        Ok(text) => text.rsplit_once(')').map(|(_, rest)| rest.trim_start().to_owned()),
-        Err(_) => Command::new("ps").args(["-o", "stat=", "-p"]).arg(pid.to_string()).output(LOOK).ok(),
-    };
-    state.is_some_and(|state| state.trim_start().starts_with(['T', 't']))
+    let state = condition(pid).or_else(|| {
+        Command::new("ps").args(["-o", "stat=", "-p"]).arg(pid.to_string()).output(LOOK).ok()?.trim().chars().next()
+    });
+    state.is_some_and(|state| matches!(state, 'T' | 't'))
+}
+
+/// The letter for what a process does, where `/proc` tells.
+fn condition(pid: u32) -> Option<char> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // `1234 (name) T …`, and a name may hold anything.
+    text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 /// Time to look at a process.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Whether a process of that number exists.
+/// Whether a process of that number exists and has not ended: one that has ended keeps its number until its parent asks how, and
+/// the first process of a container may never ask.
 pub fn process_exists(pid: u32) -> bool {
-    i32::try_from(pid).ok().and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok())
+    let exists = i32::try_from(pid).ok().and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok());
+    exists && condition(pid) != Some('Z')
 }
 
 #[cfg(test)]
@@ -519,15 +526,33 @@ mod tests {
     #[test]
     fn background_process_that_says_nothing_is_ended() {
         let folder = tempfile::tempdir().unwrap();
-        let (nothing, log) = (File::open("/dev/null").unwrap(), folder.path().join("log"));
+        let log = folder.path().join("log");
         let command = Command::new("sh").args(["-c", "echo $$ >&2; sleep 60"]);
-        let error = command.start_in_background(nothing, &log, Duration::from_millis(300)).unwrap_err();
-        assert!(matches!(error, Error::Deadline { .. }), "{error}");
-        let pid: u32 = std::fs::read_to_string(log).unwrap().trim().parse().unwrap();
+        // A busy machine may not have started it by the first deadline.
+        let pid: u32 = (0..10)
+            .find_map(|doubled| {
+                let nothing = File::open("/dev/null").unwrap();
+                let deadline = Duration::from_millis(100 << doubled);
+                let error = command.start_in_background(nothing, &log, deadline).unwrap_err();
+                assert!(matches!(error, Error::Deadline { .. }), "{error}");
+                std::fs::read_to_string(&log).unwrap().trim().parse().ok()
+            })
+            .unwrap();
         let until = Instant::now() + SECONDS;
-        while process_exists(pid) && !command_line(pid).is_none_or(|words| words.iter().all(|word| word.is_empty())) {
+        while process_exists(pid) {
             assert!(Instant::now() < until, "process {pid} is still running");
         }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_does_not_exist_before_its_parent_has_asked_how() {
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let id = rustix::process::WaitId::Pid(Pid::from_child(&ended));
+        let look = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        assert!(rustix::process::waitid(id, look).unwrap().is_some_and(|status| status.exited()));
+        assert!(!process_exists(ended.id()));
+        assert!(process_exists(std::process::id()));
+        ended.wait().unwrap();
     }
 
     #[test]
