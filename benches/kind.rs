@@ -1,7 +1,7 @@
 //! klab's own share of the time on kind: `cargo bench --bench kind`.
 //!
 //! kind and docker are played by this program ([`pair`]); what a call of them takes is written down by it and taken off,
-//! as is the start of its process, measured apart. Nodes are Ready at once. What remains of a whole `klab` is its own.
+//! as is the start of the script that hands it over, measured apart. Nodes are Ready at once. What remains of a whole `klab` is its own.
 
 #![expect(clippy::print_stdout, reason = "figures are the result")]
 
@@ -91,8 +91,6 @@ fn report(what: &str, times: &mut [Duration], bar: Duration, note: &str) {
 }
 
 fn main() {
-    // Called as kind or docker.
-    pair::perform();
     println!("{}", machine());
     let (mut up, mut again, mut added, mut down) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut calls_up, mut calls_again) = (0, 0);

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 
+use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::docker::{conflict, docker};
 use super::kubelet::join;
 use super::state::{Container, Ended, State, failed};
-use super::{KIND_TOKEN, value};
+use super::{Caller, KIND_TOKEN, value};
 
-pub(super) fn kind(state: &State, arguments: &[&str]) -> Ended {
+pub(super) fn kind(state: &State, caller: &Caller, arguments: &[&str]) -> Ended {
     if let ["version"] = arguments {
         return Ok(format!(
             "kind v{} go1.26.1 linux/amd64\n",
@@ -28,7 +29,7 @@ pub(super) fn kind(state: &State, arguments: &[&str]) -> Ended {
         );
     }
     match arguments {
-        ["create", "cluster", ..] => create(state, name, arguments),
+        ["create", "cluster", ..] => create(state, caller, name, arguments),
         ["delete", "cluster", ..] => {
             let nodes: Vec<String> = of_cluster(state, name).into_iter().map(|container| container.name).collect();
             let mut call = vec!["rm", "-f", "-v"];
@@ -41,7 +42,7 @@ pub(super) fn kind(state: &State, arguments: &[&str]) -> Ended {
             Ok(String::new())
         }
         ["get", "kubeconfig", ..] => match of_cluster(state, name).iter().find(|node| node.role == "control-plane") {
-            Some(_) => Ok(state.start_api(name)),
+            Some(_) => Ok(state.start_api(name).kubeconfig),
             None => error(&format!("could not locate any control plane nodes for cluster named '{name}'.")),
         },
         ["load", "image-archive", file, ..] => {
@@ -112,7 +113,7 @@ struct ConfigMount {
 }
 
 #[expect(clippy::too_many_lines, reason = "a row for each request")]
-fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
+fn create(state: &State, caller: &Caller, cluster: &str, arguments: &[&str]) -> Ended {
     let kubeconfig = PathBuf::from(value(arguments, "--kubeconfig").expect("klab never uses the user's kubeconfig"));
     assert!(arguments.contains(&"--retain"), "klab reads journals before it removes what failed");
     let text = fs::read_to_string(value(arguments, "--config").unwrap()).unwrap();
@@ -156,11 +157,14 @@ fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
     }
     fs::write(state.folder.join("network-kind"), "").unwrap();
     if state.take_fault("klab-killed").is_some() {
-        return without_klab(state, nodes.iter().map(|(container, _)| container));
+        // klab is killed after its kind has asked for containers: they appear a moment later all the same.
+        for (container, _) in &nodes {
+            state.write_json(&format!("late/{}.json", container.name), container);
+        }
+        caller.signal(Signal::KILL);
+        return error("killed with the klab that called it");
     }
-    if state.take_fault("slow-create").is_some() {
-        std::thread::sleep(std::time::Duration::from_millis(700));
-    }
+    state.late_ones_appear();
     for (container, _) in &nodes {
         if state.container(&container.name).is_some() {
             return error(&format!(
@@ -177,7 +181,7 @@ fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
     if let Some(name) = state.take_fault("late-container") {
         return late(state, &name, cluster);
     }
-    let kubeconfig_text = state.start_api(cluster);
+    let kubeconfig_text = state.start_api(cluster).kubeconfig;
     let is_alone = nodes.len() == 1;
     for (mut container, node) in nodes {
         let patch = node.kubeadm_config_patches.iter().map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
@@ -215,38 +219,12 @@ fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
     Ok(String::new())
 }
 
-/// Runs a script that outlives this process, as calls of docker outlive a kind that gave up.
-#[expect(clippy::zombie_processes, reason = "this process ends before the script does")]
-pub(super) fn later(script: &str) {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-}
-
-/// klab is killed after its kind has asked for containers: they appear a moment later all the same.
-fn without_klab<'c>(state: &State, containers: impl Iterator<Item = &'c Container>) -> Ended {
-    let (from, to) = (state.folder.join("late"), state.folder.join("containers"));
-    for container in containers {
-        state.write_json(&format!("late/{}.json", container.name), container);
-    }
-    later(&format!("sleep 0.5; mv '{}'/*.json '{}'", from.display(), to.display()));
-    signal_klab("-9");
-    error("killed with the klab that called it")
-}
-
-/// Sends a signal to klab: the caller of the script that plays kind or docker.
-pub(super) fn signal_klab(signal: &str) {
-    let script = std::fs::read_to_string(format!("/proc/{}/stat", std::os::unix::process::parent_id())).unwrap();
-    let klab = script.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned();
-    Command::new("kill").args([signal, &klab]).status().unwrap();
-}
-
 /// A failed create whose last `docker run` is still under way when kind has cleaned up.
 fn late(state: &State, name: &str, cluster: &str) -> Ended {
     let container = state.new_container(cluster, name, "worker", "kindest/node:v1");
     state.write_json(&format!("late/{name}.json"), &container);
-    let (from, to) = (state.folder.join("late"), state.folder.join("containers"));
-    let script = format!("sleep 0.2; mv '{0}/{name}.json' '{1}/{name}.json'", from.display(), to.display());
-    later(&script);
+    // The first is that which finds what else is there.
+    state.looks.store(3, Ordering::Relaxed);
     error("failed to create cluster: command \"docker run --name lb\" failed with error: exit status 125")
 }
 

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::kubelet::{join, restart_kubelet_later};
+use super::kubelet::join;
 use super::state::{Container, Ended, State, failed};
 use super::{CLUSTER_LABEL, CPUS, MEMORY, NEW_TOKEN, ROLE_LABEL, value};
 
@@ -23,6 +24,7 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
         .to_string()),
         ["context", "inspect", ..] => Ok("unix:///var/run/docker.sock\n".to_owned()),
         ["ps", ..] => {
+            state.is_looked_at(arguments);
             let filter = value(arguments, "--filter").unwrap().strip_prefix("label=").unwrap();
             let cluster = filter.strip_prefix(&format!("{CLUSTER_LABEL}="));
             let all = arguments.contains(&"--all");
@@ -86,7 +88,7 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
                     }
                 }
                 if slowly {
-                    restart_kubelet_later(state, name, "1");
+                    state.restart_kubelet_later(name, Duration::from_secs(1));
                 } else if container.running {
                     state.start_kubelet(&mut container);
                 }

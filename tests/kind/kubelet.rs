@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Node;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::cluster::later;
+use super::docker::docker;
 use super::state::{Container, State, failed};
-use super::{CPUS, MEMORY, block_on};
+use super::{CPUS, MEMORY};
 
 impl State {
     /// What the kubelet of a node does when it starts: reads its size and its flags, registers or posts its status.
@@ -58,7 +59,7 @@ impl State {
             "ephemeral-storage": "100Gi", "hugepages-2Mi": "0" });
         let allocatable = json!({ "cpu": format!("{}m", cpu - reserved("cpu")), "pods": pods,
             "memory": format!("{}Ki", (memory - memory_reserved) >> 10), "ephemeral-storage": "100Gi", "hugepages-2Mi": "0" });
-        let kubeconfig = self.start_api(&container.cluster);
+        let api = self.start_api(&container.cluster);
         let (name, labels, taints) = (container.hostname.clone(), container.labels.clone(), container.taints.clone());
         let version = container.image.split(['@']).next().unwrap().rsplit(':').next().unwrap().to_owned();
         let status = json!({
@@ -68,8 +69,8 @@ impl State {
                 "kernelVersion": "6.12", "kubeProxyVersion": "", "kubeletVersion": version, "machineID": "1",
                 "operatingSystem": "linux", "osImage": "Debian GNU/Linux 12 (bookworm)", "systemUUID": "1" },
         });
-        block_on(async {
-            let api: Api<Node> = Api::all(client(&kubeconfig).await);
+        api.block_on(async {
+            let api: Api<Node> = Api::all(api.client.clone());
             if let Some(node) = api.get_opt(&name).await.unwrap() {
                 let mut conditions = serde_json::to_value(node.status.unwrap().conditions).unwrap();
                 for condition in conditions.as_array_mut().into_iter().flatten() {
@@ -96,17 +97,31 @@ impl State {
 }
 
 impl State {
+    /// After this time.
+    pub(super) fn restart_kubelet_later(&self, node: &str, time: Duration) {
+        let (state, node) = (self.own.clone(), node.to_owned());
+        std::thread::spawn(move || {
+            std::thread::sleep(time);
+            // The test may be over.
+            let Some(state) = state.upgrade().filter(|state| state.folder.exists()) else { return };
+            let call = ["exec", "--privileged", &node, "systemctl", "restart", "kubelet"];
+            let started = Instant::now();
+            docker(&state, &call).unwrap();
+            state.note("docker", &call, started);
+        });
+    }
+
     /// Whether the control plane believes that a node's kubelet runs.
     pub(super) fn set_ready(&self, container: &Container, ready: bool) {
-        let kubeconfig = self.start_api(&container.cluster);
+        let api = self.start_api(&container.cluster);
         let (status, reason) = if ready { ("True", "KubeletReady") } else { ("Unknown", "NodeStatusUnknown") };
         let heartbeat = if ready { Value::Null } else { json!("stopped") };
         let annotations = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: heartbeat } } });
         let conditions = json!({ "status": { "conditions": [{ "type": "Ready", "status": status, "reason": reason,
             "message": "Kubelet stopped posting node status.", "lastHeartbeatTime": now() }] } });
         let name = container.hostname.clone();
-        block_on(async {
-            let api: Api<Node> = Api::all(client(&kubeconfig).await);
+        api.block_on(async {
+            let api: Api<Node> = Api::all(api.client.clone());
             if api.get_opt(&name).await.unwrap().is_some() {
                 let parameters = PatchParams::default();
                 api.patch(&name, &parameters, &Patch::Merge(&annotations)).await.map(drop).unwrap();
@@ -140,12 +155,6 @@ fn count_cpus(folder: &Path) -> u32 {
     count
 }
 
-async fn client(kubeconfig: &str) -> kube::Client {
-    let kubeconfig = kube::config::Kubeconfig::from_yaml(kubeconfig).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    kube::Client::try_from(kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap()).unwrap()
-}
-
 /// What kubeadm and the kubelet do when a node joins.
 pub(super) fn join(state: &State, container: &mut Container, flags: &[String]) -> Result<(), (i32, String)> {
     for key in container.labels.keys().filter(|key| !key.ends_with("/control-plane")) {
@@ -162,15 +171,9 @@ pub(super) fn join(state: &State, container: &mut Container, flags: &[String]) -
     container.joined = true;
     if state.take_fault("slow-worker").is_some() {
         // Its kubelet registers a moment after everybody thinks all is done.
-        restart_kubelet_later(state, &container.name, "0.5");
+        state.restart_kubelet_later(&container.name, Duration::from_millis(500));
         return Ok(());
     }
     state.start_kubelet(container);
     Ok(())
-}
-
-/// After this many seconds.
-pub(super) fn restart_kubelet_later(state: &State, node: &str, seconds: &str) {
-    let docker = state.folder.join("bin/docker");
-    later(&format!("sleep {seconds}; '{}' exec --privileged {node} systemctl restart kubelet", docker.display()));
 }

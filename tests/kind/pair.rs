@@ -1,22 +1,28 @@
-//! kind and docker, played by this test binary: containers are files, the cluster is an embedded one whose nodes report
+//! kind and docker, played by the test that needs them: containers are files, the cluster is an embedded one whose nodes report
 //! what real kubelets would of the files, flags and labels they are given. Faults are asked for by files.
 //!
-//! The folder of the pair has shell scripts `kind` and `docker` that start this binary with the ignored test [`play`].
+//! The folder of the pair has scripts `kind` and `docker` that hand each call to [`Pair`] over a socket.
 
+mod api;
 mod cluster;
 mod docker;
 mod kubelet;
 mod state;
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio, exit};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use self::cluster::{kind, signal_klab};
+use rustix::process::{Pid, Signal, kill_process};
+
+use self::cluster::kind;
 use self::docker::docker;
-use self::state::{Container, State};
+use self::state::{Container, Ended, State};
 
 /// What docker says of the machine.
 const CPUS: u32 = 4;
@@ -30,6 +36,7 @@ const NEW_TOKEN: &str = "zyxwvu.fedcba9876543210";
 /// The pair, as tests see it.
 pub(crate) struct Pair {
     folder: PathBuf,
+    state: Arc<State>,
 }
 
 impl Pair {
@@ -39,28 +46,39 @@ impl Pair {
         for name in ["bin", "containers", "faults", "clusters", "late"] {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
-        for program in ["kind", "docker"] {
-            let path = folder.join("bin").join(program);
-            // Results go through a file: a server that is started must not hold the caller's pipe.
-            let script = format!(
-                "#!/bin/sh\nresults=$(mktemp '{folder}/results.XXXXXX')\n\
-                 PAIR_FOLDER='{folder}' PAIR_PROGRAM={program} PAIR_RESULTS=$results \
-                 PAIR_ARGUMENTS=\"$(printf '%s\\037' \"$@\")\" \
-                 '{this}' --exact kind::pair::play --ignored --nocapture --test-threads=1 >/dev/null\n\
-                 code=$?\ncat \"$results\"\nrm \"$results\"\nexit $code\n",
-                folder = folder.display(),
-                this = std::env::current_exe().unwrap().display()
-            );
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let program = |name: &str, script: &str| {
+            let path = folder.join("bin").join(name);
             fs::write(&path, script).unwrap();
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            fs::set_permissions(&path, mode).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        for name in ["kind", "docker"] {
+            let script = format!(
+                "#!/usr/bin/env bash\nexec 3<>/dev/tcp/127.0.0.1/{port} || exit 70\n\
+                 printf '%s\\0' \"$PPID\" {name} \"$#\" \"$@\" >&3\n\
+                 IFS= read -r status <&3 || exit 71\nif [ \"$status\" = 0 ]; then cat <&3; else cat <&3 >&2; fi\nexit \"$status\"\n"
+            );
+            program(name, &script);
         }
         // The disk of the machine that tests run on must not decide how they end.
-        let df = folder.join("bin/df");
-        fs::write(&df, "#!/bin/sh\necho Filesystem 1024-blocks Used Available Capacity Mounted\necho disk 99999999 0 99999999 0% /\n")
-            .unwrap();
-        fs::set_permissions(&df, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let pair = Self { folder };
+        program(
+            "df",
+            "#!/bin/sh\necho Filesystem 1024-blocks Used Available Capacity Mounted\necho disk 99999999 0 99999999 0% /\n",
+        );
+        let state = State::new(folder.clone());
+        let serving = Arc::clone(&state);
+        // It ends with the process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (begun, state) = (serving.begin(), Arc::clone(&serving));
+                std::thread::spawn(move || {
+                    answer(&state, stream);
+                    drop(begun);
+                });
+            }
+        });
+        let pair = Self { folder, state };
         for image in
             ["kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed", "web:1"]
         {
@@ -97,25 +115,24 @@ impl Pair {
     }
 
     pub(crate) fn add_image(&self, reference: &str, id: &str) {
-        let state = State { folder: self.folder.clone() };
-        let mut images = state.images();
+        let mut images = self.state.images();
         images.insert(reference.to_owned(), format!("sha256:{id}"));
-        state.write_json("images.json", &images);
+        self.state.write_json("images.json", &images);
     }
 
-    /// Names of the containers, in order.
+    /// Names of the containers, in order, with those that are about to appear.
     pub(crate) fn containers(&self) -> Vec<String> {
-        State { folder: self.folder.clone() }.containers().into_iter().map(|container| container.name).collect()
+        self.state.late_ones_appear();
+        self.state.containers().into_iter().map(|container| container.name).collect()
     }
 
     pub(crate) fn container(&self, name: &str) -> Container {
-        State { folder: self.folder.clone() }.container(name).unwrap()
+        self.state.container(name).unwrap()
     }
 
     /// A container of somebody else's cluster.
     pub(crate) fn add_foreign(&self, cluster: &str) {
-        let state = State { folder: self.folder.clone() };
-        state.save(&state.new_container(
+        self.state.save(&self.state.new_container(
             cluster,
             &format!("{cluster}-control-plane"),
             "control-plane",
@@ -125,74 +142,89 @@ impl Pair {
 
     /// Every call since the beginning: program, arguments, seconds it took.
     pub(crate) fn calls(&self) -> Vec<(String, f64)> {
-        let text = fs::read_to_string(self.folder.join("calls.log")).unwrap_or_default();
-        text.lines()
-            .filter_map(|line| line.split_once('\t'))
-            .map(|(seconds, call)| (call.to_owned(), seconds.parse().unwrap()))
-            .collect()
+        self.state.calls.lock().unwrap().clone()
     }
 
     pub(crate) fn forget_calls(&self) {
-        let _ = fs::remove_file(self.folder.join("calls.log"));
+        self.state.calls.lock().unwrap().clear();
+    }
+
+    /// Waits until no call is under way that a klab had made which was killed or interrupted.
+    pub(crate) fn rests(&self) {
+        self.state.rests();
     }
 }
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        // By their command lines: one whose kind outlived a klab that was killed may not have said who it is.
-        let servers = self.folder.join("clusters").display().to_string();
-        let _ = Command::new("pkill").args(["-9", "-f", &servers]).stderr(Stdio::null()).status();
+        self.state.end();
     }
 }
 
-/// Not a test: it plays kind and docker for those that are, started by the scripts of [`Pair`].
-#[test]
-#[ignore = "not a test: it plays kind and docker for the tests that need them"]
-fn play() {
-    perform();
+/// The caller of a script that plays kind or docker: klab, and the script itself.
+struct Caller {
+    klab: Option<Pid>,
+    script: TcpStream,
 }
 
-/// Plays the program that was called, and ends the process; returns where none was.
-pub(crate) fn perform() {
-    let Some(folder) = std::env::var_os("PAIR_FOLDER") else { return };
-    let state = State { folder: PathBuf::from(folder) };
-    let program = std::env::var("PAIR_PROGRAM").unwrap();
-    let text = std::env::var("PAIR_ARGUMENTS").unwrap();
-    let arguments: Vec<&str> = text.strip_suffix('\u{1f}').map_or_else(Vec::new, |text| text.split('\u{1f}').collect());
-    let started = SystemTime::now();
+impl Caller {
+    /// Sends a signal to klab.
+    fn signal(&self, signal: Signal) {
+        // The call may be a test's own.
+        let _ = self.klab.map(|klab| kill_process(klab, signal));
+    }
+
+    /// Interrupts klab, as Ctrl-C does, which ends the script too; says whether that was so.
+    fn interrupt(&self) -> bool {
+        self.signal(Signal::INT);
+        self.script.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        // The script has said all: what comes is its end.
+        !matches!((&self.script).read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+}
+
+/// Answers one call of a script.
+fn answer(state: &State, stream: TcpStream) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut word = || {
+        let mut bytes = Vec::new();
+        reader.read_until(0, &mut bytes).ok()?;
+        String::from_utf8(bytes).ok()?.strip_suffix('\0').map(str::to_owned)
+    };
+    let (Some(klab), Some(program), Some(count)) = (word(), word(), word()) else { return };
+    let arguments: Vec<String> = (0..count.parse().unwrap()).map_while(|_| word()).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let caller = Caller { klab: Pid::from_raw(klab.parse().unwrap()), script: stream };
     let interruption = state.take_interruption();
-    let interrupt = |moment: &str| {
-        if interruption.as_deref() == Some(moment) {
-            signal_klab("-INT");
-        }
-    };
-    interrupt("before");
-    let ended = match program.as_str() {
-        "kind" => kind(&state, &arguments),
-        _ => docker(&state, &arguments),
-    };
-    interrupt("after");
-    let mut log = OpenOptions::new().create(true).append(true).open(state.folder.join("calls.log")).unwrap();
-    let seconds = started.elapsed().unwrap().as_secs_f64();
-    // In one write: several of them may be writing.
-    log.write_all(format!("{seconds:.6}\t{program} {}\n", arguments.join(" ")).as_bytes()).unwrap();
-    match ended {
-        Ok(stdout) => {
-            fs::write(std::env::var_os("PAIR_RESULTS").unwrap(), stdout).unwrap();
-            exit(0);
-        }
-        Err((code, words)) => {
-            std::io::stderr().write_all(words.as_bytes()).unwrap();
-            exit(code);
-        }
+    if interruption.as_deref() == Some("before") && caller.interrupt() {
+        return;
     }
+    // What is not played is said in the words of the panic.
+    let ended = catch_unwind(AssertUnwindSafe(|| perform(state, &caller, &program, &arguments)));
+    let (status, words) = match ended.unwrap_or_else(|_| state::failed(format!("{program} {arguments:?}: see above\n")))
+    {
+        Ok(stdout) => (0, stdout),
+        Err((code, stderr)) => (code, stderr),
+    };
+    if interruption.as_deref() == Some("after") {
+        caller.interrupt();
+    }
+    // The script may have been ended with klab.
+    let _ = (&caller.script).write_all(format!("{status}\n{words}").as_bytes());
+}
+
+/// Does what a program is asked to, and notes the call.
+fn perform(state: &State, caller: &Caller, program: &str, arguments: &[&str]) -> Ended {
+    let started = Instant::now();
+    let ended = match program {
+        "kind" => kind(state, caller, arguments),
+        _ => docker(state, arguments),
+    };
+    state.note(program, arguments, started);
+    ended
 }
 
 fn value<'a>(arguments: &[&'a str], flag: &str) -> Option<&'a str> {
     let at = arguments.iter().position(|argument| *argument == flag)?;
     arguments.get(at + 1).copied()
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }

@@ -1,17 +1,17 @@
-//! Containers, images and faults as files, and the API servers of the clusters.
+//! Containers, images and faults as files; the calls so far, and how many are under way.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Instant;
 
-use klab::provider::sim::server;
-use klab_cluster::server::{Flavour, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::block_on;
+use super::api::Server;
 
 /// A container, as its file has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +47,34 @@ pub(crate) struct Container {
 
 pub(super) struct State {
     pub(super) folder: PathBuf,
+    /// Program and arguments of each call, and the seconds it took.
+    pub(super) calls: Mutex<Vec<(String, f64)>>,
+    /// The API servers that run, by cluster.
+    pub(super) servers: Mutex<BTreeMap<String, Server>>,
+    /// In which look at the containers late ones appear.
+    pub(super) looks: AtomicI64,
+    /// Itself, for what goes on after a call.
+    pub(super) own: Weak<Self>,
+    under_way: Arc<UnderWay>,
+    /// One at a time changes what several calls count.
+    counting: Mutex<()>,
+}
+
+/// How many calls are under way.
+#[derive(Default)]
+struct UnderWay {
+    count: Mutex<usize>,
+    fewer: Condvar,
+}
+
+/// A call that is under way as long as this lives.
+pub(super) struct Begun(Arc<UnderWay>);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        *self.0.count.lock().unwrap() -= 1;
+        self.0.fewer.notify_all();
+    }
 }
 
 /// How a program ends: its stdout, or its stderr and exit code.
@@ -57,6 +85,53 @@ pub(super) fn failed<T>(words: impl Into<String>) -> Result<T, (i32, String)> {
 }
 
 impl State {
+    pub(super) fn new(folder: PathBuf) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
+            folder,
+            calls: Mutex::default(),
+            servers: Mutex::default(),
+            looks: AtomicI64::default(),
+            own: own.clone(),
+            under_way: Arc::default(),
+            counting: Mutex::default(),
+        })
+    }
+
+    /// A call begins.
+    pub(super) fn begin(&self) -> Begun {
+        *self.under_way.count.lock().unwrap() += 1;
+        Begun(Arc::clone(&self.under_way))
+    }
+
+    /// Waits until no call is under way.
+    pub(super) fn rests(&self) {
+        let count = self.under_way.count.lock().unwrap();
+        drop(self.under_way.fewer.wait_while(count, |count| *count > 0).unwrap());
+    }
+
+    /// Containers that a program asked for which has ended since appear now.
+    pub(super) fn late_ones_appear(&self) {
+        for entry in fs::read_dir(self.folder.join("late")).unwrap().map(Result::unwrap) {
+            fs::rename(entry.path(), self.folder.join("containers").join(entry.file_name())).unwrap();
+        }
+    }
+
+    /// Somebody looks whether there are containers. Late ones appear where nothing else was done since the last look, or in this
+    /// look where that was said.
+    pub(super) fn is_looked_at(&self, arguments: &[&str]) {
+        let call = format!("docker {}", arguments.join(" "));
+        let again = self.calls.lock().unwrap().last().is_some_and(|(last, _)| *last == call);
+        let looks = self.looks.fetch_sub(1, Ordering::Relaxed);
+        if again || looks == 1 {
+            self.late_ones_appear();
+        }
+    }
+
+    pub(super) fn note(&self, program: &str, arguments: &[&str], started: Instant) {
+        let call = format!("{program} {}", arguments.join(" "));
+        self.calls.lock().unwrap().push((call, started.elapsed().as_secs_f64()));
+    }
+
     pub(super) fn write_json(&self, name: &str, value: &impl Serialize) {
         let mut file = tempfile::NamedTempFile::new_in(&self.folder).unwrap();
         file.write_all(&serde_json::to_vec_pretty(value).unwrap()).unwrap();
@@ -104,8 +179,7 @@ impl State {
 
     /// When the user interrupts klab, where that is at this call: `before:3` is before the third from now on does anything.
     pub(super) fn take_interruption(&self) -> Option<String> {
-        let lock = OpenOptions::new().create(true).append(true).open(self.folder.join("lock")).unwrap();
-        lock.lock().unwrap();
+        let _counting = self.counting.lock().unwrap();
         let what = self.take_fault("interrupt")?;
         let (moment, call) = what.split_once(':').unwrap();
         let call: u32 = call.parse().unwrap();
@@ -117,8 +191,7 @@ impl State {
     }
 
     pub(super) fn new_container(&self, cluster: &str, name: &str, role: &str, image: &str) -> Container {
-        let lock = OpenOptions::new().create(true).append(true).open(self.folder.join("lock")).unwrap();
-        lock.lock().unwrap();
+        let _counting = self.counting.lock().unwrap();
         let counter = self.folder.join("addresses");
         let used: u32 = fs::read_to_string(&counter).ok().and_then(|text| text.parse().ok()).unwrap_or(1);
         fs::write(&counter, (used + 1).to_string()).unwrap();
@@ -140,42 +213,6 @@ impl State {
             taints: Vec::new(),
             journal: String::new(),
             loaded: BTreeMap::new(),
-        }
-    }
-
-    pub(super) fn server_folder(&self, cluster: &str) -> PathBuf {
-        self.folder.join("clusters").join(cluster)
-    }
-
-    /// The API server of a cluster: started if it does not run.
-    pub(super) fn start_api(&self, cluster: &str) -> String {
-        let folder = self.server_folder(cluster);
-        let alive = |access: &klab_cluster::server::Access| klab::exec::process_exists(access.pid);
-        if !server::access(&folder).as_ref().is_some_and(alive) {
-            fs::create_dir_all(&folder).unwrap();
-            klab::exec::Command::new(env!("CARGO_BIN_EXE_klab"))
-                .args(["serve", "--state-directory"])
-                .arg(&folder)
-                .start_in_background(
-                    fs::File::open("/dev/null").unwrap(),
-                    &folder.join("log"),
-                    std::time::Duration::from_secs(60),
-                )
-                .unwrap();
-        }
-        block_on(async {
-            let access = server::access(&folder).unwrap();
-            let seed = Seed { flavour: Flavour::Kind, seed: 1, ..Seed::default() };
-            server::Client::new(&access).await.unwrap().add(cluster, &seed).await.unwrap().kubeconfig
-        })
-    }
-
-    pub(super) fn stop_api(&self, cluster: &str) {
-        if let Some(access) = server::access(&self.server_folder(cluster)) {
-            klab::exec::end_process(access.pid, false);
-            while klab::exec::process_exists(access.pid) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
         }
     }
 }

@@ -250,11 +250,13 @@ fn failed(session: &Session, error: exec::Error) -> Error {
 /// Removes all containers of the cluster; with `late` also those that appear seconds after a failure.
 pub(super) fn sweep(session: &Session, late: bool) -> Result<()> {
     let late_for = environment::KLAB_KIND_LATE.parsed().map_or(LATE, Duration::from_millis);
-    let mut quiet_since = Instant::now();
+    let mut quiet_since = None;
     loop {
         let containers = session.own_containers()?;
+        // A first look that took long is no wait.
+        let since: &mut Instant = quiet_since.get_or_insert_with(Instant::now);
         if containers.is_empty() {
-            if !late || quiet_since.elapsed() >= late_for {
+            if !late || since.elapsed() >= late_for {
                 return Ok(());
             }
         } else {
@@ -262,7 +264,7 @@ pub(super) fn sweep(session: &Session, late: bool) -> Result<()> {
             let names: Vec<String> = containers.into_iter().map(|container| container.name).collect();
             session.runtime.remove(&names)?;
             session.runtime.remove_volumes(&session.runtime.volumes_of(&volumes)?)?;
-            quiet_since = Instant::now();
+            *since = Instant::now();
             if !late {
                 continue;
             }

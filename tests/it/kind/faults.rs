@@ -13,7 +13,6 @@ fn faults_end_with_words_and_leave_nothing() {
         stage.pair.fault(fault, what);
         let talk = stage.fails(code, &["up", "pools.toml"]);
         assert!(talk.contains(words), "{fault}: {talk}");
-        std::thread::sleep(std::time::Duration::from_millis(100));
         assert_eq!(stage.pair.containers(), Vec::<String>::new(), "{fault}");
         stage.up();
         stage.down();
@@ -183,7 +182,6 @@ fn klab_killed_while_kind_begins_is_no_conflict_for_the_next() {
         let up = stage.run(&["up", "pools.toml"]);
         assert_eq!(up.status.signal(), Some(9), "{}", stage.environment.shown(&up));
         if again {
-            stage.pair.fault("slow-create", "");
             stage.up();
         }
         stage.down();

@@ -48,8 +48,9 @@ running  = 2
 
 /// klab, its home, and the pair it finds on its PATH.
 pub(crate) struct Stage {
-    environment: Environment,
+    // Its servers end before their folder goes.
     pair: Pair,
+    environment: Environment,
 }
 
 impl Stage {
@@ -57,16 +58,19 @@ impl Stage {
         let environment = Environment::new();
         let pair = Pair::new(environment.folder());
         environment.write("pools.toml", lab);
-        Self { environment, pair }
+        Self { pair, environment }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        self.pair.rests();
         let mut command = self.environment.command(arguments);
         command
             .env("PATH", self.pair.path())
+            // The first network of a machine is made under a lock of all klabs; each test is a machine.
+            .env("TMPDIR", self.environment.folder())
             .env("KLAB_PROVIDER", "kind")
-            .env("KLAB_KIND_READY", "20")
-            .env("KLAB_KIND_LATE", "1000");
+            .env("KLAB_KIND_READY", "120")
+            .env("KLAB_KIND_LATE", "50");
         command
     }
 
