@@ -140,6 +140,8 @@ pub struct Model {
     pub latency: Latency,
     pub faults: Vec<Fault>,
     pub registered: bool,
+    /// Whether operations that are under way stay so, however much time passes.
+    pub held: bool,
     /// Whether what failed keeps the reason itself, as most regions have it; its last operation always does.
     pub keeps_reasons: bool,
     /// Whether whoever gives tokens fails.
@@ -174,6 +176,7 @@ impl Model {
             latency,
             faults: Vec::new(),
             registered: true,
+            held: false,
             keeps_reasons: true,
             gives_no_tokens: false,
             strips: None,
@@ -367,6 +370,9 @@ impl Model {
 
     /// Lets time do its work.
     fn advance(&mut self, now: Instant) {
+        if self.held {
+            return;
+        }
         let ended = &mut self.ended;
         let mut end = |phase: &mut Phase, error: &mut Option<Failure>, operation: u64| -> bool {
             let Phase::Busy { until, fails, removes, .. } = phase else { return false };

@@ -40,8 +40,10 @@ struct Shared {
     /// world as that one did.
     points: usize,
     kill: Option<(usize, Moment)>,
-    /// Calls that begin with these words reach Azure so much later.
-    late: Option<(&'static str, Duration)>,
+    /// Calls that begin with the first words reach Azure once one was answered that begins with the others.
+    late: Option<(&'static str, &'static str)>,
+    /// What was answered since.
+    answered: Vec<String>,
     /// What other programs write before and after az, to stdout and to stderr.
     noise: (&'static str, &'static str),
 }
@@ -103,9 +105,9 @@ impl Fake {
         shared.kill = Some((call, moment));
     }
 
-    /// Makes calls that begin with some words reach Azure later than others.
-    pub fn delay(&self, words: &'static str, time: Duration) {
-        self.shared().late = Some((words, time));
+    /// Makes calls that begin with some words reach Azure after one that begins with others.
+    pub fn delay(&self, words: &'static str, others: &'static str) {
+        self.shared().late = Some((words, others));
     }
 
     /// Has other programs write this to stdout and stderr, before and after whatever az writes.
@@ -139,11 +141,15 @@ impl Fake {
             kill(&parent);
             std::thread::sleep(ORPHANS_TIME);
         }
-        let late = self.shared().late.filter(|(words, _)| arguments.join(" ").starts_with(words));
-        if let Some((_, time)) = late {
-            std::thread::sleep(time);
+        let call = arguments.join(" ");
+        let late = self.shared().late.filter(|(words, _)| call.starts_with(words));
+        if let Some((_, others)) = late {
+            while !self.shared().answered.iter().any(|call| call.starts_with(others)) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
         let (status, stdout, stderr) = answer(&mut self.model(), &arguments);
+        self.shared().answered.push(call);
         if due == Some(Moment::After) {
             kill(&parent);
             return;

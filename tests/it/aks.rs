@@ -486,10 +486,12 @@ fn removal_that_nobody_waited_for_is_finished_later() {
         Setup::with(Latency { create: Duration::ZERO, pool: Duration::ZERO, delete: Duration::from_millis(120) });
     setup.up(LAB, Options::default()).unwrap();
     let aks = setup.aks();
+    setup.fake.model().held = true;
     setup.work("down", |work| aks.begin_removal("pools", work)).unwrap();
     assert!(aks.is_being_removed("pools"));
     let left = aks.remains("pools").unwrap();
     assert!(left.iter().any(|left| left.contains("being removed by Azure")), "{left:?}");
+    setup.fake.model().held = false;
     // `up` waits for the old lab to be gone.
     setup.up(LAB, Options::default()).unwrap();
     assert_eq!(plain(&setup.everything()), COMPLETE);

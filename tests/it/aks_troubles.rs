@@ -81,7 +81,7 @@ fn requests_cut_on_the_way_are_made_again() {
 #[test]
 fn cluster_that_azure_hears_of_before_its_group_is_asked_for_again() {
     let setup = Setup::new();
-    setup.fake.delay("group create", Duration::from_millis(600));
+    setup.fake.delay("group create", "aks create");
     setup.up(LAB, Options::default()).unwrap();
     assert_eq!(plain(&setup.everything()), COMPLETE);
     let calls = setup.fake.take_calls();
@@ -509,7 +509,8 @@ fn what_azure_does_not_show_for_a_moment_is_removed_all_the_same() {
 
 #[test]
 fn group_that_is_taken_away_under_up_leaves_nothing_to_be_told() {
-    let setup = Setup::with(Latency { pool: Duration::from_millis(300), ..Latency::NONE });
+    // Longer than it takes to take the group away.
+    let setup = Setup::with(Latency { pool: Duration::from_mins(10), ..Latency::NONE });
     let model = std::sync::Arc::clone(&setup.fake.model);
     let taken = std::thread::spawn(move || {
         loop {
