@@ -121,7 +121,7 @@ fn port_taken_by_another_after_a_kill_moves_the_lab_to_a_new_port() {
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     let port: u16 = record["address"].as_str().unwrap().rsplit_once(':').unwrap().1.parse().unwrap();
     std::process::Command::new("kill").args(["-9", &record["pid"].to_string()]).status().unwrap();
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let taken = loop {
         match std::net::TcpListener::bind(("127.0.0.1", port)) {
             Ok(listener) => break listener,

@@ -73,7 +73,7 @@ fn the_layer_with_an_ingress_runs_and_its_shards_are_reached_by_their_paths() {
     cluster.kubectl(
         "create secret generic klab-class -n klab --from-literal=code=abcd-1234 --from-literal=secret=of-all-shards",
     );
-    cluster.kubectl("rollout status statefulset klab -n klab --timeout=30s");
+    cluster.kubectl("rollout status statefulset klab -n klab --timeout=120s");
     let names = cluster.kubectl("get nodes,pods -n klab -o name");
     assert_eq!(names.matches("pod/klab-").count(), 3, "{names}");
     // Each rule of the ingress leads to the one pod whose number it has, and what has none to all of them.
@@ -111,15 +111,15 @@ fn a_drained_shard_comes_back_elsewhere_with_its_volume() {
     cluster.kubectl(
         "create secret generic klab-class -n klab --from-literal=code=abcd-1234 --from-literal=secret=of-all-shards",
     );
-    cluster.kubectl("rollout status statefulset klab -n klab --timeout=30s");
+    cluster.kubectl("rollout status statefulset klab -n klab --timeout=120s");
     let of = |field: &str| cluster.kubectl(&format!("get pod klab-1 -n klab -o jsonpath={{{field}}}"));
     let (node, volume, born) = (
         of(".spec.nodeName"),
         of(".spec.volumes[?(@.persistentVolumeClaim)].persistentVolumeClaim.claimName"),
         of(".metadata.uid"),
     );
-    cluster.kubectl(&format!("drain {node} --ignore-daemonsets --delete-emptydir-data --force --timeout=60s"));
-    cluster.kubectl("wait pod klab-1 -n klab --for=condition=Ready --timeout=30s");
+    cluster.kubectl(&format!("drain {node} --ignore-daemonsets --delete-emptydir-data --force --timeout=120s"));
+    cluster.kubectl("wait pod klab-1 -n klab --for=condition=Ready --timeout=120s");
     assert_ne!((of(".spec.nodeName"), of(".metadata.uid")), (node.clone(), born));
     assert_ne!(of(".spec.nodeName"), node);
     assert_eq!(of(".spec.volumes[?(@.persistentVolumeClaim)].persistentVolumeClaim.claimName"), volume);
@@ -140,8 +140,9 @@ fn the_layer_with_a_gateway_is_taken_where_its_kinds_are() {
         );
         let path = cluster.environment.write(&format!("{plural}.yaml"), definition);
         cluster.kubectl(&format!("apply -f {}", path.display()));
-        cluster
-            .kubectl(&format!("wait crd {plural}.gateway.networking.k8s.io --for=condition=Established --timeout=20s"));
+        cluster.kubectl(&format!(
+            "wait crd {plural}.gateway.networking.k8s.io --for=condition=Established --timeout=120s"
+        ));
     }
     cluster.kubectl("apply -k deploy/gateway");
     let route = cluster.json("get httproute klab -n klab");

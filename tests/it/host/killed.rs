@@ -20,8 +20,8 @@ const JOINERS: usize = 4;
 const WRITTEN: usize = 400;
 const JOINED: usize = 12;
 /// Longest wait for one answer, or for something that is to come.
-const PATIENCE: Duration = Duration::from_secs(20);
-const LONGEST: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// What was acknowledged.
 #[derive(Default)]

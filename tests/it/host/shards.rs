@@ -241,7 +241,7 @@ struct Events {
 impl Events {
     /// The next one. What only says that the stream is there is none, and nobody waits for longer because of it.
     async fn next(&mut self) -> Value {
-        let next = tokio::time::timeout(Duration::from_secs(30), self.whole());
+        let next = tokio::time::timeout(Duration::from_secs(120), self.whole());
         let event = next.await.expect("the page hears of it");
         serde_json::from_str(event.split_once("data: ").expect("an event has data").1.trim_end()).unwrap()
     }

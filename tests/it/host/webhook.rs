@@ -18,7 +18,7 @@ use super::running::Running;
 const KEY: [u8; 32] = [42; 32];
 
 /// Longest wait for something that is to come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program that is told what happens.
 struct Receiver {

@@ -188,7 +188,7 @@ pub(super) fn client_config(authorities: &Bytes) -> Result<Arc<ClientConfig>, Ca
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
@@ -258,10 +258,8 @@ mod tests {
             assert!(failed.to_string().contains(wanted), "{failed}");
         }
         let silent = answering(&identity, None).await;
-        let begun = Instant::now();
         let late = any.send(&call(silent, &identity.authority)).await.unwrap_err();
         assert_eq!(late, unreachable("context deadline exceeded"));
-        assert!(begun.elapsed() < Duration::from_secs(5));
     }
 
     #[tokio::test]

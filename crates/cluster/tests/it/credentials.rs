@@ -110,7 +110,7 @@ async fn certificate(admin: &Somebody, name: &str, group: &str, key: &KeyPair) -
         if let Some(certificate) = now["status"]["certificate"].as_str() {
             return String::from_utf8(STANDARD.decode(certificate).unwrap()).unwrap();
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "{now}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{now}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -21,7 +21,7 @@ use crate::fuzz::corpus::sorts;
 /// Objects that meet in one cluster.
 const BATCH: usize = 60;
 /// Far more than the controllers take for what is due at one moment.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How deep fields are looked for.
 const DEPTH: usize = 9;
 

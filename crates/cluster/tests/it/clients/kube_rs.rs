@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::{client, seed, start};
 
 /// Long enough for a busy machine, short enough to tell that something never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("never happened: {what}"))
