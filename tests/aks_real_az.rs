@@ -4,10 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod azure;
+#[expect(dead_code, reason = "no other program is needed")]
+mod skipped;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use azure::api::{Latency, Model};
@@ -15,20 +16,9 @@ use azure::fault::{Fault, Trouble};
 use azure::real::{self, Login};
 use azure::server::Server;
 
-/// One test at a time: a call of az takes half a second of one processor, and several tests at once only wait.
-static TURN: Mutex<()> = Mutex::new(());
-
 /// The real az, or a line that says which test is skipped and why.
-fn az_or_skip(test: &str) -> Option<PathBuf> {
-    match real::find() {
-        Ok(az) => Some(az),
-        Err(reason) => {
-            // Written past libtest's capture, so that nobody takes a skipped test for a passed one.
-            let line = format!("skipped aks_real_az::{test}: {reason}\n");
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
-            None
-        }
-    }
+fn az_or_skip() -> Option<PathBuf> {
+    real::find().inspect_err(|reason| skipped::skipped(reason)).ok()
 }
 
 /// A klab whose az is the real one and whose Azure is the stand-in.
@@ -37,7 +27,6 @@ struct Setup {
     server: Server,
     _kubernetes: azure::kubernetes::Behind,
     login: Login,
-    _turn: std::sync::MutexGuard<'static, ()>,
 }
 
 impl Setup {
@@ -46,12 +35,11 @@ impl Setup {
     }
 
     fn with(latency: Latency, login: impl FnOnce(&Server, &Path) -> Login) -> Self {
-        let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(Model::new(latency));
         let kubernetes = azure::kubernetes::attach(&server.model, folder.path());
         let login = login(&server, folder.path());
-        Self { folder, server, _kubernetes: kubernetes, login, _turn: turn }
+        Self { folder, server, _kubernetes: kubernetes, login }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -139,7 +127,7 @@ os_disk = { size = 64 }
 
 #[test]
 fn scheduling_lab_goes_up_changes_and_leaves_nothing() {
-    let Some(az) = az_or_skip("scheduling_lab_goes_up_changes_and_leaves_nothing") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, LATENCY);
     let text = std::fs::read_to_string("labs/scheduling.toml").unwrap();
     setup.write("scheduling.toml", &text);
@@ -159,7 +147,7 @@ fn scheduling_lab_goes_up_changes_and_leaves_nothing() {
 
 #[test]
 fn every_option_of_a_pool_reaches_azure_and_every_change_in_place_too() {
-    let Some(az) = az_or_skip("every_option_of_a_pool_reaches_azure_and_every_change_in_place_too") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, Latency::NONE);
     setup.write("real.toml", LAB);
     setup.succeeds(&["up", "real.toml", "--no-wait"]);
@@ -207,7 +195,7 @@ fn every_option_of_a_pool_reaches_azure_and_every_change_in_place_too() {
 
 #[test]
 fn troubles_that_pass_are_overcome_all_at_once() {
-    let Some(az) = az_or_skip("troubles_that_pass_are_overcome_all_at_once") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, LATENCY);
     let names = ["throttled", "busy", "lost", "failing"];
     let pools = names.map(|name| format!("[pool.{name}]\nsize = \"Standard_B2ms\"\n")).concat();
@@ -229,7 +217,7 @@ fn troubles_that_pass_are_overcome_all_at_once() {
 
 #[test]
 fn troubles_that_do_not_pass_are_explained_in_azures_own_words() {
-    let Some(az) = az_or_skip("troubles_that_do_not_pass_are_explained_in_azures_own_words") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, Latency::NONE);
     setup.write("real.toml", LAB);
     let message =
@@ -252,7 +240,7 @@ fn troubles_that_do_not_pass_are_explained_in_azures_own_words() {
 
 #[test]
 fn what_others_print_beside_the_real_az_changes_nothing() {
-    let Some(az) = az_or_skip("what_others_print_beside_the_real_az_changes_nothing") else { return };
+    let Some(az) = az_or_skip() else { return };
     let folder = tempfile::tempdir().unwrap();
     let wrapper = folder.path().join("az");
     let script = format!(
@@ -282,7 +270,7 @@ fn what_others_print_beside_the_real_az_changes_nothing() {
 
 #[test]
 fn nobody_logged_in_is_said_with_the_command_that_mends_it() {
-    let Some(az) = az_or_skip("nobody_logged_in_is_said_with_the_command_that_mends_it") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::with(Latency::NONE, |server, folder| Login::logged_out(&az, server, folder));
     setup.write("real.toml", LAB);
     let said = setup.fails(&["up", "real.toml"], 3);
@@ -292,7 +280,7 @@ fn nobody_logged_in_is_said_with_the_command_that_mends_it() {
 
 #[test]
 fn registry_is_attached_in_the_way_that_az_takes() {
-    let Some(az) = az_or_skip("registry_is_attached_in_the_way_that_az_takes") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, Latency::NONE);
     let text = "lab = \"real\"\nprovider = \"aks\"\n[aks]\nregistry = \"shop\"\n[pool.system]\nmode = \"system\"\n";
     setup.write("real.toml", text);
@@ -312,7 +300,7 @@ fn registry_is_attached_in_the_way_that_az_takes() {
 
 #[test]
 fn trouble_of_the_login_service_is_one_sentence() {
-    let Some(az) = az_or_skip("trouble_of_the_login_service_is_one_sentence") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, Latency::NONE);
     setup.write("real.toml", LAB);
     for entry in std::fs::read_dir(&setup.login.folder).unwrap().flatten() {
@@ -327,7 +315,7 @@ fn trouble_of_the_login_service_is_one_sentence() {
 
 #[test]
 fn pool_whose_change_failed_is_changed_by_the_real_az_again() {
-    let Some(az) = az_or_skip("pool_whose_change_failed_is_changed_by_the_real_az_again") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, Latency::NONE);
     let lab =
         |nodes: u32| format!("lab = \"real\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\nnodes = {nodes}\n");
@@ -380,7 +368,7 @@ fn keys(document: &serde_json::Value, path: &str, into: &mut std::collections::B
 #[test]
 #[expect(clippy::too_many_lines, reason = "a row for each command")]
 fn klabs_own_az_says_what_the_real_one_says() {
-    let Some(az) = az_or_skip("klabs_own_az_says_what_the_real_one_says") else { return };
+    let Some(az) = az_or_skip() else { return };
     let setup = Setup::new(&az, Latency::NONE);
     let real = |line: &str| said(Command::new(&az).envs(setup.login.environment.iter().cloned()), line);
     let klab = |line: &str| {

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::skipped::is_there;
+
 /// A fresh place to run klab in; whatever still runs is ended when it is dropped.
 pub(crate) struct Environment {
     folder: tempfile::TempDir,
@@ -142,19 +144,9 @@ impl Environment {
     }
 }
 
-/// Whether a program is on this machine; a test that is skipped says so.
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-pub(crate) fn is_there(program: &str, version: &[&str]) -> bool {
-    let there = Command::new(program).args(version).output().is_ok();
-    if !there {
-        println!("skipped: there is no {program} on this machine");
-    }
-    there
-}
-
-/// Whether kubectl is.
+/// Whether kubectl is installed; a test that is skipped says so.
 pub(crate) fn has_kubectl() -> bool {
-    is_there("kubectl", &["version", "--client"])
+    is_there("kubectl")
 }
 
 impl Drop for Environment {

@@ -36,6 +36,8 @@ mod pool;
 mod render;
 mod server;
 mod shell_lines;
+#[path = "../skipped/mod.rs"]
+mod skipped;
 mod spec;
 mod typed;
 mod watch;

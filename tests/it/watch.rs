@@ -5,7 +5,8 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::environment::{Environment, is_there};
+use crate::environment::Environment;
+use crate::skipped::is_there;
 
 const LAB: &str = r#"lab = "small"
 
@@ -87,7 +88,7 @@ fn shown(environment: &Environment) -> Terminal {
 
 #[test]
 fn keys_end_it_and_the_terminal_is_as_it_was() {
-    if !is_there("script", &["--version"]) {
+    if !is_there("script") {
         return;
     }
     for (key, status) in [("q", "status 0"), ("\u{3}", "status 130")] {
@@ -103,7 +104,7 @@ fn keys_end_it_and_the_terminal_is_as_it_was() {
 
 #[test]
 fn a_lab_that_is_taken_down_ends_it() {
-    if !is_there("script", &["--version"]) {
+    if !is_there("script") {
         return;
     }
     let environment = Environment::new();
@@ -116,7 +117,7 @@ fn a_lab_that_is_taken_down_ends_it() {
 
 #[test]
 fn a_lab_that_is_brought_up_from_another_file_is_read_again() {
-    if !is_there("script", &["--version"]) {
+    if !is_there("script") {
         return;
     }
     let environment = Environment::new();

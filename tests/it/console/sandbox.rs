@@ -8,6 +8,7 @@ use std::process::Output;
 use klab::console::sandbox::Lack;
 
 use crate::environment::Environment;
+use crate::skipped::not_possible_here;
 
 /// What a script does in the sandbox; it may connect to `port`.
 fn outcome(environment: &Environment, port: u16, script: &str) -> Output {
@@ -33,7 +34,6 @@ fn said(environment: &Environment, port: u16, script: &str) -> String {
 }
 
 /// Whether this kernel has all walls; a test that is skipped says so.
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn is_whole() -> bool {
     let environment = Environment::new();
     let folder = environment.folder().to_str().unwrap().to_owned();
@@ -41,7 +41,7 @@ fn is_whole() -> bool {
         serde_json::from_str(&environment.succeeds(&["sandbox", "--report", "--folder", &folder, "--port", "1"]))
             .unwrap();
     for lack in &lacks {
-        println!("skipped: {lack}");
+        not_possible_here(&lack.to_string());
     }
     lacks.is_empty()
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::finished;
+use crate::skipped::skipped;
 
 /// What a variable names, else what a script of `.ci/` put into the cache; the error says why there is none.
 fn installed(variable: &str, script: &str, path: &str) -> Result<PathBuf, String> {
@@ -21,12 +22,6 @@ fn installed(variable: &str, script: &str, path: &str) -> Result<PathBuf, String
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let found = cache.map(|cache| cache.join("klab-ci").join(path)).filter(|path| path.exists());
     found.ok_or_else(|| format!("there is no client: `{script}` installs it"))
-}
-
-/// Written past libtest's capture, so that nobody takes a skipped test for a passed one.
-fn skipped(test: &str, reason: &str) {
-    let line = format!("skipped ephemeral::languages::{test}: {reason}\n");
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
 }
 
 /// A copy of an example, in which nothing of it is changed.
@@ -53,11 +48,11 @@ fn passes(mut command: Command, folder: &Path) {
 fn python() {
     let python = match installed("KLAB_PYTHON", ".ci/python-client", "python-client/bin/python") {
         Ok(python) => python,
-        Err(reason) => return skipped("python", &reason),
+        Err(reason) => return skipped(&reason),
     };
     let has = Command::new(&python).args(["-c", "import kubernetes, pytest"]).stderr(Stdio::null()).status();
     if !has.is_ok_and(|status| status.success()) {
-        return skipped("python", "that Python has no kubernetes or no pytest: `.ci/python-client` installs both");
+        return skipped("that Python has no kubernetes or no pytest: `.ci/python-client` installs both");
     }
     let folder = copy("python");
     let mut command = Command::new(python);
@@ -69,7 +64,7 @@ fn python() {
 fn javascript() {
     let client = match installed("KLAB_NODE_CLIENT", ".ci/javascript-client", "javascript-client") {
         Ok(client) => client,
-        Err(reason) => return skipped("javascript", &reason),
+        Err(reason) => return skipped(&reason),
     };
     let folder = copy("javascript");
     std::os::unix::fs::symlink(client.join("node_modules"), folder.path().join("node_modules")).unwrap();

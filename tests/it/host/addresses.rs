@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::running::{Running, free_port};
-use crate::environment::is_there;
+use crate::skipped::is_there;
 
 /// What a form of a page that was loaded from `origin` gets at an address: the version of HTTP, the status, the body.
 fn sends_form(address: &str, origin: &str, form: &str) -> (String, String) {
@@ -20,7 +20,7 @@ fn sends_form(address: &str, origin: &str, form: &str) -> (String, String) {
 
 #[test]
 fn a_form_is_taken_at_every_address_and_refused_in_a_sentence() {
-    if !is_there("curl", &["--version"]) {
+    if !is_there("curl") {
         return;
     }
     let port = free_port();

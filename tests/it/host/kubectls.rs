@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::proxied::Class;
 use super::proxy::has_nginx;
 use super::running::Running;
-use crate::environment::is_there;
+use crate::skipped::is_there;
 
 fn kubectls() -> Vec<String> {
     let named = std::env::var("KLAB_KUBECTLS").unwrap_or_else(|_| "kubectl".to_owned());
-    named.split(':').filter(|program| is_there(program, &["version", "--client"])).map(str::to_owned).collect()
+    named.split(':').filter(|program| is_there(program)).map(str::to_owned).collect()
 }
 
 /// A kubectl with the kubeconfig of a seat.
@@ -63,7 +63,7 @@ const LINES: [(&str, i32, &str); 22] = [
     ("apply --server-side --force-conflicts -f typed.yaml", 0, "serverside-applied"),
     ("rollout status deployment typed --timeout=60s", 0, "successfully rolled out"),
     ("wait pod -l app=typed --for=condition=Ready --timeout=60s", 0, "condition met"),
-    ("get pods --watch --request-timeout=1s", 0, "typed-"),
+    ("get pods --watch --request-timeout=4s", 0, "typed-"),
     ("edit deployment typed", 0, "edited"),
     ("patch deployment typed --type=merge --patch={\"spec\":{\"replicas\":1}}", 0, "patched"),
     ("describe deployment typed", 0, "1 desired"),

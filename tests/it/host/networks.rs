@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::proxy::{Place, Proxy, has_nginx};
 use super::running::Running;
-use crate::environment::{has_kubectl, is_there};
+use crate::environment::has_kubectl;
+use crate::skipped::{is_there, not_possible_here};
 
 /// What the line between two machines loses, and how long it takes: as a hotel's wireless network.
 const POOR: [&str; 6] = ["delay", "30ms", "10ms", "loss", "3%", "25%"];
@@ -36,11 +37,6 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
 fn succeeds(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
-}
-
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-fn say(words: &str) {
-    println!("{words}");
 }
 
 impl Machine {
@@ -117,12 +113,12 @@ fn row<const MANY: usize>(roles: [&str; MANY]) -> Option<[Machine; MANY]> {
     let machines = match made() {
         Ok(machines) => machines,
         Err(problem) => {
-            say(&format!("skipped: no network namespaces can be made here: {problem}"));
+            not_possible_here(&format!("no network namespaces can be made here: {problem}"));
             return None;
         }
     };
     if let Err(problem) = machines[0].impair(&machines[1]).and_then(|()| machines[1].impair(&machines[0])) {
-        say(&format!("without loss and delay, which this kernel has not: {problem}"));
+        not_possible_here(&format!("loss and delay, which this kernel has not: {problem}"));
     }
     machines.try_into().ok()
 }
@@ -167,7 +163,7 @@ fn learners_on_a_poor_line_reach_a_host_on_another_machine() {
 
 #[test]
 fn a_proxy_between_learners_and_host_is_the_only_way_in() {
-    if !has_nginx() || !is_there("curl", &["--version"]) {
+    if !has_nginx() || !is_there("curl") {
         return;
     }
     let Some([learners, between, host_machine]) = row(["learn", "proxy", "host"]) else { return };

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::running::free_port;
-use crate::environment::is_there;
+use crate::skipped::is_there;
 
 /// nginx, while it runs.
 pub(super) struct Proxy {
@@ -35,7 +35,7 @@ fn program() -> String {
 
 /// Whether there is one.
 pub(super) fn has_nginx() -> bool {
-    is_there(&program(), &["-v"])
+    is_there(&program())
 }
 
 /// Whether nobody listens at a port of this machine.
@@ -97,7 +97,7 @@ impl Proxy {
 
     fn wait(&self, address: IpAddr) {
         let port = self.url.rsplit(':').next().unwrap().parse().unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(SocketAddr::new(address, port)).is_err() {
             let log = self.folder.path().join("error.log");
             assert!(Instant::now() < until, "{}", std::fs::read_to_string(log).unwrap_or_default());

@@ -11,6 +11,8 @@ use klab::provider::kind::version::KindVersion;
 use klab::state::Home;
 use klab_lab::spec::{Lab, LoadOptions, Provider, load};
 
+use crate::skipped::skipped;
+
 use super::*;
 
 const KIND: KindVersion = KindVersion::new(33, 0);
@@ -109,8 +111,7 @@ fn said_by_kind(kind: &Path, configuration: &Path) -> String {
 #[test]
 fn real_kind_decodes_every_golden_configuration() {
     let Some(kind) = real_kind() else {
-        println!("skipped: no kind on PATH and no KLAB_KIND; `.ci/kind` gets one");
-        return;
+        return skipped("kind is not installed, and KLAB_KIND names none; `.ci/kind` gets one");
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cluster.yaml");

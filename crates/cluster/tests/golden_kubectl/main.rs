@@ -11,6 +11,9 @@ mod known;
 mod kubectl;
 mod normalise;
 mod replay;
+#[expect(dead_code, reason = "no other program is needed")]
+#[path = "../../../../tests/skipped/mod.rs"]
+mod skipped;
 mod unlike;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,8 +59,7 @@ fn recorded_flows_are_answered_alike() {
     assert!(!flows.is_empty(), "no flows in {}", folder.display());
     let kubectls = Kubectls::find();
     if kubectls.is_empty() {
-        println!("skipped: {} flows, because there is no kubectl on this machine", flows.len());
-        return;
+        return skipped::skipped(&format!("kubectl is not installed, so {} flows are not replayed", flows.len()));
     }
     // The longest first, so that none of them is alone at the end.
     flows.sort_by_key(|flow| std::cmp::Reverse(flow.cost()));

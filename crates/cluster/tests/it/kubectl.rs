@@ -25,8 +25,7 @@ fn text(output: &Output) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lesson_s_commands_work() {
     let home = tempfile::tempdir().unwrap();
-    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
-        println!("skipped: there is no kubectl on this machine");
+    if !crate::skipped::is_there("kubectl") {
         return;
     }
     let options = ServerOptions::at(home.path().join("state"));
@@ -52,13 +51,13 @@ async fn a_lesson_s_commands_work() {
     assert!(nodes.contains("v1.36.2") && nodes.lines().count() == 3, "{nodes}");
     run(&["taint", "nodes", "-l", "agentpool=extra", "dedicated=special:NoSchedule"]);
     run(&["create", "deployment", "web", "--image=nginx:1.27", "--replicas=3"]);
-    run(&["rollout", "status", "deployment/web", "--timeout=20s"]);
+    run(&["rollout", "status", "deployment/web", "--timeout=120s"]);
     let pods = run(&["get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"]);
     assert_eq!(pods, "a a a");
     run(&["scale", "deployment", "web", "--replicas=1"]);
     run(&["taint", "nodes", "b", "dedicated-"]);
-    run(&["drain", "a", "--ignore-daemonsets", "--timeout=20s"]);
-    run(&["wait", "--for=condition=Available", "deployment/web", "--timeout=20s"]);
+    run(&["drain", "a", "--ignore-daemonsets", "--timeout=120s"]);
+    run(&["wait", "--for=condition=Available", "deployment/web", "--timeout=120s"]);
     assert!(run(&["describe", "node", "a"]).contains("Unschedulable:      true"));
     assert!(run(&["top", "nodes"]).contains("CPU(cores)"));
     run(&["delete", "deployment", "web"]);
@@ -66,11 +65,11 @@ async fn a_lesson_s_commands_work() {
     assert!(String::from_utf8_lossy(&gone.stderr).contains("deployments.apps \"web\" not found"));
     let logs = run(&["run", "solo", "--image=nginx:1.27"]);
     assert_eq!(logs, "pod/solo created\n");
-    run(&["wait", "--for=condition=Ready", "pod/solo", "--timeout=20s"]);
+    run(&["wait", "--for=condition=Ready", "pod/solo", "--timeout=120s"]);
     let refused = kubectl(home.path(), &["logs", "solo"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("the embedded cluster runs no containers"));
     run(&["run", "box", "--image=busybox:1.37", "--command", "--", "sh", "-c", "echo up; sleep 3600"]);
-    run(&["wait", "--for=condition=Ready", "pod/box", "--timeout=20s"]);
+    run(&["wait", "--for=condition=Ready", "pod/box", "--timeout=120s"]);
     assert_eq!(run(&["logs", "box"]), "up\n");
     let given = home.path().join("given");
     std::fs::write(&given, "a\nb\n").unwrap();

@@ -11,3 +11,5 @@ mod extremes;
 mod fuzz;
 mod growth;
 mod kubectl;
+#[path = "../../../../tests/skipped/mod.rs"]
+mod skipped;
