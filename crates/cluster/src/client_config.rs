@@ -4,6 +4,7 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go hookClientConfig,
 // staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go ResolveEndpoint (v1.36)
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -11,11 +12,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::network::{Landed, slices};
-use crate::process::{Protocol, Server};
-use crate::resource::{PODS, SERVICES};
+use crate::resource::{ENDPOINT_SLICES, PODS, SERVICES};
 use crate::store::Store;
-use crate::webhook::Call;
+use crate::webhook::{Call, PodServers};
+
+/// The label of a slice that names its Service.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// Where a webhook is, and who vouches for it.
 #[derive(Debug, Clone)]
@@ -31,8 +33,8 @@ pub(crate) enum Destination {
     Host,
     /// To another address: `192.0.2.7:8443`.
     Address(String),
-    /// To a server in a pod that is known, so that nobody has to be called.
-    Pod(Landed),
+    /// To a known server at a port of a pod, so that the network is not used.
+    Pod(Arc<Value>, u16),
 }
 
 impl Destination {
@@ -40,7 +42,7 @@ impl Destination {
     pub(crate) fn address(&self) -> Option<String> {
         match self {
             Self::Address(address) => Some(address.clone()),
-            Self::Host | Self::Pod(_) => None,
+            Self::Host | Self::Pod(..) => None,
         }
     }
 }
@@ -74,10 +76,10 @@ impl ClientConfig {
     ///
     /// # Errors
     /// Why the Service leads nowhere, in the words of API servers where they have some.
-    pub(crate) fn destination(&self, store: &Store) -> Result<Destination, String> {
+    pub(crate) fn destination(&self, store: &Store, servers: &dyn PodServers) -> Result<Destination, String> {
         match &self.place {
             Place::Url(_) => Ok(Destination::Host),
-            Place::Service { namespace, name, port, .. } => destination(store, namespace, name, *port),
+            Place::Service { namespace, name, port, .. } => destination(store, servers, (namespace, name), *port),
         }
     }
 
@@ -103,7 +105,12 @@ impl ClientConfig {
 ///
 /// # Errors
 /// Why it leads nowhere, in the words of API servers where they have some.
-fn destination(store: &Store, namespace: &str, name: &str, port: i64) -> Result<Destination, String> {
+fn destination(
+    store: &Store,
+    servers: &dyn PodServers,
+    (namespace, name): (&str, &str),
+    port: i64,
+) -> Result<Destination, String> {
     let Some(service) = store.get(SERVICES, namespace, name) else {
         return Err(format!("service \"{name}\" not found"));
     };
@@ -131,9 +138,9 @@ fn destination(store: &Store, namespace: &str, name: &str, port: i64) -> Result<
                 let pod = text(&endpoint["targetRef"]);
                 let pod = store.get(PODS, namespace, &pod).filter(|_| is_ready).map(|pod| pod.value());
                 if let (Some(pod), Ok(port)) = (pod, u16::try_from(number))
-                    && is_known(&pod, port)
+                    && servers.is_known(&pod, port)
                 {
-                    return Ok(Destination::Pod(Landed { pod, port }));
+                    return Ok(Destination::Pod(pod, port));
                 }
             } else if is_ready && let Some(address) = endpoint["addresses"][0].as_str() {
                 return Ok(Destination::Address(join(address, number)));
@@ -148,10 +155,10 @@ fn destination(store: &Store, namespace: &str, name: &str, port: i64) -> Result<
     Err(format!("no endpoints available for service \"{name}\""))
 }
 
-/// Whether the server at a port of a pod is known.
-fn is_known(pod: &Value, port: u16) -> bool {
-    let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
-    containers.any(|container| Server::at(container, port, Protocol::Tcp).is_some())
+/// The slices of a Service.
+pub(crate) fn slices(store: &Store, namespace: &str, service: &str) -> Vec<Arc<Value>> {
+    let own = store.list(ENDPOINT_SLICES, Some(namespace)).filter(|slice| slice.label(SERVICE_LABEL) == Some(service));
+    own.map(|slice| slice.value()).collect()
 }
 
 fn join(host: &str, port: i64) -> String {

@@ -62,6 +62,8 @@
 mod account_token;
 mod admission;
 pub mod api;
+mod body;
+mod builtin;
 pub mod cel;
 mod certificates;
 mod client_config;
@@ -78,12 +80,15 @@ mod go_text;
 mod ip_range;
 mod log;
 mod managed_fields;
+mod names;
 mod network;
 pub mod node_pools;
 pub mod object;
 mod openapi;
 pub mod patch;
+mod pod_resources;
 mod pod_token;
+mod policy_expression;
 mod process;
 mod protobuf;
 mod rbac;
@@ -96,13 +101,12 @@ pub mod seed;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod status;
-#[cfg(feature = "server")]
-mod stencil;
 mod store;
 pub mod system;
 mod table;
 mod texts;
 mod validation;
+mod value;
 pub mod webhook;
 pub mod work;
 

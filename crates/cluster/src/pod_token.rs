@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::account_token::{ISSUER, TokenOrder, issue, named};
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::control::value::{integer, items, security_setting, text, time_of};
 use crate::resource::{NODES, SERVICE_ACCOUNTS};
+use crate::value::{integer, items, security_setting, text, time_of};
 
 /// Of how much of its time a kubelet lets a token be used before it asks for another one, in hundredths.
 const USED: i64 = 80;

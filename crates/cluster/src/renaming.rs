@@ -1,5 +1,8 @@
 //! Other names for what the objects of a cluster are called after: a copy under another name is a cluster of its own.
 
+#[cfg(feature = "server")]
+mod stencil;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::object::Object;
+#[cfg(feature = "server")]
+pub(crate) use stencil::{Names, Stencil};
 
 /// Which texts become which others, wherever they stand in objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

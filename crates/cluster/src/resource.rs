@@ -203,7 +203,7 @@ resources! {
 
 /// Kinds that CustomResourceDefinitions brought in, in any cluster of this process. Rows are never taken out: an id
 /// stays good, and defining the same kind again, there or elsewhere, finds its row. How many a cluster may bring in is
-/// its own matter ([`crate::cluster`]), so that none of them uses up what others need.
+/// its own matter (the limits of `cluster`), so that none of them uses up what others need.
 static DEFINED: LazyLock<RwLock<Defined>> = LazyLock::new(RwLock::default);
 
 #[derive(Default)]

@@ -20,9 +20,10 @@ use serde_json::{Value, json};
 
 #[cfg(feature = "server")]
 use super::cluster::service_range;
-use super::cluster::{Cluster, Common, KIND_RANGE, RANGE, SERVICE_CIDR, WriteOptions, time_text};
+use super::cluster::{Cluster, Common, KIND_RANGE, RANGE, SERVICE_CIDR, WriteOptions};
 use super::object::Object;
 use super::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICE_CIDRS, SERVICES};
+use crate::value::time_text;
 
 /// Manager of what the API server makes itself.
 const API_SERVER: &str = "kube-apiserver";

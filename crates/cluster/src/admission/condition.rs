@@ -4,9 +4,9 @@
 
 use serde_json::Value as Json;
 
-use super::expression::{Names, Wanted, compile};
 use super::scene::Scene;
 use crate::cel::{Program, Value};
+use crate::policy_expression::{Names, Wanted, compile};
 
 /// A condition.
 #[derive(Debug)]

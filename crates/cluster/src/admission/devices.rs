@@ -7,13 +7,14 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Transaction, time_text};
+use crate::cluster::Transaction;
 use crate::defaults::Addresses;
 use crate::object::Object;
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
 use crate::resource::NAMESPACES;
 use crate::schema::Path;
 use crate::validation::Errors;
+use crate::value::time_text;
 
 const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
 

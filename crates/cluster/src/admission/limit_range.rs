@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use super::resources::{Amounts, amounts, pod_total};
 use crate::cluster::Transaction;
+use crate::pod_resources::{Amounts, amounts, pod_total};
 use crate::resource::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, ResourceId};
 use crate::status::Status;
 use klab_scheduler::quantity::Quantity;

@@ -7,7 +7,6 @@ mod consultation;
 pub(crate) mod default_class;
 pub(crate) mod devices;
 mod dynamic;
-pub(crate) mod expression;
 mod forbidden;
 mod form;
 mod kept;
@@ -21,11 +20,9 @@ pub(crate) mod policy;
 mod priority;
 mod quota;
 mod request;
-mod resources;
 mod runtime_class;
 mod scene;
 pub(crate) mod signing;
-pub(crate) mod usage;
 mod webhooks;
 
 use klab_scheduler::quantity::Quantity;
@@ -42,7 +39,6 @@ pub(crate) use kept::Kept;
 pub(crate) use pod_security::Newcomer;
 pub(crate) use quota::Bookkeeping;
 pub(crate) use request::Operation;
-pub(crate) use resources::quality_of_service;
 
 impl Transaction<'_> {
     /// Fills in what a new version of an object does not say, because of other objects.

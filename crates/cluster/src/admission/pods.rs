@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
 use super::label_keys;
-use super::resources::quality_of_service;
-use crate::cluster::{Transaction, time_text};
+use crate::cluster::Transaction;
 use crate::defaults::Addresses;
 use crate::object::Object;
+use crate::pod_resources::quality_of_service;
 use crate::resource::{PODS, SERVICE_ACCOUNTS};
 use crate::status::Status;
 use crate::validation::Errors;
+use crate::value::time_text;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a pod stays on a node that is not ready or not reachable.

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use super::resources::{Amounts, add, amounts, quality_of_service};
-use super::usage;
 use crate::cluster::Transaction;
 use crate::object::Object;
-use crate::registry::{self, Quota};
+use crate::pod_resources::{Amounts, add, amounts, quality_of_service};
+use crate::registry::{self, Quota, usage};
 use crate::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
 use crate::status::Status;
 use klab_scheduler::quantity::Quantity;

@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use super::resources::amounts;
 use crate::cluster::Transaction;
+use crate::pod_resources::amounts;
 use crate::resource::{PODS, RUNTIME_CLASSES};
 use crate::status::Status;
 

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use serde_json::Value as Json;
 
 use super::authorizer::Authorizer;
-use super::expression::{NAMESPACE, REQUEST};
 use super::request::Request;
 use crate::cel::{Budget, Failure, PER_CALL_LIMIT, Program, REQUEST_LIMIT, Value, Variables};
+use crate::policy_expression::{NAMESPACE, REQUEST};
 use crate::rbac::ResourceSubject;
 use crate::resource::NAMESPACES;
 use crate::store::Store;

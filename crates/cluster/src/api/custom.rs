@@ -1,82 +1,12 @@
-//! Which resources a cluster serves: the fixed table, and what its CustomResourceDefinitions add.
+//! What becomes of a CustomResourceDefinition that is stored or deleted.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, DeleteOptions, Deleted, Part, WriteOptions};
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId, served};
+use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 use super::super::status::Status;
-pub(crate) use crate::custom::Listing;
-
-/// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
-pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {
-    if let Some(fixed) = ResourceId::by_path(group, version, plural) {
-        return Some(fixed);
-    }
-    let outline = cluster.outline(&format!("{plural}.{group}"))?;
-    outline.listings.iter().map(|(id, _)| *id).find(|id| id.row().version == version)
-}
-
-/// Whether this cluster has kinds of its own.
-pub(super) fn any(cluster: &Cluster) -> bool {
-    cluster.has_any(CUSTOM_RESOURCE_DEFINITIONS)
-}
-
-/// All resources of this cluster, in the order discovery lists them.
-pub(super) fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
-    let mut found: Vec<&'static Resource> = served().collect();
-    for outline in cluster.outlines() {
-        found.extend(outline.listings.iter().map(|(id, _)| id.row()));
-    }
-    found
-}
-
-/// All resources of this cluster as discovery lists them: groups of custom resources by name, their versions most stable first.
-// upstream: kube-aggregator pkg/apis/apiregistration/v1/helper ByGroupPriorityMinimum and ByVersionPriority (v1.36); all groups
-// and versions of custom resources have one priority.
-pub(crate) fn listings(cluster: &Cluster) -> Vec<Listing> {
-    let mut found: Vec<Listing> = served().map(Listing::of).collect();
-    let outlines = cluster.outlines();
-    let custom = outlines.iter().flat_map(|outline| &outline.listings);
-    let mut custom: Vec<Listing> = custom.map(|(_, listing)| listing.clone()).collect();
-    custom.sort_by(|one, other| {
-        let versions = || stability(other.row.version).cmp(&stability(one.row.version));
-        let names = || one.row.version.cmp(other.row.version);
-        one.row.group.cmp(other.row.group).then_with(versions).then_with(names)
-    });
-    found.extend(custom);
-    found
-}
-
-/// How far a version has come, as `v2` > `v1` > `v1beta2` > `v1alpha1` > any other text.
-// upstream: apimachinery pkg/version CompareKubeAwareVersionStrings
-fn stability(version: &str) -> (u8, u64, u64) {
-    let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let parsed = version.strip_prefix('v').and_then(|rest| {
-        if let Some((major, minor)) = rest.split_once("alpha") {
-            return Some((1, number(major)?, number(minor)?));
-        }
-        if let Some((major, minor)) = rest.split_once("beta") {
-            return Some((2, number(major)?, number(minor)?));
-        }
-        Some((3, number(rest)?, 0))
-    });
-    parsed.unwrap_or_default()
-}
-
-/// Group and version of everything a cluster serves, each once, sorted.
-pub(super) fn group_versions(cluster: &Cluster) -> Vec<(&'static str, &'static str)> {
-    let mut found: Vec<_> = rows(cluster).into_iter().map(|row| (row.group, row.version)).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// The resources of a group and version.
-pub(crate) fn resources_of(cluster: &Cluster, group: &str, version: &str) -> Vec<&'static Resource> {
-    rows(cluster).into_iter().filter(|row| row.group == group && row.version == version).collect()
-}
 
 /// Says that a definition's names are accepted and its kinds served, which is so as soon as it is stored.
 pub(super) fn establish(cluster: &Cluster, name: &str) -> Result<(), Status> {
@@ -205,15 +135,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn versions_are_ordered_by_how_stable_they_are() {
-        let ordered = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2"];
-        assert!(ordered.is_sorted_by(|one, other| stability(one) > stability(other)));
-        for other in ["foo1", "v", "v1gamma1", "v+1", "v1beta", "1", "v99999999999999999999"] {
-            assert_eq!(stability(other), (0, 0, 0), "{other}");
-        }
-    }
+    use crate::cluster::listings;
+    use crate::resource::served;
 
     #[test]
     fn groups_are_ordered_by_name_and_resources_named_as_the_definition_says() {

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 
 use super::super::resource::{Resource, Subresource};
 use super::super::status::Status;
-use super::body::Body;
 use super::call::Call;
-use super::custom::{self, Listing};
 use super::negotiate::Form;
 use super::{answer, health, metrics};
+use crate::body::Body;
+use crate::cluster::{has_custom_kinds, listings};
+use crate::custom::Listing;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -74,7 +75,7 @@ struct ResourceList<'a> {
 impl Call<'_> {
     fn served(&self) -> Groups {
         let mut groups: Groups = Vec::new();
-        let mut listings = custom::listings(self.cluster());
+        let mut listings = listings(self.cluster());
         listings.extend(metrics::rows(&self.api.metrics()).iter().map(Listing::of));
         for listing in listings {
             let row = listing.row;
@@ -226,7 +227,7 @@ impl Call<'_> {
     /// Without kinds of its own a cluster has the same document as all others like it.
     fn aggregated_document(&self, core: bool) -> Arc<Document> {
         static SHARED: Mutex<BTreeMap<(bool, bool), Arc<Document>>> = Mutex::new(BTreeMap::new());
-        if custom::any(self.cluster()) {
+        if has_custom_kinds(self.cluster()) {
             return Arc::new(Document::of(self.served(), core));
         }
         let key = (core, metrics::rows(&self.api.metrics()).is_empty());

@@ -14,7 +14,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::clock::later;
 use super::super::cluster::Cluster;
-use super::super::control::value::{items, text};
 use super::super::network::FromPod;
 use super::super::process::{
     Answered, Changed, End, Given, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World,
@@ -23,7 +22,6 @@ use super::super::process::{
 use super::super::resource::PODS;
 use super::super::status::Status;
 use super::answer::{self, method_not_allowed};
-use super::body::Body;
 use super::call::{Call, Shared, Target};
 use super::channels::Heard;
 use super::executed::{MOST, One};
@@ -31,6 +29,8 @@ use super::keyboard::{Keyboard, Typed};
 use super::offer::Offer;
 use super::streams::{not_known, reachable};
 use super::terminal::{Asked, Terminal, ended, failed};
+use crate::body::Body;
+use crate::value::{items, text};
 
 /// A command is followed for so long.
 pub(super) const HORIZON: SignedDuration = SignedDuration::from_mins(10);

@@ -14,9 +14,9 @@ use super::super::cluster::Cluster;
 use super::super::rbac::{Attributes, Subject, User};
 use super::super::resource::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use super::super::store::Store;
-use super::body::Body;
-use super::builtin;
 use super::unstored::unstored;
+use crate::body::Body;
+use crate::builtin;
 
 /// Requests that an API server works on at a time: 400 of readers and 200 of writers.
 const SEATS: i64 = 600;

@@ -6,7 +6,7 @@ use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPG
 use http::{HeaderValue, Response, StatusCode};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-use super::body::Body;
+use crate::body::Body;
 
 /// What makes a key an answer to it.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -7,9 +7,9 @@ use super::super::cluster::{Cluster, ControlFault};
 use super::super::object::Object;
 use super::super::resource::NAMESPACES;
 use super::super::status::Status;
-use super::body::Body;
 use super::call::{Call, Target};
 use super::{answer, present};
+use crate::body::Body;
 
 use crate::KUBERNETES_VERSION as VERSION;
 

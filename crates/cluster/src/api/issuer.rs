@@ -6,8 +6,8 @@ use http::header::CACHE_CONTROL;
 use http::{HeaderValue, Response};
 
 use super::answer;
-use super::body::Body;
 use crate::account_token::{ALGORITHM, ISSUER, public_key};
+use crate::body::Body;
 
 /// `/openid/v1/jwks` of the cluster with this secret.
 pub(super) fn keys(secret: &[u8]) -> Response<Body> {

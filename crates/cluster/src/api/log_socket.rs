@@ -15,8 +15,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::body::Body;
 use super::handshake::switching;
+use crate::body::Body;
 
 /// The protocol in which every message is a piece of the log.
 const BINARY: &str = "binary.k8s.io";

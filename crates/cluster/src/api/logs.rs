@@ -15,14 +15,14 @@ use tokio::time::{Instant, sleep};
 
 use super::super::clock::earlier;
 use super::super::cluster::Cluster;
-use super::super::control::value::{items, text};
 use super::super::process::{Line, LogOptions, Ran, Stream, lines, past, status_of};
 use super::super::resource::PODS;
 use super::super::status::Status;
 use super::answer;
-use super::body::Body;
 use super::call::{Call, Target};
 use super::streams::{not_known, reachable};
+use crate::body::Body;
+use crate::value::{items, text};
 
 /// So far ahead a log that is followed is worked out.
 const AHEAD: SignedDuration = SignedDuration::from_secs(60);

@@ -11,12 +11,12 @@ use super::super::resource::{NODES, PODS, Resource, ResourceId};
 use super::super::status::Status;
 use super::super::table;
 use super::answer::{self, method_not_allowed, no_such_resource, page_not_found};
-use super::body::Body;
 use super::call::{Call, Shared};
 use super::negotiate::Form;
 use super::path::ResourcePath;
 use super::selector::Selector;
 use super::usage::{Metrics, Use, container_use, node_use};
+use crate::body::Body;
 
 /// Group of the metrics API.
 pub(super) const GROUP: &str = "metrics.k8s.io";

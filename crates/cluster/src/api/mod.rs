@@ -7,8 +7,6 @@
 mod access;
 pub(crate) mod add_objects;
 mod answer;
-mod body;
-pub(crate) mod builtin;
 mod call;
 #[cfg(feature = "server")]
 mod channels;
@@ -51,6 +49,7 @@ mod review;
 mod selector;
 mod streams;
 mod subresource;
+mod table;
 #[cfg(feature = "server")]
 mod terminal;
 pub(crate) mod token;
@@ -72,12 +71,11 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 pub use self::answer::status as status_response;
-pub use self::body::Body;
-#[cfg(feature = "server")]
-pub(crate) use self::body::keeping;
-pub(crate) use self::custom::{Listing, listings, resources_of};
 pub use self::health::VERSION_ANNOTATION;
 pub use self::usage::Metrics;
+pub use super::body::Body;
+#[cfg(feature = "server")]
+pub(crate) use super::body::keeping;
 
 use self::answer::{method_not_allowed, no_such_resource, page_not_found};
 use self::call::{Call, Shared, Target};
@@ -88,7 +86,8 @@ pub(crate) use self::request_info::RequestInfo;
 #[cfg(feature = "server")]
 pub(crate) use self::request_info::changes;
 pub(crate) use super::admission::Consultation;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, group_versions, resource_at};
+use super::network::KnownServers;
 pub use super::rbac::User;
 use super::status::Status;
 use super::{registry, resource};
@@ -110,6 +109,7 @@ impl Api {
 
     /// The API of `cluster` behind a server that listens at `address`.
     pub fn at(cluster: Arc<Cluster>, address: String) -> Self {
+        cluster.set_pod_servers(&KnownServers);
         Self {
             shared: Arc::new_cyclic(|itself| {
                 #[cfg(not(feature = "server"))]
@@ -280,8 +280,8 @@ impl Call<'_> {
         if path.group == metrics::GROUP {
             return self.metrics(&path);
         }
-        let Some(resource) = custom::find(self.cluster(), &path.group, &path.version, &path.plural) else {
-            if custom::group_versions(self.cluster()).contains(&(&*path.group, &*path.version)) {
+        let Some(resource) = resource_at(self.cluster(), &path.group, &path.version, &path.plural) else {
+            if group_versions(self.cluster()).contains(&(&*path.group, &*path.version)) {
                 return Err(no_such_resource());
             }
             return Ok(page_not_found());

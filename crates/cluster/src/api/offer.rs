@@ -6,8 +6,8 @@ use http::header::{HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRAD
 use http::{HeaderMap, Response};
 
 use super::super::status::Status;
-use super::body::Body;
 use super::handshake::switching;
+use crate::body::Body;
 
 /// The first protocol gives the end of a command in words, and only where it failed.
 const FIRST: &str = "channel.k8s.io";

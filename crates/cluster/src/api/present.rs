@@ -11,11 +11,12 @@ use super::super::object::Object;
 use super::super::protobuf;
 use super::super::resource::ResourceId;
 use super::super::status::Status;
-use super::super::table::{self, Included};
-use super::body::Body;
 use super::call::{Call, Target};
 use super::negotiate::{self, Form};
+use super::table::table;
 use super::{answer, versions};
+use crate::body::Body;
+use crate::table::Included;
 
 /// What a list answer says besides its items.
 #[derive(Debug, Default)]
@@ -88,15 +89,7 @@ impl Call<'_> {
                 let now = self.cluster().now();
                 answer::json_line(
                     code,
-                    meta.of(table::document(
-                        self.cluster(),
-                        resource,
-                        &metadata,
-                        &[object],
-                        self.included()?,
-                        true,
-                        now,
-                    )),
+                    meta.of(table(self.cluster(), resource, &metadata, &[object], self.included()?, true, now)),
                 )
             }
         })
@@ -169,7 +162,7 @@ impl Call<'_> {
                 let now = self.cluster().now();
                 answer::json_line(
                     200,
-                    meta.of(table::document(self.cluster(), resource, &metadata, &rows, self.included()?, true, now)),
+                    meta.of(table(self.cluster(), resource, &metadata, &rows, self.included()?, true, now)),
                 )
             }
         })

@@ -6,8 +6,8 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Response};
 
-use super::body::Body;
 use super::query::Query;
+use crate::body::Body;
 
 /// Programs that people read answers with.
 const READERS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use http::{HeaderValue, Response, header};
 
 use super::super::cluster::Cluster;
-use super::body::Body;
 use super::{answer, fairness, health};
+use crate::body::Body;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 

@@ -14,9 +14,9 @@ use super::super::process::{Heard, Request};
 use super::super::resource::{NODES, PODS};
 use super::super::status::Status;
 use super::answer;
-use super::body::Body;
 use super::call::{Call, Target};
 use super::streams::not_known;
+use crate::body::Body;
 
 /// Attributes whose paths are those of the server behind, so that they are given those of the proxy.
 static LINKS: LazyLock<Option<Regex>> =

@@ -10,7 +10,6 @@ use super::super::registry;
 use super::super::resource::LEASES;
 use super::super::status::Status;
 use super::answer;
-use super::body::Body;
 use super::call::{Call, Target};
 use super::leases;
 use super::pages::{Continue, KEPT};
@@ -18,6 +17,7 @@ use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
 use super::unstored::unstored;
+use crate::body::Body;
 
 impl Call<'_> {
     pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {

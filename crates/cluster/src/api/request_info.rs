@@ -6,11 +6,9 @@ use http::Method;
 use http::request::Parts;
 
 #[cfg(feature = "client")]
-use super::super::cluster::Cluster;
+use super::super::cluster::{Cluster, resource_at};
 #[cfg(any(feature = "client", feature = "server"))]
 use super::super::resource::ResourceId;
-#[cfg(feature = "client")]
-use super::custom;
 use super::path::ResourcePath;
 #[cfg(any(feature = "client", feature = "server"))]
 use super::path::{self, Path};
@@ -93,7 +91,7 @@ impl RequestInfo {
     /// Reads a request; `None` when it is not for objects that the cluster serves.
     pub(crate) fn read(cluster: &Cluster, parts: &Parts) -> Option<Self> {
         let Path::Resource(path) = path::parse(parts.uri.path())? else { return None };
-        let resource = custom::find(cluster, &path.group, &path.version, &path.plural)?;
+        let resource = resource_at(cluster, &path.group, &path.version, &path.plural)?;
         let (verb, name) = verb_and_name(&parts.method, &path, &Query::parse(parts.uri.query()));
         let namespace = namespace(&path).to_owned();
         Some(Self { verb, resource, subresource: path.subresource.unwrap_or_default(), namespace, name })

@@ -12,10 +12,10 @@ use super::super::resource::{
 };
 use super::super::status::Status;
 use super::answer::{self, method_not_allowed};
-use super::body::Body;
 use super::call::{Call, Target};
 use super::negotiate::{self, Form};
 use super::token;
+use crate::body::Body;
 
 impl Call<'_> {
     pub(super) fn review(&self, target: &Target) -> Result<Response<Body>, Status> {

@@ -7,13 +7,13 @@ use http::{Method, Response};
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
-use super::super::control::value::{condition, items, text};
 use super::super::control::{HEARTBEAT_ANNOTATION, STOPPED};
 use super::super::resource::{NODES, ResourceId, SERVICES};
 use super::super::status::Status;
 use super::answer;
-use super::body::Body;
 use super::call::{Call, Target};
+use crate::body::Body;
+use crate::value::{condition, items, text};
 
 /// What every request that needs a running container is told.
 const NO_CONTAINERS: &str = "the embedded cluster runs no containers";

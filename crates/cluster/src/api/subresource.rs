@@ -8,9 +8,9 @@ use super::super::protobuf;
 use super::super::resource::{NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES, custom_parts};
 use super::super::status::Status;
 use super::answer::{self, method_not_allowed, no_such_resource};
-use super::body::Body;
 use super::call::{Call, Target};
 use super::write::read_delete_options;
+use crate::body::Body;
 
 impl Call<'_> {
     pub(super) fn subresource(&self, target: &Target, name: &str, rest: &str) -> Result<Response<Body>, Status> {

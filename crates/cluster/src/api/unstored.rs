@@ -6,18 +6,25 @@ use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
 use super::super::object::Object;
-use super::super::registry;
-use super::super::resource::{NAMESPACES, ResourceId};
-use super::builtin;
+use super::super::resource::{
+    API_SERVICES, FLOW_SCHEMAS, IP_ADDRESSES, NAMESPACES, PRIORITY_LEVEL_CONFIGURATIONS, ResourceId,
+};
+use crate::builtin;
+use crate::cluster::group_versions;
 
 /// The objects of a kind that no store holds; none for nearly all kinds.
 pub(super) fn unstored(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
-    let Some(make) = registry::of(resource).built_in else { return Vec::new() };
+    let made = match resource {
+        API_SERVICES => builtin::api_services(&group_versions(cluster)),
+        FLOW_SCHEMAS => builtin::flow_schemas(),
+        IP_ADDRESSES => cluster.read(builtin::ip_addresses),
+        PRIORITY_LEVEL_CONFIGURATIONS => builtin::priority_levels(),
+        _ => return Vec::new(),
+    };
     // As old as the cluster, where they do not say otherwise.
     let since = cluster.get(NAMESPACES, "", "kube-system").map(|namespace| namespace.value());
     let since = since.map_or(Value::Null, |namespace| namespace["metadata"]["creationTimestamp"].clone());
-    make(cluster)
-        .into_iter()
+    made.into_iter()
         .map(|mut value| {
             if value["metadata"]["creationTimestamp"].is_null() {
                 value["metadata"]["creationTimestamp"] = since.clone();

@@ -17,14 +17,15 @@ use super::super::protobuf;
 use super::super::resource::ResourceId;
 use super::super::status::Status;
 use super::super::store::{Change, Event};
-use super::super::table::{self, Included};
-use super::body::Body;
 use super::call::{Call, Target};
 use super::negotiate::{self, Form};
 use super::present::partial;
 use super::read::{invalid_list_options, too_large, version};
 use super::selector::Selector;
+use super::table::table;
 use super::{answer, versions};
+use crate::body::Body;
+use crate::table::Included;
 
 /// Without `timeoutSeconds`.
 const LONGEST: Duration = Duration::from_mins(50);
@@ -392,8 +393,7 @@ impl Watch {
                 let metadata = format!("{{\"resourceVersion\":\"{}\"}}", object.resource_version);
                 let columns = !std::mem::replace(&mut self.columns_sent, true);
                 let now = self.cluster.now();
-                let text =
-                    table::document(&self.cluster, self.resource, &metadata, &[object], self.included, columns, now);
+                let text = table(&self.cluster, self.resource, &metadata, &[object], self.included, columns, now);
                 frame.put(meta.of(text).as_bytes());
             }
         }

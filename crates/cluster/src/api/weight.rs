@@ -5,8 +5,9 @@ use http::Method;
 use http::request::Parts;
 
 use super::call::Shared;
+use super::metrics;
 use super::path::{self, Path, ResourcePath};
-use super::{custom, metrics};
+use crate::cluster::resource_at;
 use crate::resource::{NODES, ResourceId};
 
 /// Bytes of a body, or of an object that is to change, from which on a request is a long one.
@@ -34,7 +35,7 @@ impl Shared {
         let resource = if path.group == metrics::GROUP {
             Some(NODES)
         } else {
-            custom::find(&self.cluster, &path.group, &path.version, &path.plural)
+            resource_at(&self.cluster, &path.group, &path.version, &path.plural)
         };
         let stored = |resource: ResourceId| resource.row().stored_as.unwrap_or(resource);
         let Some(resource) = resource.map(stored) else { return false };

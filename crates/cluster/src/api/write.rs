@@ -12,10 +12,10 @@ use super::super::protobuf;
 use super::super::registry;
 use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES};
 use super::super::status::Status;
-use super::body::Body;
 use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
 use super::read::invalid_options;
+use crate::body::Body;
 
 use super::call::{Call, Target};
 use super::{answer, custom, twice, yaml};

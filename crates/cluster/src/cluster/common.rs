@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::metadata::time_text;
 use super::{Cluster, Part, WriteOptions};
 use crate::clock::SteppedClock;
 use crate::object::Object;
 use crate::resource::ResourceId;
+use crate::value::time_text;
 
 /// Feeds their uids. Nobody gives a cluster this seed, so that no object of one has the uid of another.
 const SEED: u64 = 0xb3c4_90d7_1e6f_a285;

@@ -5,12 +5,17 @@ use std::sync::{Arc, PoisonError};
 use super::{Cluster, Transaction, WriteOptions};
 use crate::admission::{Beginning, Consultation, has_webhooks, is_configured};
 use crate::status::Status;
-use crate::webhook::{NoWay, Transport, wait_for};
+use crate::webhook::{NoWay, PodServers, Transport, wait_for};
 
 impl Cluster {
     /// Sets who carries calls to webhooks. Before, none is asked about anything.
     pub fn set_webhooks(&self, transport: Arc<dyn Transport>) {
         *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
+    }
+
+    /// Sets what is known of servers in pods, where webhooks may be.
+    pub(crate) fn set_pod_servers(&self, servers: &'static dyn PodServers) {
+        self.lock().pod_servers = servers;
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {

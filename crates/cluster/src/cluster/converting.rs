@@ -15,10 +15,10 @@ use crate::admission::{Batch, Consultation, waiting};
 use crate::client_config::Destination;
 use crate::custom::conversion::{self, Webhook};
 use crate::custom::{Definition, Version, prune};
-use crate::network::call_pod;
 use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::status::Status;
+use crate::webhook::PodServers;
 
 /// Objects of one request to a webhook at most, and about how many bytes of them.
 const BATCH: usize = 500;
@@ -54,9 +54,12 @@ impl Cluster {
             definition.read_from_storage(object.resource, &mut value);
             values.push(value);
         }
-        let destination =
-            if is_asked { self.read(|store| webhook.client.destination(store)) } else { Ok(Destination::Host) };
-        let converted = convert(&definition, webhook, &destination, consultation, resource, values)?;
+        let (destination, servers) = {
+            let state = self.lock();
+            let asked = is_asked.then(|| webhook.client.destination(&state.store, state.pod_servers));
+            (asked.unwrap_or(Ok(Destination::Host)), state.pod_servers)
+        };
+        let converted = convert(&definition, webhook, (&destination, servers), consultation, resource, values)?;
         let served = converted.into_iter().zip(&objects).map(|(value, stored)| {
             let object = Object::new(resource, stored.resource_version, &value);
             Arc::new(object.managed_by(stored.managed().cloned()))
@@ -115,8 +118,9 @@ impl Transaction<'_> {
         let Some(consultation) = self.options.consultation else {
             return Err(refused(conversion::failed(&value, "webhooks cannot be asked here")));
         };
-        let destination = webhook.client.destination(&self.state.store);
-        let converted = convert(&definition, webhook, &destination, consultation, to, vec![value])?;
+        let servers = self.state.pod_servers;
+        let destination = webhook.client.destination(&self.state.store, servers);
+        let converted = convert(&definition, webhook, (&destination, servers), consultation, to, vec![value])?;
         converted.into_iter().next().ok_or_else(waiting)
     }
 
@@ -174,13 +178,13 @@ fn refused(because: String) -> Status {
 fn convert(
     definition: &Definition,
     webhook: &Webhook,
-    destination: &Result<Destination, String>,
+    (destination, servers): (&Result<Destination, String>, &dyn PodServers),
     consultation: &Consultation,
     to: ResourceId,
     objects: Vec<Value>,
 ) -> Result<Vec<Value>, Status> {
     let wanted = to.row().api_version();
-    let in_pod = matches!(destination, Ok(Destination::Pod(_)));
+    let in_pod = matches!(destination, Ok(Destination::Pod(..)));
     let all = if in_pod { objects.clone() } else { Vec::new() };
     let mut done = Vec::with_capacity(objects.len());
     let (mut missing, mut known) = (Vec::new(), HashSet::new());
@@ -231,8 +235,8 @@ fn convert(
         let call = question.call.clone();
         match destination {
             Err(because) => return Err(refused(conversion::unreached(&first, &call, because))),
-            Ok(Destination::Pod(landed)) => {
-                consultation.told(keys, question.read(call_pod(landed, &call)));
+            Ok(Destination::Pod(pod, port)) => {
+                consultation.told(keys, question.read(servers.send(pod, *port, &call)));
                 continue;
             }
             Ok(_) => {}
@@ -240,7 +244,7 @@ fn convert(
         batches.push(Batch { call, keys, read: Box::new(move |answer| question.read(answer)) });
     }
     if in_pod {
-        return convert(definition, webhook, destination, consultation, to, all);
+        return convert(definition, webhook, (destination, servers), consultation, to, all);
     }
     consultation.convert(batches).map_err(|because| refused(because.to_owned()))?;
     Err(waiting())

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::metadata::time_text;
 use super::{DeleteOptions, Deleted, Propagation, Transaction};
 use crate::admission::{Deed, Operation};
 use crate::clock::{earlier, later};
@@ -13,6 +12,7 @@ use crate::object::Object;
 use crate::registry;
 use crate::resource::{self as kinds, ResourceId};
 use crate::status::Status;
+use crate::value::time_text;
 
 /// Keeps an object until its dependents are gone.
 const FOREGROUND: &str = "foregroundDeletion";

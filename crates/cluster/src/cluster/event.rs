@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Cluster, Part, WriteOptions, time_text};
+use super::{Cluster, Part, WriteOptions};
 use crate::cluster::Transaction;
 use crate::managed_fields::ManagedFields;
 use crate::object::Object;
 use crate::patch::track;
 use crate::resource::{EVENTS, RESOURCE_QUOTAS};
 use crate::status::Status;
+use crate::value::time_text;
 
 /// A core event, in the order in which API servers write its fields.
 #[derive(Debug, Clone, Copy, Serialize)]

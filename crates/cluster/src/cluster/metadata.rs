@@ -7,16 +7,12 @@ use crate::go_text::json_kind;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::validation::Errors;
+use crate::value::time_text;
 
 /// Longest name a generated one may have, suffix included.
 const LONGEST_GENERATED_NAME: usize = 63;
 /// Letters added to `generateName`.
 pub(super) const SUFFIX_LENGTH: usize = 5;
-
-/// An instant as Kubernetes writes it: UTC, whole seconds.
-pub(crate) fn time_text(instant: Timestamp) -> String {
-    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
 
 /// Makes `value` an object with `apiVersion`, `kind` and a `metadata` object in the right namespace.
 pub(super) fn address(resource: &Resource, namespace: &str, value: &mut Value) -> Result<(), Status> {

@@ -25,6 +25,7 @@ mod random;
 #[cfg(test)]
 mod recorded;
 mod room;
+mod served;
 pub(crate) mod services;
 mod state;
 mod subresource;
@@ -53,7 +54,7 @@ use super::resource::ResourceId;
 use super::status::Status;
 use super::store::Store;
 pub use super::store::{Change, Event, Gone};
-use super::webhook::Transport;
+use super::webhook::{NoServers, Transport};
 use super::work;
 pub(crate) use bootstrap::ROOT_CERTIFICATE;
 pub(crate) use checkpoint::Checkpoint;
@@ -63,9 +64,9 @@ pub(crate) use event::{EventSource, NewEvent};
 pub(crate) use guard::{Guard, Intent};
 #[cfg(feature = "server")]
 pub(crate) use limits::Limits;
-pub(crate) use metadata::time_text;
 pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use random::Random;
+pub(crate) use served::{group_versions, has_custom_kinds, listings, resource_at, resources_of};
 pub(crate) use services::{KIND_RANGE, RANGE, SERVICE_CIDR, service_range};
 pub(crate) use state::{Ever, State};
 #[cfg(feature = "server")]
@@ -144,6 +145,7 @@ impl Cluster {
                 limits: Arc::default(),
                 definitions: Definitions::default(),
                 admission: Kept::default(),
+                pod_servers: &NoServers,
                 kept_random: None,
             }),
             clock,

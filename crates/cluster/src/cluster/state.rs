@@ -12,6 +12,7 @@ use crate::defaults::Addresses;
 use crate::log::Log;
 use crate::resource::ResourceId;
 use crate::store::Store;
+use crate::webhook::PodServers;
 
 /// The kinds that a cluster has ever defined. They outlive its being parked: an id is good as long as the process lives.
 pub(crate) type Ever = Arc<Mutex<HashSet<ResourceId>>>;
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub(crate) definitions: Definitions,
     /// What is configured of admission.
     pub(crate) admission: Kept,
+    /// What is known of servers in pods.
+    pub(crate) pod_servers: &'static dyn PodServers,
     /// The cluster's random numbers, while an attempt of a write that is made again draws those of the first one.
     pub(super) kept_random: Option<Random>,
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
-use super::metadata::time_text;
 use super::{Cluster, DeleteOptions, Deleted, Part, Transaction, WriteOptions};
 use crate::admission::{Deed, Operation, is_configured};
 use crate::custom::Definition;
@@ -13,6 +12,7 @@ use crate::object::Object;
 use crate::patch::ScaleManagers;
 use crate::resource::{self as kinds, NODES, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
 use crate::status::Status;
+use crate::value::time_text;
 
 /// Labels that binding copies from the node to the pod (PodTopologyLabelsAdmission).
 const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];

@@ -13,8 +13,7 @@ use super::random::Random;
 use crate::log::{Contents, Entry, Snapshot};
 use crate::object::Object;
 use crate::record;
-use crate::renaming::Renaming;
-use crate::stencil::{Names, Stencil};
+use crate::renaming::{Names, Renaming, Stencil};
 use crate::store::Store;
 
 /// Bytes of its hash that are a template's id: nobody chooses what they are.

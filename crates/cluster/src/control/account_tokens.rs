@@ -13,11 +13,11 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, map_mut, text};
 use crate::account_token::{LEGACY_ISSUER, Signed, claims, legacy, sign};
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::{SECRETS, SERVICE_ACCOUNTS};
+use crate::value::{items, map_mut, text};
 
 /// The type of such a Secret.
 const TYPE: &str = "kubernetes.io/service-account-token";

@@ -12,9 +12,9 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, items, selects, set_condition, text, time_text};
 use crate::cluster::Part;
 use crate::resource::{API_SERVICES, ENDPOINT_SLICES, SERVICES};
+use crate::value::{condition, items, selects, set_condition, text, time_text};
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 

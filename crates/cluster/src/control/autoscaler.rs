@@ -14,11 +14,11 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{integer, items, list_mut, selects, service_selector, text, time_text};
 use super::view::PodInfo;
 use crate::clock::{earlier, later};
 use crate::cluster::Part;
 use crate::resource::{HORIZONTAL_POD_AUTOSCALERS, REPLICATION_CONTROLLERS, ResourceId};
+use crate::value::{integer, items, list_mut, selects, service_selector, text, time_text};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 

@@ -13,9 +13,10 @@ use super::pods::writes;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::certificates::Asked;
-use crate::cluster::{Part, time_text};
+use crate::cluster::Part;
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
 use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
+use crate::value::time_text;
 
 /// Approves certificate requests.
 pub(super) struct CertificateApproving;

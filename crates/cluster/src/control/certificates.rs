@@ -16,8 +16,9 @@ use super::pods::writes;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::certificates::{Asked, DNS, EMAIL, IP, Order, URI};
-use crate::cluster::{Part, time_text};
+use crate::cluster::Part;
 use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
+use crate::value::time_text;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 pub(super) const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";

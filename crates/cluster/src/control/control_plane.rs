@@ -10,10 +10,11 @@ use super::controllers::{self, Concerned};
 use super::plane::Plane;
 use super::reconcile::Reconciler;
 use super::settings::{STOPPED, Settings};
-use super::value::map_mut;
 use crate::cluster::{Cluster, Part, WriteOptions};
+use crate::network::KnownServers;
 use crate::resource::NODES;
 use crate::status::Status;
+use crate::value::map_mut;
 
 /// The acting part of one embedded cluster.
 pub struct ControlPlane {
@@ -36,6 +37,7 @@ impl std::fmt::Debug for ControlPlane {
 impl ControlPlane {
     /// A control plane for a cluster, which may be new or restored.
     pub fn new(cluster: Arc<Cluster>, mut settings: Settings) -> Self {
+        cluster.set_pod_servers(&KnownServers);
         settings.switched_off.retain(|controller| controller.is_optional());
         Self {
             plane: Plane::new(cluster, settings),

@@ -14,12 +14,12 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text};
 use crate::clock::earlier;
 use crate::cluster::{DeleteOptions, Part, Propagation};
 use crate::cron::{Latest, Schedule};
 use crate::object::Object;
 use crate::resource::{CRON_JOBS, JOBS};
+use crate::value::{condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text};
 
 const COMPONENT: &str = "cronjob-controller";
 const TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";

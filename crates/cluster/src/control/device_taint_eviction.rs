@@ -15,11 +15,11 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::resource_claim::{claims, owner};
-use super::value::{items, set_condition, text, time_of, time_text};
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part};
 use crate::resource::{PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
+use crate::value::{items, set_condition, text, time_of, time_text};
 
 const COMPONENT: &str = "device-taint-eviction-controller";
 const REASON: &str = "DeviceTaintManagerEviction";

@@ -13,7 +13,6 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, int_or_percent, integer, selects, time_of, time_text};
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::Part;
@@ -21,6 +20,7 @@ use crate::object::Object;
 use crate::resource::{
     DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
 };
+use crate::value::{condition, int_or_percent, integer, selects, time_of, time_text};
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "controllermanager";

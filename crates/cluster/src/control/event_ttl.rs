@@ -7,10 +7,10 @@ use super::events::LIFETIME;
 use super::plane::Plane;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
-use super::value::time_of;
 use crate::clock::later;
 use crate::cluster::DeleteOptions;
 use crate::resource::EVENTS;
+use crate::value::time_of;
 
 /// Deletes events whose lifetime is over.
 pub(super) struct EventTtl;

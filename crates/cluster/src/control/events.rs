@@ -8,10 +8,10 @@ use foldhash::{HashMap, HashMapExt};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::value::{micro_time_text, time_text};
 use crate::cluster::{Cluster, EventSource, NewEvent, Part, WriteOptions};
 use crate::object::Object;
 use crate::resource::{EVENTS, PODS};
+use crate::value::{micro_time_text, time_text};
 
 /// How long an event is kept after its last change (`--event-ttl` of the API server).
 pub(crate) const LIFETIME: SignedDuration = SignedDuration::from_hours(1);

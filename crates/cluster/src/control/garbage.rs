@@ -7,10 +7,10 @@ use super::plane::Plane;
 use super::pods::{drop_owner, writes};
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, list_mut, text};
 use crate::cluster::{DeleteOptions, Part, Propagation};
 use crate::object::Object;
 use crate::resource::ResourceId;
+use crate::value::{items, list_mut, text};
 
 const COMPONENT: &str = "garbage-collector-controller";
 const FOREGROUND: &str = "foregroundDeletion";

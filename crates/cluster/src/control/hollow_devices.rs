@@ -12,10 +12,10 @@ use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::settings::DEVICES_ANNOTATION;
-use super::value::items;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::object::Object;
 use crate::resource::{DEVICE_CLASSES, NODES, RESOURCE_SLICES};
+use crate::value::items;
 
 /// Marks the slices that are made here.
 const MARK: &str = "klab.dev/hollow-devices";

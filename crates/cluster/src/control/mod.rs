@@ -52,7 +52,6 @@ mod settings;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;
-pub(crate) mod value;
 mod view;
 mod volumes;
 mod zones;

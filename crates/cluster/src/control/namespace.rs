@@ -12,10 +12,10 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, list_mut, set_condition, time_of, time_text};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, Propagation};
 use crate::resource::{EVENTS, NAMESPACES, PODS, ResourceId};
+use crate::value::{items, list_mut, set_condition, time_of, time_text};
 
 const FINALIZER: &str = "kubernetes";
 /// How long the real controller waits before it empties a namespace.

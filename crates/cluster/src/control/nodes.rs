@@ -15,7 +15,6 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text};
 use super::view::NodeInfo;
 use super::zones::{Eviction, Zones};
 use crate::clock::later;
@@ -23,6 +22,7 @@ use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::object::Object;
 use crate::resource::{LEASES, NODES, PODS};
 use crate::system::static_pods;
+use crate::value::{condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text};
 
 const COMPONENT: &str = "node-controller";
 const LEASE_NAMESPACE: &str = "kube-node-lease";

@@ -12,13 +12,13 @@ use super::controller::Controller;
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::Change;
-use super::value::{controller_reference, items, list_mut, selects};
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::object::Object;
 use crate::resource::{PODS, ResourceId};
 use crate::status::Status;
+use crate::value::{controller_reference, items, list_mut, selects};
 use klab_scheduler::selector::Selector;
 
 /// The field manager all controllers write with.

@@ -14,10 +14,10 @@ use super::plane::Plane;
 use super::pods::{pod_of_template, slow_start, writes};
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, integer, items, list_mut, service_selector, text, time_text};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
 use crate::resource::{REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId};
+use crate::value::{condition, integer, items, list_mut, service_selector, text, time_text};
 use klab_scheduler::selector::Selector;
 
 /// At most this many pods are created or deleted at once (`burstReplicas`).

@@ -10,11 +10,11 @@ use super::controller::Controller;
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, list_mut, map_mut, text};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::object::Object;
 use crate::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceId};
+use crate::value::{items, list_mut, map_mut, text};
 
 const COMPONENT: &str = "resource_claim";
 /// Keeps a claim that has devices.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::hash::safe_encode;
 use super::plane::Plane;
 use super::pods::writes;
-use super::value::{controller_reference, integer, map_mut};
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::CONTROLLER_REVISIONS;
+use crate::value::{controller_reference, integer, map_mut};
 use klab_scheduler::hash::fnv32;
 
 /// The label a revision's hash is in, on revisions and on pods.

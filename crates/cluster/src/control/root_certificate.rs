@@ -7,9 +7,9 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{map_mut, text};
 use crate::cluster::{Part, ROOT_CERTIFICATE};
 use crate::resource::{CONFIG_MAPS, NAMESPACES};
+use crate::value::{map_mut, text};
 
 /// Why pods trust what it holds.
 const DESCRIPTION: &str = "kubernetes.io/description";

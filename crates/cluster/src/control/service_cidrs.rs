@@ -13,11 +13,11 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, items, list_mut, set_condition, time_of, time_text};
 use crate::clock::later;
 use crate::cluster::{Part, SERVICE_CIDR, WriteOptions, service_range};
 use crate::ip_range::IpRange;
 use crate::resource::{SERVICE_CIDRS, SERVICES};
+use crate::value::{condition, items, list_mut, set_condition, time_of, time_text};
 
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 /// How long one that nobody needs stays, so that whoever gives out addresses has heard of it.

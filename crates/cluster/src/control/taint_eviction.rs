@@ -12,11 +12,11 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, set_condition, time_of, time_text, tolerates};
 use super::view::{NodeInfo, PodInfo};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part};
 use crate::resource::{NODES, PODS};
+use crate::value::{items, set_condition, time_of, time_text, tolerates};
 
 const COMPONENT: &str = "taint-eviction-controller";
 

@@ -9,10 +9,10 @@ use super::controller::Controller;
 use super::plane::Plane;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
-use super::value::{integer, items, time_of};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Propagation};
 use crate::resource::JOBS;
+use crate::value::{integer, items, time_of};
 
 /// Deletes finished Jobs whose time to live is over.
 pub(super) struct TtlAfterFinished;

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::pod_ranges::PodRanges;
 use super::queue::ObjectName;
 use super::settings::{DEVICES_ANNOTATION, PRESSURE_ANNOTATION, STOPPED};
-use super::value::selects;
+use crate::names::is_extended_resource;
 use crate::object::Object;
 use crate::resource::ResourceId;
-use crate::validation::names::is_extended_resource;
+use crate::value::selects;
 use klab_scheduler::selector::Selector;
 
 /// `status.phase` of a pod.

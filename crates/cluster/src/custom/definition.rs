@@ -18,8 +18,18 @@ const DEEPEST: usize = 60;
 
 const REASONS: &[&str] = &["FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired", "FieldValueDuplicate"];
 
+/// Reports what is wrong with a definition and its name: it is called after what it defines.
+pub(crate) fn check_object(definition: &Value, errors: &mut Errors) {
+    let (spec, name) = (&definition["spec"], &definition["metadata"]["name"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if text(name) != format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"])) {
+        errors.invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group");
+    }
+    check(definition, errors);
+}
+
 /// Reports what is wrong.
-pub(crate) fn check(definition: &Value, errors: &mut Errors) {
+fn check(definition: &Value, errors: &mut Errors) {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let storing = versions.iter().filter(|version| version["storage"] == true).count();

@@ -16,7 +16,7 @@ mod outline;
 mod rules;
 mod schema;
 
-pub(crate) use definition::check as check_definition;
+pub(crate) use definition::check_object as check_definition;
 pub(crate) use fill::{default, prune};
 pub(crate) use outline::{Listing, Outline};
 

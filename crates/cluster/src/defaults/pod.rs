@@ -2,13 +2,12 @@
 
 // upstream: pkg/apis/core/v1/defaults.go SetDefaults_PodSpec, SetDefaults_Container (v1.36)
 
-use k8s_openapi::api::core::v1::Pod;
 use klab_scheduler::admission;
-use klab_scheduler::typed::Typed;
 use serde_json::{Value, json};
 
 use super::field::{each, set};
 use super::storage::claim;
+use crate::pod_resources::container_amounts;
 
 const DEFAULT_MODE: i64 = 0o644;
 
@@ -61,21 +60,6 @@ fn pod_resources(spec: &mut Value) {
     {
         spec["resources"] = resources;
     }
-}
-
-/// A pod of which nothing is known but the resources of its containers, and its own; none if these cannot be read.
-pub(crate) fn container_amounts(spec: &Value) -> Option<Pod> {
-    let amounts = |list: &str| -> Vec<Value> {
-        let containers = spec[list].as_array().into_iter().flatten();
-        let keep =
-            |one: &Value| json!({ "name": "", "resources": one["resources"], "restartPolicy": one["restartPolicy"] });
-        containers.map(keep).collect()
-    };
-    let spec = json!({
-        "containers": amounts("containers"), "initContainers": amounts("initContainers"),
-        "resources": spec["resources"],
-    });
-    Pod::from_json(json!({ "spec": spec }).to_string().as_bytes()).ok()
 }
 
 fn pod_spec(spec: &mut Value) {

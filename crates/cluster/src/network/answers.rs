@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::reviews::review;
 use super::routes::{Landed, Origin, route};
 use super::{conversion, names};
-use crate::control::value::{condition, items, text};
 use crate::process::{
     Heard, Listens, Lookup, Porter, Protocol, Request, Response, Sent, Server, host_of, program, status_of,
 };
 use crate::resource::NODES;
 use crate::store::Store;
+use crate::value::{condition, items, text};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";

@@ -12,24 +12,36 @@ use super::answers::{Asked, answer};
 use super::conversion;
 use super::reviews::review;
 use super::routes::{Landed, Missed, pod_port, service_port};
-use crate::control::value::items;
 use crate::process::{Heard, Protocol, Request, Sent, Server, status_of};
 use crate::store::Store;
-use crate::webhook::{Call, CallError};
+use crate::value::items;
+use crate::webhook::{Call, CallError, PodServers};
+
+/// The servers in pods that are known.
+pub(crate) struct KnownServers;
+
+impl PodServers for KnownServers {
+    fn is_known(&self, pod: &Value, port: u16) -> bool {
+        items(&pod["spec"]["containers"]).iter().any(|one| Server::at(one, port, Protocol::Tcp).is_some())
+    }
+
+    fn send(&self, pod: &Value, port: u16, call: &Call) -> Result<Bytes, CallError> {
+        call_pod(pod, port, call)
+    }
+}
 
 /// What a webhook in a pod answers. Nobody shows a certificate: it is taken to be one that the authorities of the call vouch
 /// for. Without any there is none that the machine would trust.
 ///
 /// # Errors
 /// As a webhook that is called over the network: nobody listens, it takes longer than the call may, it knows no such path.
-pub(crate) fn call_pod(landed: &Landed, call: &Call) -> Result<Bytes, CallError> {
+fn call_pod(pod: &Value, port: u16, call: &Call) -> Result<Bytes, CallError> {
     let unreachable = |because: String| Err(CallError::Unreachable(because));
-    let pod = &landed.pod;
     let running = items(&pod["spec"]["containers"]).iter();
     let mut running = running.filter(|one| status_of(pod, one)["state"]["running"].is_object());
-    let Some(server) = running.find_map(|one| Server::at(one, landed.port, Protocol::Tcp)) else {
+    let Some(server) = running.find_map(|one| Server::at(one, port, Protocol::Tcp)) else {
         let address = pod["status"]["podIP"].as_str().unwrap_or_default();
-        return unreachable(format!("dial tcp {address}:{}: connect: connection refused", landed.port));
+        return unreachable(format!("dial tcp {address}:{port}: connect: connection refused"));
     };
     let path = call.url.split_once("://").and_then(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..)));
     let path = path.unwrap_or("/").split('?').next().unwrap_or("/");

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::control::value::items;
+use crate::value::items;
 
 /// The answer to a review; none to what is none.
 pub(super) fn convert(body: &[u8]) -> Option<Value> {

@@ -17,7 +17,6 @@ mod routes;
 mod view;
 
 pub(crate) use self::awaited::Awaited;
-pub(crate) use self::calls::{call_pod, proxied};
-pub(crate) use self::routes::{Landed, slices};
+pub(crate) use self::calls::{KnownServers, proxied};
 #[cfg(feature = "server")]
 pub(crate) use self::view::FromPod;

@@ -6,11 +6,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::Value;
 
-use super::routes::{endpoints, slices};
-use crate::control::value::{items, text};
+use super::routes::endpoints;
+use crate::client_config::slices;
 use crate::process::Lookup;
 use crate::resource::{NAMESPACES, SERVICES};
 use crate::store::Store;
+use crate::value::{items, text};
 
 /// The domain of clusters.
 const DOMAIN: &str = "cluster.local";

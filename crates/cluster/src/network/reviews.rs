@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::control::value::{items, text};
+use crate::value::{items, text};
 
 /// An answer, and how long it takes.
 #[derive(Debug, Clone, PartialEq)]

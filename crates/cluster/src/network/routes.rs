@@ -10,12 +10,11 @@ use std::sync::Arc;
 use klab_scheduler::hash::fnv64;
 use serde_json::Value;
 
-use crate::control::value::{integer, items, text};
+use crate::client_config::slices;
 use crate::process::{Heard, Protocol};
-use crate::resource::{ENDPOINT_SLICES, NETWORK_POLICIES, NODES, PODS, SERVICES};
+use crate::resource::{NETWORK_POLICIES, NODES, PODS, SERVICES};
 use crate::store::Store;
-
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+use crate::value::{integer, items, text};
 
 /// Where a connection ends.
 #[derive(Debug, Clone)]
@@ -62,12 +61,6 @@ pub(super) struct Endpoint {
     pub(super) ready: bool,
     /// It is about to end, and still serves.
     serves_on: bool,
-}
-
-/// The slices of a Service.
-pub(crate) fn slices(store: &Store, namespace: &str, service: &str) -> Vec<Arc<Value>> {
-    let own = store.list(ENDPOINT_SLICES, Some(namespace)).filter(|slice| slice.label(SERVICE_LABEL) == Some(service));
-    own.map(|slice| slice.value()).collect()
 }
 
 /// The endpoints in them at the port of that name, or at any where that does not matter.

@@ -11,8 +11,8 @@ use super::answers::heard;
 use super::names;
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::control::value::text;
 use crate::process::{Heard, Lookup, Moment, Protocol, Reach, Sent};
+use crate::value::text;
 
 /// So many questions of one command are answered.
 const MAX_QUESTIONS: usize = 2000;

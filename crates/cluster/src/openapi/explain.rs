@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::super::api::Listing;
 use super::super::cluster::Cluster;
+use super::super::custom::Listing;
 use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
 use super::catalogue::Catalogue;
 use super::operation::{Kind, Path, part_schema, schema_names};

@@ -23,8 +23,9 @@ use serde_json::{Value, json};
 
 use self::catalogue::Catalogue;
 use self::operation::Path;
-use super::api::{Body, Listing, listings, resources_of};
-use super::cluster::Cluster;
+use super::body::Body;
+use super::cluster::{Cluster, listings, resources_of};
+use super::custom::Listing;
 use super::resource::{Resource, served};
 
 /// In the hash of documents with descriptions.

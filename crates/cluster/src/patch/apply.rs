@@ -57,7 +57,7 @@ impl Transaction<'_> {
             let mut managed = Managed::default();
             let entry = managed.entry(&writer, true);
             entry.fields = wanted;
-            entry.time = Some(crate::cluster::time_text(self.now));
+            entry.time = Some(crate::value::time_text(self.now));
             self.decode_in_both(resource, second, &mut config).map_err(|fault| unusable(row, &config, &fault))?;
             return Ok((self.insert(resource, namespace, config, Some(managed))?, true));
         };
@@ -99,7 +99,7 @@ impl Transaction<'_> {
         let entry = managed.entry(&writer, true);
         entry.fields = wanted;
         if !changes.is_empty() {
-            entry.time = Some(crate::cluster::time_text(self.now));
+            entry.time = Some(crate::value::time_text(self.now));
         }
         if writer.manager == KUBECTL && live["metadata"]["annotations"][LAST_APPLIED].is_string() {
             merged["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));

@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use super::fields::Fields;
 use super::place::Root;
 use super::typed::{Difference, compare};
-use crate::cluster::{Part, time_text};
+use crate::cluster::Part;
 use crate::custom::{Definition, Version};
 use crate::managed_fields::ManagedFields;
 use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::schema::schema;
+use crate::value::time_text;
 
 /// More managers of plain writes than this are merged into one, the oldest first.
 const MAX_UPDATERS: usize = 10;

@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::fields::{amount, field};
 use super::history::{Name, as_of, changed_after};
 use crate::cluster::Cluster;
-use crate::control::value::{items, text, time_of};
 use crate::resource::{CONFIG_MAPS, ResourceId, SECRETS, SERVICES};
+use crate::value::{items, text, time_of};
 
 /// The variables of a container, in their order.
 #[derive(Debug, Default)]

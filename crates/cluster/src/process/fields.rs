@@ -7,8 +7,8 @@ use klab_scheduler::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::cluster::Cluster;
-use crate::control::value::{items, text};
 use crate::resource::NODES;
+use crate::value::{items, text};
 
 /// A field of a pod, as `fieldRef` names it; none where it has no value yet.
 pub(super) fn field(pod: &Value, path: &str) -> Option<String> {

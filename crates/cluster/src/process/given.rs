@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::file::File;
 use crate::cluster::Cluster;
-use crate::control::value::{items, text};
 use crate::resource::SERVICES;
+use crate::value::{items, text};
 
 /// The domain of clusters.
 const DOMAIN: &str = "cluster.local";

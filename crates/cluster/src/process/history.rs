@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::control::value::{items, time_of};
 use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::store::{Change, Event};
+use crate::value::{items, time_of};
 
 /// Which object is meant.
 #[derive(Debug, Clone, Copy)]

@@ -14,9 +14,9 @@ use super::files::{Changed, Files, Made};
 use super::output::Given;
 use super::world::Intervention;
 use crate::cluster::{Cluster, Part, WriteOptions};
-use crate::control::value::{integer, items, text};
 use crate::resource::CONTAINER_FILES;
 use crate::status::Status;
+use crate::value::{integer, items, text};
 
 /// So many bytes are kept of a pod.
 const MOST: usize = 64 * 1024;

@@ -14,9 +14,9 @@ use super::fields::{amount, field};
 use super::file::{File, Found};
 use super::history::{Name, as_of, changes_after, last_as_of};
 use crate::cluster::Cluster;
-use crate::control::value::{integer, items, text, time_of};
 use crate::pod_token::{file_user, pod_token};
 use crate::resource::{CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS};
+use crate::value::{integer, items, text, time_of};
 
 /// Says of a volume who made it on demand.
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::environment::{Environment, Sources, environment, substituted, values};
 use super::image::{User, user};
 use crate::cluster::Cluster;
-use crate::control::value::{items, security_setting, text};
 use crate::resource::{CONFIG_MAPS, ResourceId, SECRETS};
+use crate::value::{items, security_setting, text};
 
 /// What a kubelet says of a container that it cannot create, if it cannot: the first thing that it finds.
 pub(crate) fn obstacle(cluster: &Cluster, pod: &Value, container: &Value) -> Option<String> {

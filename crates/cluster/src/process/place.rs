@@ -15,7 +15,7 @@ use super::output::Given;
 use super::servers::Server;
 use super::world::{Identity, Privileges, World};
 use crate::cluster::Cluster;
-use crate::control::value::{integer, items, security_setting, text};
+use crate::value::{integer, items, security_setting, text};
 
 /// What is wanted of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

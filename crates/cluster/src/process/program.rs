@@ -16,7 +16,7 @@ use super::servers::Server;
 use super::session::is_prompt;
 use super::world::{Course, End, World};
 use crate::cluster::Cluster;
-use crate::control::value::{items, text};
+use crate::value::{items, text};
 
 /// Exit code of a process that SIGTERM ends, as it does when it is not the first of its namespace.
 const TERMINATED: i64 = 143;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::image::{base_name, is_official};
 use super::reach::Protocol;
-use crate::control::value::{items, text};
+use crate::value::{items, text};
 
 /// A server whose behaviour is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

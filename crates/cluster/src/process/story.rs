@@ -18,7 +18,7 @@ use super::run::perform;
 use super::session::is_prompt;
 use super::world::{Performance, World};
 use crate::cluster::Cluster;
-use crate::control::value::{integer, items, text, time_of};
+use crate::value::{integer, items, text, time_of};
 
 /// So many other containers of the pod are followed for the files that they share.
 const MAX_OTHERS: usize = 8;

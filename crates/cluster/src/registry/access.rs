@@ -4,13 +4,14 @@ use super::aspects::{ANSWERED_ONLY, Aspects, Field, InitialStatus, Validation};
 use super::strategy;
 use crate::admission::signing;
 use crate::defaults;
+use crate::names;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LOCAL_SUBJECT_ACCESS_REVIEWS, ROLE_BINDINGS,
     ROLES, ResourceId, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS,
     SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
 };
 use crate::table;
-use crate::validation::{self, names};
+use crate::validation;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (SELF_SUBJECT_REVIEWS, Aspects { schema: Some("io.k8s.api.authentication.v1.SelfSubjectReview"), ..ANSWERED_ONLY }),
@@ -49,7 +50,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -76,7 +76,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -103,7 +102,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -130,7 +128,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -157,7 +154,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::usage::Take;
-use crate::cluster::{Cluster, Transaction};
+use super::usage::Take;
+use crate::cluster::Transaction;
 use crate::defaults::Addresses;
+use crate::names;
 use crate::object::Object;
 use crate::status::Status;
 use crate::table::{self, Row};
 use crate::validation::warnings::Warnings;
-use crate::validation::{Errors, metadata, names};
+use crate::validation::{Errors, metadata};
 
 /// How the API server treats the objects of one kind, and shows them. Every row names every aspect, so that none is
 /// forgotten; `None` is what most kinds have.
@@ -46,8 +47,6 @@ pub(crate) struct Aspects {
     pub(crate) orphans_dependents: bool,
     /// Whether a deletion is answered with the object that is gone, and not with a Status.
     pub(crate) answers_with_deleted: bool,
-    /// Makes the objects that every API server serves and no store holds.
-    pub(crate) built_in: Option<fn(&Cluster) -> Vec<Value>>,
     /// Between the stored form and its own, for second versions and second groups of stored kinds.
     pub(crate) conversion: Option<Conversion>,
     /// The warning that every request for it is answered with.
@@ -80,7 +79,6 @@ pub(super) const ANSWERED_ONLY: Aspects = Aspects {
     generation: None,
     orphans_dependents: false,
     answers_with_deleted: false,
-    built_in: None,
     conversion: None,
     warning: None,
     warnings: None,

@@ -3,9 +3,11 @@
 use super::aspects::{ANSWERED_ONLY, Aspects, Conversion, Field, InitialStatus, Quota, Validation};
 use super::conversion;
 use super::strategy;
-use crate::admission::{pods, protect, usage};
+use super::usage;
+use crate::admission::{pods, protect};
 use crate::cluster::services;
 use crate::defaults;
+use crate::names;
 use crate::resource::{
     BINDINGS, COMPONENT_STATUSES, CONFIG_MAPS, CONTAINER_FILES, ENDPOINTS, EVENTS, GROUPED_EVENTS, LIMIT_RANGES,
     NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, REPLICATION_CONTROLLERS,
@@ -13,7 +15,7 @@ use crate::resource::{
 };
 use crate::schema::Path;
 use crate::table;
-use crate::validation::{self, names};
+use crate::validation;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (BINDINGS, Aspects { schema: Some("io.k8s.api.core.v1.Binding"), ..ANSWERED_ONLY }),
@@ -36,7 +38,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -63,7 +64,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -90,7 +90,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
             warnings: Some(validation::warnings::endpoints),
@@ -117,7 +116,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -156,7 +154,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -183,7 +180,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -210,7 +206,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::node),
@@ -243,7 +238,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::claim),
@@ -273,7 +267,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::volume),
@@ -300,7 +293,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::pod),
@@ -339,7 +331,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::pod_template),
@@ -366,7 +357,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: true,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::replication_controller),
@@ -393,7 +383,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::quota),
@@ -420,7 +409,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::secret),
@@ -447,7 +435,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::service_account),
@@ -474,7 +461,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::service),
@@ -501,7 +487,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: Some(Conversion { serve: conversion::event_to_grouped, store: conversion::event_from_grouped }),
             warning: None,
             warnings: None,

@@ -3,15 +3,16 @@
 
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
-use crate::api::builtin;
+use crate::custom;
 use crate::defaults;
+use crate::names;
 use crate::resource::{
     API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS, FLOW_SCHEMAS, MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS, PRIORITY_LEVEL_CONFIGURATIONS, ResourceId,
     VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use crate::table;
-use crate::validation::{self, names};
+use crate::validation;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
@@ -32,7 +33,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: Some(builtin::api_services),
             conversion: None,
             warning: None,
             warnings: None,
@@ -59,7 +59,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -86,7 +85,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -113,7 +111,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::webhooks),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -140,7 +137,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -167,7 +163,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -194,7 +189,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::webhooks),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -213,7 +207,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             prepare: None,
             complete: None,
             admission: None,
-            validation: Validation::Each(validation::config::definition),
+            validation: Validation::Each(custom::check_definition),
             update_validation: None,
             metadata_reports: 2,
             restriction: None,
@@ -221,7 +215,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -248,7 +241,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: Some(builtin::flow_schemas),
             conversion: None,
             warning: None,
             warnings: None,
@@ -275,7 +267,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: Some(builtin::priority_levels),
             conversion: None,
             warning: None,
             warnings: None,

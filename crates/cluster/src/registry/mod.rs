@@ -14,15 +14,16 @@ mod storage;
 mod strategy;
 #[cfg(test)]
 mod tests;
+pub(crate) mod usage;
 mod workloads;
 
 pub(crate) use aspects::{Aspects, Field, InitialStatus, Quota, Validation};
 
 use serde_json::{Value, json};
 
+use crate::names;
 use crate::resource::{RESOURCES, ResourceId};
 use crate::table;
-use crate::validation::names;
 
 /// The rows, by groups of the API.
 static GROUPS: &[&[(ResourceId, Aspects)]] = &[
@@ -76,7 +77,6 @@ static CUSTOM: Aspects = Aspects {
     generation: Some(strategy::all_but_metadata_and_status),
     orphans_dependents: false,
     answers_with_deleted: false,
-    built_in: None,
     conversion: None,
     warning: None,
     warnings: None,

@@ -3,13 +3,13 @@
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
 use crate::admission::default_class;
-use crate::api::builtin;
 use crate::defaults;
+use crate::names;
 use crate::resource::{
     ENDPOINT_SLICES, INGRESS_CLASSES, INGRESSES, IP_ADDRESSES, NETWORK_POLICIES, ResourceId, SERVICE_CIDRS,
 };
 use crate::table;
-use crate::validation::{self, names};
+use crate::validation;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
@@ -30,7 +30,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -60,7 +59,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::ingress),
@@ -87,7 +85,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: Some(builtin::ip_addresses),
             conversion: None,
             warning: None,
             warnings: None,
@@ -114,7 +111,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::network_policy),
@@ -141,7 +137,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -168,7 +163,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::endpoints),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::endpoint_slice),

@@ -2,14 +2,16 @@
 
 use super::aspects::{Aspects, Field, InitialStatus, Quota, Validation};
 use super::strategy;
-use crate::admission::{devices, protect, usage};
+use super::usage;
+use crate::admission::{devices, protect};
 use crate::defaults;
+use crate::names;
 use crate::resource::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
     RESOURCE_SLICES, ResourceId, STORAGE_CLASSES, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
 };
 use crate::table;
-use crate::validation::{self, names};
+use crate::validation;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
@@ -30,7 +32,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::driver),
@@ -57,7 +58,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -84,7 +84,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::capacity),
@@ -111,7 +110,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::class),
@@ -138,7 +136,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -168,7 +165,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -195,7 +191,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -222,7 +217,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -249,7 +243,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -276,7 +269,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: true,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::resource_slice),

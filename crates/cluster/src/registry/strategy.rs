@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::admission::policy::type_check;
-use crate::api::builtin;
-use crate::cluster::{Transaction, time_text};
+use crate::builtin;
+use crate::cluster::Transaction;
 use crate::defaults::Addresses;
 use crate::defaults::job::{generate_selector, inherit_labels};
 use crate::object::Object;
 use crate::resource::PRIORITY_LEVEL_CONFIGURATIONS;
 use crate::validation::Errors;
 use crate::validation::service::is_asked_for_health;
+use crate::value::time_text;
 
 /// What a DaemonSet is told about its template by, for clients older than its generation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

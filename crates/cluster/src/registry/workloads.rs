@@ -4,12 +4,13 @@ use super::aspects::{Aspects, Conversion, Field, InitialStatus, Validation};
 use super::conversion;
 use super::strategy;
 use crate::defaults;
+use crate::names;
 use crate::resource::{
     CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS,
     HORIZONTAL_POD_AUTOSCALERS_V1, JOBS, REPLICA_SETS, ResourceId, STATEFUL_SETS,
 };
 use crate::table;
-use crate::validation::{self, names};
+use crate::validation;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
@@ -30,7 +31,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -57,7 +57,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::daemon_set),
@@ -84,7 +83,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec_or_annotations),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::deployment),
@@ -111,7 +109,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::replica_set),
@@ -138,7 +135,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::stateful_set),
@@ -165,7 +161,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
@@ -192,7 +187,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: Some(Conversion { serve: conversion::autoscaler_to_v1, store: conversion::autoscaler_from_v1 }),
             warning: None,
             warnings: None,
@@ -219,7 +213,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::cron_job),
@@ -246,7 +239,6 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: Some(strategy::spec),
             orphans_dependents: true,
             answers_with_deleted: false,
-            built_in: None,
             conversion: None,
             warning: None,
             warnings: Some(validation::warnings::job),

@@ -5,14 +5,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::cluster::Cluster;
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 use super::age;
 use super::columns::Column;
 
 /// One of `additionalPrinterColumns`.
 #[derive(Debug, Clone)]
-pub(super) struct PrinterColumn {
+pub(crate) struct PrinterColumn {
     name: String,
     kind: String,
     format: String,
@@ -28,17 +26,9 @@ impl PrinterColumn {
 }
 
 /// The columns of a custom kind; Name and Age where its definition names none.
-pub(super) fn printer_columns(cluster: &Cluster, resource: ResourceId) -> Vec<PrinterColumn> {
-    let row = resource.row();
-    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
-    let definition = definition.map(|object| object.value()).unwrap_or_default();
-    let version = definition["spec"]["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|version| version["name"] == row.version)
-        .cloned()
-        .unwrap_or_default();
+pub(crate) fn printer_columns(definition: &Value, version: &str) -> Vec<PrinterColumn> {
+    let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let version = versions.find(|known| known["name"] == version).unwrap_or(&Value::Null);
     let mut columns = vec![PrinterColumn {
         name: "Name".to_owned(),
         kind: "string".to_owned(),

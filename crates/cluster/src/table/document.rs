@@ -2,17 +2,22 @@
 
 use std::fmt::Write;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::columns::{self, Column, columns};
 use super::custom;
 use super::row::Row;
-use crate::api::versions;
-use crate::cluster::Cluster;
 use crate::object::Object;
-use crate::registry;
-use crate::resource::ResourceId;
+
+/// How the objects of a kind are printed.
+pub(crate) enum Printer {
+    /// Its columns, and the cells of an object.
+    Fixed(&'static str, fn(&Row<'_>) -> Vec<Value>),
+    /// The columns that a definition names.
+    Custom(Vec<custom::PrinterColumn>),
+}
 
 /// What a row carries besides its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,23 +33,23 @@ pub(crate) enum Included {
 /// A Table as JSON text. `metadata` is the list metadata, already JSON; `with_columns` is false for all but the first
 /// event of a watch.
 pub(crate) fn document(
-    cluster: &Cluster,
-    resource: ResourceId,
+    printer: &Printer,
     metadata: &str,
     objects: &[&Object],
     included: Included,
+    whole: impl Fn(&Object) -> Bytes,
     with_columns: bool,
     now: Timestamp,
 ) -> String {
-    let aspects = registry::of(resource);
-    let custom = resource.row().custom.then(|| custom::printer_columns(cluster, resource));
     let mut text = format!("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}");
     text.push_str(",\"columnDefinitions\":");
     if with_columns {
         text.push('[');
-        match &custom {
-            Some(columns) => write_columns(&mut text, columns.iter().map(custom::PrinterColumn::column)),
-            None => write_columns(&mut text, columns(aspects.columns)),
+        match printer {
+            Printer::Fixed(specification, _) => write_columns(&mut text, columns(specification)),
+            Printer::Custom(columns) => {
+                write_columns(&mut text, columns.iter().map(custom::PrinterColumn::column));
+            }
         }
         text.push(']');
     } else {
@@ -56,14 +61,14 @@ pub(crate) fn document(
             text.push(',');
         }
         let value = object.value();
-        let cells = match &custom {
-            Some(columns) => custom::cells(columns, &value, now),
-            None => (aspects.cells)(&Row { object: &value, now }),
+        let cells = match printer {
+            Printer::Fixed(_, cells) => cells(&Row { object: &value, now }),
+            Printer::Custom(columns) => custom::cells(columns, &value, now),
         };
         let _ = write!(text, "{{\"cells\":{},\"object\":", Value::Array(cells));
         match included {
             Included::None => text.push_str("null"),
-            Included::Object => text.push_str(&String::from_utf8_lossy(&versions::text(cluster, resource, object))),
+            Included::Object => text.push_str(&String::from_utf8_lossy(&whole(object))),
             Included::Metadata => {
                 text.push_str("{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
                 text.push_str(&object.metadata_text());

@@ -12,5 +12,6 @@ mod row;
 mod tests;
 pub(crate) mod workloads;
 
-pub(crate) use document::{Included, document, metrics, scale};
+pub(crate) use custom::printer_columns;
+pub(crate) use document::{Included, Printer, document, metrics, scale};
 pub(crate) use row::Row;

@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
-use super::{Errors, admission_rules, metadata, names};
-use crate::admission::expression::{Names, Wanted, compile};
+use super::{Errors, admission_rules, metadata};
 use crate::cel::{Type, is_word};
+use crate::names;
+use crate::policy_expression::{Names, Wanted, compile};
 use crate::schema::Path;
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
-use super::{Errors, metadata, names};
+use super::{Errors, metadata};
+use crate::names;
 use crate::schema::Path;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];

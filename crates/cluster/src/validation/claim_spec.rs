@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
-use super::{Errors, metadata, names};
+use super::{Errors, metadata};
+use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

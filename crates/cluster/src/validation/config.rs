@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::field::{supported, text};
 use super::workload::int_or_percent;
-use super::{Errors, metadata, names};
+use super::{Errors, metadata};
+use crate::names;
 use crate::schema::Path;
 
 /// Most bytes in a ConfigMap or a Secret.
@@ -102,13 +103,4 @@ pub(crate) fn disruption_budget(value: &Value, errors: &mut Errors) {
         &["AlwaysAllow", "IfHealthyBudget"],
         errors,
     );
-}
-
-/// A definition is called after what it defines.
-pub(crate) fn definition(value: &Value, errors: &mut Errors) {
-    let wanted = format!("{}.{}", text(&value["spec"]["names"], "plural"), text(&value["spec"], "group"));
-    if text(&value["metadata"], "name") != wanted {
-        errors.invalid("metadata.name", &value["metadata"]["name"], "must be spec.names.plural+\".\"+spec.group");
-    }
-    crate::custom::check_definition(value, errors);
 }

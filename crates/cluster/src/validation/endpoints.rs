@@ -9,8 +9,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::Errors;
 use super::field::{entries, supported, text};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];

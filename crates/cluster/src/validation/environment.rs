@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
-use super::{Errors, file_paths, names};
+use super::{Errors, file_paths};
+use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::errors::Errors;
-use super::names;
+use crate::names;
 use crate::schema::Path;
 use crate::work;
 

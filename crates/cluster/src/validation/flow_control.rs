@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::{entries, supported, text};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 const HIGHEST_PRECEDENCE: i64 = 10_000;

@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
-use super::{Errors, container, names};
+use super::{Errors, container};
+use crate::names;
 use crate::schema::Path;
 
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];

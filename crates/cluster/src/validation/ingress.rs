@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::field::{domain_path, entries, supported, text};
-use super::{Errors, addresses, container, names};
+use super::{Errors, addresses, container};
+use crate::names;
 use crate::schema::Path;
 
 const CLASS: &str = "kubernetes.io/ingress.class";

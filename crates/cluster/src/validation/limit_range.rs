@@ -7,7 +7,8 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
-use super::{Errors, container, names};
+use super::{Errors, container};
+use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::{entries, text};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;

@@ -26,7 +26,6 @@ mod job_status;
 pub(crate) mod limit_range;
 pub(crate) mod metadata;
 mod mounts;
-pub(crate) mod names;
 pub(crate) mod network_policy;
 pub(crate) mod node;
 pub(crate) mod persistent_volume;
@@ -61,6 +60,7 @@ pub(crate) use errors::Errors;
 
 use serde_json::Value;
 
+use crate::names;
 use crate::resource::{JOBS, PODS, RESOURCE_CLAIMS, ResourceId};
 
 /// What is wrong with a change of an object's status alone.

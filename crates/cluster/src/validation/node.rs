@@ -4,7 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, names, placement};
+use super::{Errors, placement};
+use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -6,9 +6,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::{entries, supported, text};
 use super::metadata::{labels, selector};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

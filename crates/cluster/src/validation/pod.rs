@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::container::Named;
 use super::field::{entries, supported, text};
 use super::{
-    Errors, container, handlers, metadata, names, placement, pod_claims, pod_network, pod_system, security_context,
-    volumes,
+    Errors, container, handlers, metadata, placement, pod_claims, pod_network, pod_system, security_context, volumes,
 };
-use crate::defaults::pod::container_amounts;
+use crate::names;
+use crate::pod_resources::container_amounts;
 use crate::schema::Path;
 
 /// Where controllers are told which pod to take first.

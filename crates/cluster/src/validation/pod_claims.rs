@@ -6,8 +6,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::{entries, text};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 /// The claims of a pod.

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
-use super::{Errors, addresses, names};
+use super::{Errors, addresses};
+use crate::names;
 use crate::schema::Path;
 
 const MOST_SERVERS: usize = 3;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::field::{entries, text};
 use super::{Errors, pod};
-use crate::admission::quality_of_service;
+use crate::pod_resources::quality_of_service;
 use crate::schema::Path;
 
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];

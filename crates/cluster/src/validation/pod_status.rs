@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::{entries, text};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 /// Conditions of the API server's own, whose names need no check.

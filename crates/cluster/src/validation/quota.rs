@@ -5,8 +5,9 @@
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::{entries, text};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

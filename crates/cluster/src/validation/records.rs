@@ -6,8 +6,9 @@
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::{not_negative, text};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 const STRATEGY: &str = "OldestEmulationVersion";

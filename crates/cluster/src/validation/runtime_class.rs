@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
-use super::{Errors, container, metadata, names, placement};
+use super::{Errors, container, metadata, placement};
+use crate::names;
 use crate::schema::Path;
 
 pub(crate) fn check(value: &Value, errors: &mut Errors) {

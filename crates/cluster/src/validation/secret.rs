@@ -5,10 +5,11 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::config::{DATA_LIMIT, frozen};
 use super::field::text;
-use super::{Errors, names};
 use crate::go_text::no_map;
+use crate::names;
 use crate::schema::Path;
 
 const ACCOUNT: &str = "kubernetes.io/service-account.name";

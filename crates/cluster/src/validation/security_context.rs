@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::field::{containers, entries, supported, text};
-use super::{Errors, file_paths, names, sysctl};
+use super::{Errors, file_paths, sysctl};
+use crate::names;
 use crate::schema::Path;
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];

@@ -4,9 +4,10 @@
 
 use serde_json::{Value, json};
 
+use super::Errors;
 use super::field::text;
 use super::ranges::{cidr, first, range};
-use super::{Errors, names};
+use crate::names;
 use crate::schema::Path;
 
 const IMMUTABLE: &str = "field is immutable";

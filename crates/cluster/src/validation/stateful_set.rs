@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
-use super::{Errors, claim_spec, names, workload};
+use super::{Errors, claim_spec, workload};
+use crate::names;
 use crate::schema::Path;
 
 /// A new set.

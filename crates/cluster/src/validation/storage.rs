@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
-use super::{Errors, metadata, names, volume_sources};
+use super::{Errors, metadata, volume_sources};
+use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

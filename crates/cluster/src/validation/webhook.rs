@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::admission_rules::{policy, qualified_name, rule, selectors};
 use super::field::{entries, supported, text};
-use super::{Errors, admission_policy, names};
+use super::{Errors, admission_policy};
+use crate::names;
 use crate::schema::Path;
 
 /// Versions of reviews that API servers know.

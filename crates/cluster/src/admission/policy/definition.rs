@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::admission::condition::Condition;
-use crate::admission::expression::{Names, Wanted, compile};
 use crate::admission::matching::Matching;
 use crate::cel::{Program, Type};
+use crate::policy_expression::{Names, Wanted, compile};
 use crate::resource::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, ResourceId, VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use crate::admission::expression::{Names, Wanted, compile, type_errors};
 use crate::cel::{Declaration, Field, ListKind, ObjectType, Shape, Type};
+use crate::policy_expression::{Names, Wanted, compile, type_errors};
 use crate::resource::ResourceId;
 use crate::schema::{self, Scalar, TypeId, schema};
 

@@ -19,7 +19,6 @@ use crate::admission::scene::Scene;
 use crate::admission::waiting;
 use crate::client_config::Destination;
 use crate::cluster::Transaction;
-use crate::network::call_pod;
 use crate::patch::Operations;
 use crate::resource::ResourceId;
 use crate::status::Status;
@@ -153,14 +152,14 @@ impl Transaction<'_> {
         }
         let uid = self.state.random_uid();
         let body = self.review(request, served, object, &uid).map_err(Failure::Refused)?;
-        let destination = hook.client.destination(&self.state.store);
+        let destination = hook.client.destination(&self.state.store, self.state.pod_servers);
         let address = destination.as_ref().ok().and_then(Destination::address);
         let call = hook.client.call(address, hook.timeout, body);
         let post =
             |because: &str| Failure::Calling(format!("failed to call webhook: Post \"{}\": {because}", call.url));
         let answered = match (destination, self.options.consultation) {
             (Err(because), _) => return Err(post(&because)),
-            (Ok(Destination::Pod(landed)), _) => Some(call_pod(&landed, &call)),
+            (Ok(Destination::Pod(pod, port)), _) => Some(self.state.pod_servers.send(&pod, port, &call)),
             (Ok(_), None) => return Err(post("webhooks cannot be asked here")),
             (Ok(_), Some(consultation)) => consultation.answer(&call),
         };

@@ -9,7 +9,7 @@ use base64::Engine;
 use super::outcome::{Outcome, some};
 use crate::cel::time;
 use crate::cel::value::{Opaque, Value, list};
-use crate::validation::names;
+use crate::names;
 
 const NAMES: &[&str] = &[
     "dns1123Label",

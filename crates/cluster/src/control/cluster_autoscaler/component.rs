@@ -6,9 +6,9 @@ use super::configuration::config_map;
 use crate::cluster::{Part, WriteOptions};
 use crate::control::events::reference;
 use crate::control::plane::Plane;
-use crate::control::value::{list_mut, map_mut};
 use crate::node_pools::{NAMESPACE, STATUS};
 use crate::resource::{CONFIG_MAPS, NODES};
+use crate::value::{list_mut, map_mut};
 
 /// Its name in events.
 pub(super) const COMPONENT: &str = "cluster-autoscaler";

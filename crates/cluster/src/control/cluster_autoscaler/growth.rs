@@ -17,11 +17,11 @@ use super::configuration::priorities;
 use super::machines::{self, start};
 use crate::clock::later;
 use crate::control::plane::Plane;
-use crate::control::value::condition;
 use crate::control::view::PodInfo;
 use crate::node_pools::NodePool;
 use crate::protobuf::go_duration;
 use crate::resource::DAEMON_SETS;
+use crate::value::condition;
 use klab_scheduler::autoscaler::{
     Backoffs, EXPENDABLE_BELOW, Failure, NEW_PODS_WAIT, NodeGroup, Profile, Resize, ScaleUp, Template, scale_up,
 };

@@ -16,10 +16,10 @@ use super::component::set_taint;
 use super::removal::Removals;
 use crate::clock::later;
 use crate::control::plane::Plane;
-use crate::control::value::text;
 use crate::control::view::NodeInfo;
 use crate::node_pools::{NodePool, POOL_LABEL};
 use crate::resource::POD_DISRUPTION_BUDGETS;
+use crate::value::text;
 use klab_scheduler::autoscaler::{
     Budgets, Candidate, DELETION_CANDIDATE, Judgement, NodeGroup, Obstacle, Owner, Profile, SCALE_DOWN_DISABLED,
     TAINTS, Unneeded, Verdict, judge,

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use super::component::writes;
 use crate::cluster::Part;
 use crate::control::plane::Plane;
-use crate::control::value::{map_mut, time_text};
 use crate::node_pools::{NAMESPACE, NodePool, POOL_LABEL, STATUS};
 use crate::resource::CONFIG_MAPS;
+use crate::value::{map_mut, time_text};
 use klab_scheduler::autoscaler::{Backoffs, Failure, NodeGroup};
 
 const LAST_UPDATED: &str = "cluster-autoscaler.kubernetes.io/last-updated";

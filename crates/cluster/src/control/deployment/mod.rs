@@ -17,9 +17,9 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
 use crate::cluster::{DeleteOptions, Part};
 use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
+use crate::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
 
 const COMPONENT: &str = "deployment-controller";
 

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::super::plane::Plane;
-use super::super::value::{condition, integer, list_mut, text, time_of, time_text};
 use super::sets::Sets;
 use super::spec::{Deployment, key};
 use crate::clock::later;
+use crate::value::{condition, integer, list_mut, text, time_of, time_text};
 
 const PROGRESSING: &str = "Progressing";
 const AVAILABLE_REASON: &str = "NewReplicaSetAvailable";

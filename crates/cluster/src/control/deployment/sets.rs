@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::super::plane::Plane;
 use super::super::pods::{drop_owner, writes};
-use super::super::value::{controller_reference, integer, list_mut, selects, text};
 use super::spec::{DESIRED_REPLICAS, Deployment, HASH_LABEL, REVISION};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::REPLICA_SETS;
+use crate::value::{controller_reference, integer, list_mut, selects, text};
 use klab_scheduler::selector::Selector;
 
 /// One ReplicaSet.

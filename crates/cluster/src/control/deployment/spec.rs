@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::super::controller::Controller;
 use super::super::queue::{Key, ObjectName};
-use super::super::value::{int_or_percent, integer, text};
 use crate::object::Object;
 use crate::resource::DEPLOYMENTS;
+use crate::value::{int_or_percent, integer, text};
 
 pub(super) const HASH_LABEL: &str = "pod-template-hash";
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";

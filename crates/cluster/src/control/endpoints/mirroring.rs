@@ -13,11 +13,11 @@ use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
-use super::super::value::{controller_reference, items};
 use super::{SERVICE_LABEL, SLICE_MANAGED_BY, TRIGGER, overwrite};
 use crate::cluster::DeleteOptions;
 use crate::object::Object;
 use crate::resource::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
+use crate::value::{controller_reference, items};
 
 const COMPONENT: &str = "endpoint-slice-mirroring-controller";
 const MANAGER: &str = "endpointslicemirroring-controller.k8s.io";

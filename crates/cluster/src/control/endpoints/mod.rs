@@ -21,11 +21,11 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{selects, service_selector, text};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::{ENDPOINTS, PODS, SERVICES};
+use crate::value::{selects, service_selector, text};
 
 pub(super) use self::mirroring::Mirroring;
 
@@ -142,7 +142,7 @@ impl Endpoints {
 fn set_trigger(object: &mut Value, trigger: Option<&str>) {
     let metadata = &mut object["metadata"];
     if let Some(trigger) = trigger {
-        super::value::map_mut(&mut metadata["annotations"]).insert(TRIGGER.to_owned(), trigger.into());
+        crate::value::map_mut(&mut metadata["annotations"]).insert(TRIGGER.to_owned(), trigger.into());
     } else if let Some(annotations) = metadata["annotations"].as_object_mut() {
         annotations.remove(TRIGGER);
     }

@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::writes;
-use super::super::value::{controller_reference, items};
 use super::super::view::PodInfo;
 use super::backends::Backend;
 use super::{Endpoints, HEADLESS, SERVICE_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY, Selected, overwrite, set_trigger};
 use crate::cluster::DeleteOptions;
 use crate::object::Object;
 use crate::resource::ENDPOINT_SLICES;
+use crate::value::{controller_reference, items};
 
 /// How many endpoints one slice holds (`--max-endpoints-per-slice`).
 const SLICE_SIZE: usize = 100;

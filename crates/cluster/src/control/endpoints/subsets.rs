@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::writes;
-use super::super::value::{items, map_mut};
 use super::slices::target;
 use super::{Endpoints, HEADLESS, Selected, overwrite, set_trigger};
 use crate::resource::ENDPOINTS;
+use crate::value::{items, map_mut};
 
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";

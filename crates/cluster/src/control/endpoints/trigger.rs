@@ -10,9 +10,9 @@ use klab_scheduler::hash::fnv64;
 use serde_json::Value;
 
 use super::super::queue::ObjectName;
-use super::super::value::{time_of, time_text};
 use super::super::view::PodInfo;
 use crate::object::Object;
+use crate::value::{time_of, time_text};
 
 /// What was known of each Service when it was last looked at.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::super::value::{condition, integer, items, text, time_of};
 use super::super::view::PodInfo;
 use crate::clock::{earlier, later};
+use crate::value::{condition, integer, items, text, time_of};
 
 const FIRST: i64 = 10;
 const LONGEST: i64 = 600;

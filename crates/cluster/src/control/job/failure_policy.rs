@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::super::value::{items, text};
+use crate::value::{items, text};
 
 /// What the first rule that fits a failed pod says.
 #[derive(Debug, Clone, PartialEq, Eq)]

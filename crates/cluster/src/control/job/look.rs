@@ -10,13 +10,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::queue::ObjectName;
-use super::super::value::{integer, items, list_mut, map_mut, set_condition, text, time_text};
 use super::super::view::{Phase, PodInfo};
 use super::backoff::{Record, finished_at};
 use super::failure_policy::verdict;
 use super::held::{has_stopped, is_tracked};
 use super::indexes::Indexes;
 use crate::object::Object;
+use crate::value::{integer, items, list_mut, map_mut, set_condition, text, time_text};
 
 /// Which index a pod works on: as a label, and as an annotation.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";

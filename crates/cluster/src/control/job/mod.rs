@@ -29,10 +29,10 @@ use super::controller::Controller;
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, condition_is_true, map_mut, text, time_of, time_text};
 use super::view::{Phase, PodInfo};
 use crate::clock::later;
 use crate::resource::{JOBS, PODS};
+use crate::value::{condition, condition_is_true, map_mut, text, time_of, time_text};
 
 /// Who takes care of Jobs that name nobody.
 const MANAGER: &str = "kubernetes.io/job-controller";

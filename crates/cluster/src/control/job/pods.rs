@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::{pod_of_template, slow_start};
-use super::super::value::{items, list_mut, map_mut};
 use super::super::view::{Phase, PodInfo};
 use super::backoff::{end_after, finished_at};
 use super::component::{COMPONENT, key};
@@ -20,6 +19,7 @@ use super::held::TRACKING;
 use super::look::{
     INDEX, INDEX_FAILURES, INDEX_IGNORED, Job, Look, failures, failures_before, index_of, is_terminating,
 };
+use crate::value::{items, list_mut, map_mut};
 
 /// At most this many pods are created or deleted at once (`MaxPodCreateDeletePerSync`).
 const BURST: usize = 500;

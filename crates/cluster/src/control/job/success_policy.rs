@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::super::value::items;
 use super::indexes::Indexes;
+use crate::value::items;
 
 /// What is said when the first rule is met that is.
 pub(super) fn met(policy: &Value, completions: i64, succeeded: &Indexes) -> Option<String> {

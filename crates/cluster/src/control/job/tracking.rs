@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::writes;
-use super::super::value::{items, list_mut, map_mut, time_text};
 use super::super::view::{Phase, PodInfo};
 use super::component::{COMPONENT, key};
 use super::held::{TRACKING, is_tracked};
 use super::look::{End, EndKind, Job, Look, index_of};
 use crate::cluster::Part;
 use crate::resource::{JOBS, PODS};
+use crate::value::{items, list_mut, map_mut, time_text};
 
 /// At most this many pods are noted at once (`MaxUncountedPods`).
 const MAX_UNCOUNTED: usize = 500;

@@ -11,10 +11,10 @@ use klab_scheduler::typed::Typed;
 use serde_json::Value;
 
 use super::super::plane::Plane;
-use super::super::value::{integer, items, text, tolerates};
 use super::super::view::{NodeInfo, PodInfo};
 use super::pressure;
 use crate::validation::pod::is_mirror;
+use crate::value::{integer, items, text, tolerates};
 
 /// Kernel parameters of its own that a pod may set.
 const SAFE_SYSCTLS: [&str; 12] = [

@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::super::plane::Plane;
-use super::super::value::{items, text};
 use super::super::view::PodInfo;
 use crate::resource::RESOURCE_CLAIMS;
+use crate::value::{items, text};
 
 /// Why the devices of a pod cannot be made ready.
 pub(super) fn unprepared(plane: &Plane, pod: &PodInfo, value: &Value) -> Option<String> {

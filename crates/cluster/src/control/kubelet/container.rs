@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::value::{integer, items, text, time_of, time_text};
 use super::fields::{identified, unstarted};
 use crate::process::{End, World, follow};
+use crate::value::{integer, items, text, time_of, time_text};
 
 /// Which list of the pod a container is in, and what that means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

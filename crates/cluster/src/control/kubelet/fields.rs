@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use klab_scheduler::hash::fnv64;
 use serde_json::{Value, json};
 
-use super::super::value::{map_mut, text, time_text};
 use super::super::view::NodeInfo;
+use crate::value::{map_mut, text, time_text};
 
 /// What a kubelet says of every pod it has.
 pub(super) fn base_status(pod: &Value, node: &NodeInfo, now: Timestamp) -> Value {

@@ -9,7 +9,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::super::settings::HollowDelays;
-use super::super::value::{integer, items, text};
 use super::super::view::PodInfo;
 use super::container::{Container, Role, State};
 use super::images::{Pull, pull};
@@ -22,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::network::Awaited;
 use crate::process::{End, Instance, Program, Reach, is_client, last_message, obstacle, program};
 use crate::protobuf::go_duration;
+use crate::value::{integer, items, text};
 
 /// Exit code of a container that had to be killed.
 pub(super) const KILLED: i64 = 137;

@@ -41,14 +41,14 @@ use super::events::reference;
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{integer, items, text, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
+use crate::names::is_extended_resource;
 use crate::resource::{
     CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES,
 };
-use crate::validation::names::is_extended_resource;
+use crate::value::{integer, items, text, time_text};
 
 /// Ways to run containers that every node has; more are in its status.
 const HANDLERS: [&str; 3] = ["", "runc", "test-handler"];

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::value::{items, text};
 use super::container::Container;
 use super::life::Look;
 use super::memory::{Mounting, TRIES};
 use crate::cluster::Cluster;
 use crate::process::unfilled;
 use crate::resource::{CONFIG_MAPS, SECRETS};
+use crate::value::{items, text};
 
 /// The volume that admission gives to every pod, whose ConfigMap every namespace has.
 const CREDENTIALS: &str = "kube-api-access-";

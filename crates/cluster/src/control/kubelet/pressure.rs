@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::super::events::{Note, reference};
 use super::super::plane::Plane;
-use super::super::value::{condition, integer, items, set_condition, text, time_of, time_text, tolerates};
 use super::super::view::{NodeInfo, PodInfo};
 use super::work::{COMPONENT, node_key};
 use super::write::evicted;
@@ -22,6 +21,7 @@ use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
 use crate::resource::NODES;
 use crate::validation::pod::is_mirror;
+use crate::value::{condition, integer, items, set_condition, text, time_of, time_text, tolerates};
 
 /// At most one pod is evicted in this time.
 const INTERVAL: SignedDuration = SignedDuration::from_secs(10);

@@ -6,8 +6,8 @@
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::super::value::{integer, items};
 use crate::process::{Program, outcomes};
+use crate::value::{integer, items};
 
 /// What the probes of a running container have come to, in time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

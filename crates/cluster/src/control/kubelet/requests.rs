@@ -6,8 +6,8 @@ use klab_scheduler::{PodResources, Resources};
 use serde_json::Value;
 
 use super::super::plane::Plane;
-use super::super::value::{items, list_mut};
 use super::super::view::PodInfo;
+use crate::value::{items, list_mut};
 
 /// What a pod requests; `None` for a pod whose amounts cannot be read, which the API does not let in.
 pub(super) fn requested(pod: &Value) -> Option<Resources> {

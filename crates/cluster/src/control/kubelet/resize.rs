@@ -7,12 +7,12 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
-use super::super::value::{condition, items, map_mut, text, time_of, time_text};
 use super::super::view::NodeInfo;
 use super::container::Role;
 use super::fields::put_resources;
 use super::life::{KILLED, Look};
 use crate::clock::later;
+use crate::value::{condition, items, map_mut, text, time_of, time_text};
 
 const PENDING: &str = "PodResizePending";
 const IN_PROGRESS: &str = "PodResizeInProgress";

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::super::value::{items, text};
 use super::container::{Container, Role};
+use crate::value::{items, text};
 
 /// Whether the pod's policy, or the container's own, asks for another start after this exit code.
 pub(super) fn restarts(pod: &Value, container: &Container<'_>, code: i64) -> bool {

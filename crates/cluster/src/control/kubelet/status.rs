@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::events::reference;
-use super::super::value::{condition, items, text, time_text};
 use super::super::view::{Phase, PodInfo};
 use super::container::{Container, Role, State};
 use super::restart::restarts;
+use crate::value::{condition, items, text, time_text};
 
 /// The phase of a pod whose containers are like this. `over`: none of them will run again.
 pub(super) fn phase(pod: &Value, containers: &[Container<'_>], over: bool) -> Phase {

@@ -6,7 +6,6 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::plane::Plane;
-use super::super::value::{integer, time_of};
 use super::super::view::{NodeInfo, Phase, PodInfo};
 use super::container::Container;
 use super::memory::{Memory, Step};
@@ -16,6 +15,7 @@ use super::work::key;
 use crate::clock::earlier;
 use crate::cluster::DeleteOptions;
 use crate::resource::PODS;
+use crate::value::{integer, time_of};
 
 impl Plane {
     /// Ends a pod that is deleted: those containers at once that heed the signal, the others when their time is over.

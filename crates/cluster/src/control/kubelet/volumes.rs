@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::value::{items, text};
+use crate::value::{items, text};
 
 /// So many files are remembered; what is written beyond that is not found again.
 const MAX_FILES: usize = 10_000;

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::super::events::Note;
 use super::super::plane::Plane;
-use super::super::value::{list_mut, map_mut, time_text};
 use super::super::view::{NodeInfo, Phase, PodInfo};
 use super::container::{Container, containers, statuses};
 use super::fields::base_status;
@@ -19,6 +18,7 @@ use super::volumes::Volumes;
 use super::work::COMPONENT;
 use crate::cluster::{Part, WriteOptions};
 use crate::resource::PODS;
+use crate::value::{list_mut, map_mut, time_text};
 
 /// What is written into a pod's status.
 #[derive(Debug, Default)]

@@ -13,11 +13,11 @@ use klab_scheduler::{ClaimAllocation, Decision};
 use serde_json::Value;
 
 use super::super::plane::Plane;
-use super::super::value::{items, text};
 use super::super::view::PodInfo;
 use super::resource_claims::unreserve;
 use crate::clock::later;
 use crate::resource::RESOURCE_CLAIMS;
+use crate::value::{items, text};
 
 /// How long devices may take to get ready.
 const TIMEOUT: SignedDuration = SignedDuration::from_mins(10);

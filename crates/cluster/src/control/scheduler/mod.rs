@@ -24,7 +24,6 @@ use super::fault::Subject;
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, map_mut, set_condition, text, time_text};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
@@ -33,6 +32,7 @@ use crate::resource::{
     PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
     RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
+use crate::value::{items, map_mut, set_condition, text, time_text};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::queue::{Event, Queue};
 use klab_scheduler::taint::{NO_EXECUTE, Taint};

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::resource_claim::FINALIZER;
-use super::super::value::{items, list_mut, map_mut, time_text};
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::resource::{PODS, RESOURCE_CLAIMS};
 use crate::status::Status;
+use crate::value::{items, list_mut, map_mut, time_text};
 use klab_scheduler::queue::Event;
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{ClaimAllocation, Decision, ExtendedAllocation};

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::writes;
-use super::super::value::{controller_reference, items, map_mut, text};
 use super::{COMPONENT, Set};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::PERSISTENT_VOLUME_CLAIMS;
+use crate::value::{controller_reference, items, map_mut, text};
 
 impl Set {
     fn deletes(&self, when: &str) -> bool {

@@ -14,11 +14,11 @@ use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::revisions::{HASH_LABEL, Revision};
-use super::value::{integer, items, list_mut, map_mut, text};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
+use crate::value::{integer, items, list_mut, map_mut, text};
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "statefulset-controller";

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::super::controller::Controller;
 use super::super::queue::{Key, ObjectName};
-use super::super::value::{items, text};
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use crate::value::{items, text};
 
 pub(super) const COMPONENT: &str = "persistentvolume-controller";
 pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";

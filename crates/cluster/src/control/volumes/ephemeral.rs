@@ -9,10 +9,10 @@ use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
-use super::super::value::{controller_reference, items};
 use super::binding::{claim_of_ephemeral, claims_of};
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
+use crate::value::{controller_reference, items};
 
 const COMPONENT: &str = "ephemeral_volume";
 

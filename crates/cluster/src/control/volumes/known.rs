@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::super::queue::ObjectName;
 use super::super::reconcile::Change;
-use super::super::value::{items, selects, text};
 use super::binding::{BIND_COMPLETED, storage};
 use crate::object::Object;
+use crate::value::{items, selects, text};
 
 /// A volume, as far as claims ask.
 #[derive(Debug)]

@@ -5,9 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::value::{items, text};
+use crate::names;
 use crate::object::Object;
-use crate::validation::names;
+use crate::value::{items, text};
 
 /// The label by which a volume is tied to its node.
 pub(super) const HOST_NAME: &str = "kubernetes.io/hostname";

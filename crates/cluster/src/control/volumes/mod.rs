@@ -25,11 +25,11 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, map_mut, text};
 use super::view::PodInfo;
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
+use crate::value::{items, map_mut, text};
 
 pub(super) use self::ephemeral::EphemeralVolumes;
 pub(super) use self::protection::{ClaimProtection, ClassProtection, VolumeProtection};

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::super::queue::ObjectName;
-use super::super::value::{map_mut, text, time_text};
 use super::binding::{BOUND_BY_CONTROLLER, COMPONENT, PROVISIONED_BY, claim_key};
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use crate::value::{map_mut, text, time_text};
 
 impl Plane {
     /// Brings the phase of a volume to what its claim says.

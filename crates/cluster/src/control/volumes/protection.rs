@@ -13,10 +13,10 @@ use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
-use super::super::value::{items, list_mut, text};
 use super::binding::claims_of;
 use crate::cluster::Part;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTRIBUTES_CLASSES};
+use crate::value::{items, list_mut, text};
 
 /// Keeps a claim that pods use.
 const CLAIM: &str = "kubernetes.io/pvc-protection";

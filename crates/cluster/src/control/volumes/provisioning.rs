@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::writes;
-use super::super::value::{map_mut, text};
 use super::super::view::NodeInfo;
 use super::binding::{COMPONENT, PROVISIONED_BY, claim_reference};
 use super::local_path;
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use crate::value::{map_mut, text};
 use klab_scheduler::node_selector::NodeSelectorTerm;
 use klab_scheduler::selector::Labels;
 use klab_scheduler::typed::Typed;

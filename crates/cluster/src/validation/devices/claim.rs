@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
-use super::super::{Errors, metadata, names};
+use super::super::{Errors, metadata};
 use super::{common, internal};
+use crate::names;
 use crate::schema::Path;
 
 const MAX_REQUESTS: usize = 32;

@@ -7,9 +7,10 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::super::Errors;
 use super::super::field::{entries, supported, text};
-use super::super::{Errors, names};
 use crate::device_selector::{self, Fault};
+use crate::names;
 use crate::schema::Path;
 
 pub(super) const MAX_CONFIG: usize = 32;

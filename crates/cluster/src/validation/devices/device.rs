@@ -8,8 +8,9 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::super::field::{entries, text};
-use super::super::{Errors, names, placement};
+use super::super::{Errors, placement};
 use super::{capacity, common};
+use crate::names;
 use crate::schema::Path;
 
 const MAX_ENTRIES: usize = 32;

@@ -5,8 +5,9 @@
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
-use super::super::{Errors, names, placement};
+use super::super::{Errors, placement};
 use super::{common, device};
+use crate::names;
 use crate::schema::Path;
 
 const MAX_DEVICES: usize = 128;

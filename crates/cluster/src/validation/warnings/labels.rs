@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::super::names;
 use super::told::Warnings;
+use crate::names;
 use crate::schema::Path;
 
 const OLD: [(&str, &str); 8] = [

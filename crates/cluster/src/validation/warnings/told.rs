@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::{field, names};
+use super::super::field;
+use crate::names;
 use crate::schema::Path;
 use crate::work;
 use klab_scheduler::quantity::Quantity;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::resources::{amounts, pod_total};
+use crate::pod_resources::{amounts, pod_total};
 use klab_scheduler::quantity::Quantity;
 
 /// Takes a name and the amount that is used of it.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::Renaming;
 use crate::object::Object;
-use crate::renaming::Renaming;
 
 /// The names that become others, whatever they become.
 pub(crate) type Names = (Vec<String>, Vec<String>);

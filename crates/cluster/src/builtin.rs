@@ -5,9 +5,8 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::super::cluster::Cluster;
-use super::super::resource::{API_SERVICES, ResourceId, SERVICES};
-use super::custom;
+use crate::resource::{API_SERVICES, ResourceId, SERVICES};
+use crate::store::Store;
 
 /// Name, priority level, matching precedence, how flows are told apart.
 const FLOWS: &[(&str, &str, i64, &str)] = &[
@@ -38,9 +37,9 @@ const LEVELS: &[(&str, i64, i64, i64)] = &[
 
 /// The addresses that Services have: one object for each, called after it.
 // upstream: pkg/registry/core/service/ipallocator/ipallocator.go createIPAddress (v1.36)
-pub(crate) fn ip_addresses(cluster: &Cluster) -> Vec<Value> {
+pub(crate) fn ip_addresses(store: &Store) -> Vec<Value> {
     let mut all = Vec::new();
-    for service in cluster.list(SERVICES, None).0 {
+    for service in store.list(SERVICES, None) {
         let value = service.value();
         let addresses = value["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
         for address in addresses.filter_map(|address| address.parse::<IpAddr>().ok()) {
@@ -75,21 +74,20 @@ pub(crate) fn uid(kind: ResourceId, name: &str) -> String {
     format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
 }
 
-/// One APIService for each version of each group.
-pub(crate) fn api_services(cluster: &Cluster) -> Vec<Value> {
-    let mut all = custom::group_versions(cluster);
+/// One APIService for each version of each group that is served.
+pub(crate) fn api_services(group_versions: &[(&str, &str)]) -> Vec<Value> {
     // The group of APIServices themselves is not aggregated.
-    all.retain(|(group, _)| *group != API_SERVICES.row().group);
-    all.into_iter().map(|(group, version)| api_service(group, version)).collect()
+    let aggregated = group_versions.iter().filter(|(group, _)| *group != API_SERVICES.row().group);
+    aggregated.map(|(group, version)| api_service(group, version)).collect()
 }
 
 /// The flows that every API server tells apart.
-pub(crate) fn flow_schemas(_: &Cluster) -> Vec<Value> {
+pub(crate) fn flow_schemas() -> Vec<Value> {
     FLOWS.iter().map(flow_schema).collect()
 }
 
 /// The priority levels of these flows.
-pub(crate) fn priority_levels(_: &Cluster) -> Vec<Value> {
+pub(crate) fn priority_levels() -> Vec<Value> {
     LEVELS.iter().map(priority_level).collect()
 }
 

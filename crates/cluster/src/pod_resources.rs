@@ -1,18 +1,19 @@
-//! What a pod asks for, from its JSON: the sums quota and LimitRanges look at, and the QoS class.
+//! What a pod asks for, from its JSON: the sums quota, LimitRanges and validation look at, and the QoS class.
 
 // upstream: pkg/apis/core/helper/qos/qos.go ComputePodQOS (v1.36)
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
+use k8s_openapi::api::core::v1::Pod;
 use klab_scheduler::quantity::Quantity;
+use klab_scheduler::typed::Typed;
+use serde_json::{Value, json};
 
 /// Amounts by resource name.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// The quantities of a map like `requests`.
-pub(super) fn amounts(map: &Value) -> Amounts {
+pub(crate) fn amounts(map: &Value) -> Amounts {
     map.as_object()
         .into_iter()
         .flatten()
@@ -21,7 +22,7 @@ pub(super) fn amounts(map: &Value) -> Amounts {
 }
 
 /// Adds amounts.
-pub(super) fn add(total: &mut Amounts, more: &Amounts) {
+pub(crate) fn add(total: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         match total.get_mut(name) {
             Some(have) => *have += *amount,
@@ -47,7 +48,7 @@ fn raise(total: &mut Amounts, other: &Amounts) {
 
 /// What the whole pod has in `requests` or `limits`: the containers together, or the hungriest moment of its start
 /// (init containers run one after the other, sidecars stay), plus overhead. Amounts set for the pod as a whole win.
-pub(super) fn pod_total(pod: &Value, which: &str) -> Amounts {
+pub(crate) fn pod_total(pod: &Value, which: &str) -> Amounts {
     let spec = &pod["spec"];
     let mut total = Amounts::new();
     for container in spec["containers"].as_array().into_iter().flatten() {
@@ -107,6 +108,21 @@ pub(crate) fn quality_of_service(pod: &Value) -> &'static str {
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",
     }
+}
+
+/// A pod of which nothing is known but the resources of its containers, and its own; none if these cannot be read.
+pub(crate) fn container_amounts(spec: &Value) -> Option<Pod> {
+    let amounts = |list: &str| -> Vec<Value> {
+        let containers = spec[list].as_array().into_iter().flatten();
+        let keep =
+            |one: &Value| json!({ "name": "", "resources": one["resources"], "restartPolicy": one["restartPolicy"] });
+        containers.map(keep).collect()
+    };
+    let spec = json!({
+        "containers": amounts("containers"), "initContainers": amounts("initContainers"),
+        "resources": spec["resources"],
+    });
+    Pod::from_json(json!({ "spec": spec }).to_string().as_bytes()).ok()
 }
 
 #[cfg(test)]

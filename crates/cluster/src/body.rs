@@ -11,7 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
-use super::super::object::Object;
+use super::object::Object;
 
 /// About how much of a list is copied together at a time.
 const CHUNK: usize = 256 * 1024;

@@ -1,0 +1,34 @@
+//! Tables of what a cluster has: how its kind is printed, and its objects in the version that is asked for.
+
+use jiff::Timestamp;
+
+use super::versions;
+use crate::cluster::Cluster;
+use crate::object::Object;
+use crate::registry;
+use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
+use crate::table::{self, Included, Printer};
+
+/// A Table as JSON text. `metadata` is the list metadata, already JSON; `with_columns` is false for all but the first
+/// event of a watch.
+pub(super) fn table(
+    cluster: &Cluster,
+    resource: ResourceId,
+    metadata: &str,
+    objects: &[&Object],
+    included: Included,
+    with_columns: bool,
+    now: Timestamp,
+) -> String {
+    let row = resource.row();
+    let printer = if row.custom {
+        let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
+        let definition = definition.map(|object| object.value()).unwrap_or_default();
+        Printer::Custom(table::printer_columns(&definition, row.version))
+    } else {
+        let aspects = registry::of(resource);
+        Printer::Fixed(aspects.columns, aspects.cells)
+    };
+    let whole = |object: &Object| versions::text(cluster, resource, object);
+    table::document(&printer, metadata, objects, included, whole, with_columns, now)
+}
