@@ -46,8 +46,9 @@
 //! # Inside
 //!
 //! ```text
-//! request ─ api (paths, encodings, tables) ─▶ cluster (admission, versions, deletion) ─▶ store (objects, history) ─▶ log
-//!                                                  ▲
+//! request ─ api (paths, encodings, tables) ─▶ cluster (one lock) ─▶ pipeline (the stages of a write) ─▶ transaction
+//!                                                  ▲                     └ admission, validation, …          │
+//!                                                  │                       store (objects, history) ─▶ log ◀┘
 //!            control (scheduler, controllers, hollow nodes), driven by store changes and a clock it is given
 //! ```
 //!
@@ -72,9 +73,11 @@ pub mod cluster;
 pub mod control;
 mod cron;
 mod custom;
+mod custom_versions;
 pub mod deadline;
 mod defaults;
 mod device_selector;
+mod dynamic_admission;
 mod embedded;
 mod go_text;
 mod ip_range;
@@ -85,7 +88,9 @@ mod network;
 pub mod node_pools;
 pub mod object;
 mod openapi;
+mod part;
 pub mod patch;
+mod pipeline;
 mod pod_resources;
 mod pod_token;
 mod policy_expression;
@@ -105,6 +110,7 @@ mod store;
 pub mod system;
 mod table;
 mod texts;
+mod transaction;
 mod validation;
 mod value;
 pub mod webhook;

@@ -85,12 +85,12 @@ impl Transport for NoWay {
     }
 }
 
-/// What servers in pods answer, where that is known although no container runs.
+/// Answers for servers in pods that are known, although no container runs.
 pub(crate) trait PodServers: Send + Sync {
     /// Whether the server at a port of a pod is known.
     fn is_known(&self, pod: &Value, port: u16) -> bool;
 
-    /// What the server at a port of a pod answers to a call.
+    /// Answers a call to the server at a port of a pod.
     fn send(&self, pod: &Value, port: u16, call: &Call) -> Result<Bytes, CallError>;
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::forbidden::internal;
-use super::request::Request;
+use crate::dynamic_admission::request::Request;
 use crate::registry;
 use crate::schema::schema;
 use crate::status::Status;

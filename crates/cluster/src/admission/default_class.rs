@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Transaction;
 use crate::resource::{INGRESS_CLASSES, ResourceId, STORAGE_CLASSES};
+use crate::transaction::Transaction;
 
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
@@ -16,27 +16,25 @@ const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 /// How an Ingress named its class before there was a field for it.
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
-impl Transaction<'_> {
-    /// Gives a new claim the default storage class.
-    pub(crate) fn add_storage_class(&self, claim: &mut Value) {
-        if !claim["spec"]["storageClassName"].is_null() || !claim["spec"].is_object() {
-            return;
-        }
-        if let Some(class) = self.default_of(STORAGE_CLASSES, OF_STORAGE) {
-            claim["spec"]["storageClassName"] = json!(class);
-        }
+/// Gives a new claim the default storage class.
+pub(crate) fn add_storage_class(transaction: &Transaction<'_>, claim: &mut Value) {
+    if !claim["spec"]["storageClassName"].is_null() || !claim["spec"].is_object() {
+        return;
     }
+    if let Some(class) = default_of(transaction, STORAGE_CLASSES, OF_STORAGE) {
+        claim["spec"]["storageClassName"] = json!(class);
+    }
+}
 
-    /// The default among classes: the newest of those that say they are it, and of equally old ones the first by name.
-    fn default_of(&self, kind: ResourceId, annotations: &[&str]) -> Option<String> {
-        let classes = self.state.store.list(kind, None).filter_map(|class| {
-            let metadata = &class.value()["metadata"];
-            let is_default = annotations.iter().any(|annotation| metadata["annotations"][*annotation] == "true");
-            let made = metadata["creationTimestamp"].as_str().unwrap_or_default().to_owned();
-            is_default.then(|| (Reverse(made), class.name.clone()))
-        });
-        classes.min().map(|(_, name)| name.to_string())
-    }
+/// The default among classes: the newest of those that say they are it, and of equally old ones the first by name.
+fn default_of(transaction: &Transaction<'_>, kind: ResourceId, annotations: &[&str]) -> Option<String> {
+    let classes = transaction.state.store.list(kind, None).filter_map(|class| {
+        let metadata = &class.value()["metadata"];
+        let is_default = annotations.iter().any(|annotation| metadata["annotations"][*annotation] == "true");
+        let made = metadata["creationTimestamp"].as_str().unwrap_or_default().to_owned();
+        is_default.then(|| (Reverse(made), class.name.clone()))
+    });
+    classes.min().map(|(_, name)| name.to_string())
 }
 
 /// Gives a new Ingress the default class.
@@ -44,7 +42,7 @@ pub(crate) fn of_ingress(transaction: &Transaction<'_>, ingress: &mut Value) {
     let named = !ingress["spec"]["ingressClassName"].is_null()
         || ingress["metadata"]["annotations"].get(INGRESS_CLASS).is_some();
     if !named
-        && let Some(class) = transaction.default_of(INGRESS_CLASSES, OF_INGRESSES)
+        && let Some(class) = default_of(transaction, INGRESS_CLASSES, OF_INGRESSES)
         && let Some(spec) = ingress.as_object_mut().map(|ingress| ingress.entry("spec").or_insert_with(|| json!({})))
     {
         spec["ingressClassName"] = json!(class);

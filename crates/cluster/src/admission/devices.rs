@@ -7,12 +7,12 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::cluster::Transaction;
 use crate::defaults::Addresses;
 use crate::object::Object;
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
 use crate::resource::NAMESPACES;
 use crate::schema::Path;
+use crate::transaction::Transaction;
 use crate::validation::Errors;
 use crate::value::time_text;
 
@@ -26,7 +26,7 @@ pub(crate) fn admit(
     errors: &mut Errors,
 ) -> Option<Addresses> {
     if replaced.is_none() {
-        transaction.check_admin_requests(new, &new["spec"], errors);
+        check_admin_requests(transaction, new, &new["spec"], errors);
     }
     None
 }
@@ -39,7 +39,7 @@ pub(crate) fn admit_template(
     errors: &mut Errors,
 ) -> Option<Addresses> {
     if replaced.is_none() {
-        transaction.check_admin_requests(new, &new["spec"]["spec"], errors);
+        check_admin_requests(transaction, new, &new["spec"]["spec"], errors);
     }
     None
 }
@@ -62,97 +62,102 @@ pub(crate) fn date_taints(
     None
 }
 
-impl Transaction<'_> {
-    fn gives_admin_access(&self, object: &Value) -> bool {
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        let namespace = self.state.store.get(NAMESPACES, "", namespace);
-        namespace.is_some_and(|namespace| namespace.value()["metadata"]["labels"][ADMIN_ACCESS] == "true")
-    }
+fn gives_admin_access(transaction: &Transaction<'_>, object: &Value) -> bool {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    let namespace = transaction.state.store.get(NAMESPACES, "", namespace);
+    namespace.is_some_and(|namespace| namespace.value()["metadata"]["labels"][ADMIN_ACCESS] == "true")
+}
 
-    fn check_admin_requests(&self, object: &Value, spec: &Value, errors: &mut Errors) {
-        let requests = spec["devices"]["requests"].as_array();
-        let first = requests.into_iter().flatten().position(|request| request["exactly"]["adminAccess"] == true);
-        if let Some(at) = first.filter(|_| !self.gives_admin_access(object)) {
-            // As upstream, without `exactly`, and for templates as for claims.
-            refuse(&Path::Root.field("spec").field("devices").field("requests").index(at), errors);
-        }
+fn check_admin_requests(transaction: &Transaction<'_>, object: &Value, spec: &Value, errors: &mut Errors) {
+    let requests = spec["devices"]["requests"].as_array();
+    let first = requests.into_iter().flatten().position(|request| request["exactly"]["adminAccess"] == true);
+    if let Some(at) = first.filter(|_| !gives_admin_access(transaction, object)) {
+        // As upstream, without `exactly`, and for templates as for claims.
+        refuse(&Path::Root.field("spec").field("devices").field("requests").index(at), errors);
     }
+}
 
-    /// A change of a claim's status.
-    pub(crate) fn admit_claim_status(&self, old: &Value, new: &mut Value, errors: &mut Errors) {
-        let admin = |claim: &Value| results(claim).iter().position(|result| result["adminAccess"] == true);
-        if let Some(at) = admin(new).filter(|_| admin(old).is_none() && !self.gives_admin_access(new)) {
-            let status = Path::Root.field("status");
-            refuse(&status.field("allocation").field("devices").field("results").index(at), errors);
-        }
-        forget_taken_back(old, new);
-        if let Some(user) = self.options.user.filter(|_| errors.is_empty()) {
-            self.check_status_rights(user, old, new, errors);
-        }
+/// A change of a claim's status.
+pub(crate) fn admit_claim_status(transaction: &Transaction<'_>, old: &Value, new: &mut Value, errors: &mut Errors) {
+    let admin = |claim: &Value| results(claim).iter().position(|result| result["adminAccess"] == true);
+    if let Some(at) = admin(new).filter(|_| admin(old).is_none() && !gives_admin_access(transaction, new)) {
+        let status = Path::Root.field("status");
+        refuse(&status.field("allocation").field("devices").field("results").index(at), errors);
     }
+    forget_taken_back(old, new);
+    if let Some(user) = transaction.options.user.filter(|_| errors.is_empty()) {
+        check_status_rights(transaction, user, old, new, errors);
+    }
+}
 
-    /// Who gives devices must be allowed to, and who says something of devices, driver by driver.
-    // upstream: pkg/registry/resource/utils.go AuthorizedForBinding, AuthorizedForDeviceStatus (v1.36)
-    fn check_status_rights(&self, user: &User, old: &Value, new: &Value, errors: &mut Errors) {
-        let (before, after) = (&old["status"], &new["status"]);
-        if ["allocation", "reservedFor"].iter().any(|field| before[*field] != after[*field])
-            && let Some(refusal) = self.refusal(user, &["update", "patch"], "binding", "", "")
-        {
+/// Who gives devices must be allowed to, and who says something of devices, driver by driver.
+// upstream: pkg/registry/resource/utils.go AuthorizedForBinding, AuthorizedForDeviceStatus (v1.36)
+fn check_status_rights(transaction: &Transaction<'_>, user: &User, old: &Value, new: &Value, errors: &mut Errors) {
+    let (before, after) = (&old["status"], &new["status"]);
+    if ["allocation", "reservedFor"].iter().any(|field| before[*field] != after[*field])
+        && let Some(refusal) = refusal(transaction, user, &["update", "patch"], "binding", "", "")
+    {
+        let message = format!(
+            "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", \
+             verb=\"update\" permission: {refusal}"
+        );
+        errors.forbidden("status.allocation", message);
+    }
+    if after["allocation"].is_null() {
+        return;
+    }
+    let namespace = new["metadata"]["namespace"].as_str().unwrap_or_default();
+    let near = node_of(after).is_some_and(|node| is_account_on(user, node));
+    let verbs: &[&str] =
+        if near { &["associated-node:update", "arbitrary-node:update"] } else { &["arbitrary-node:update"] };
+    let also = ["associated-node:patch", "arbitrary-node:patch"];
+    let all: Vec<&str> = verbs.iter().chain(&also[usize::from(!near)..]).copied().collect();
+    for driver in changed_drivers(before, after) {
+        if let Some(refusal) = refusal(transaction, user, &all, "driver", namespace, &driver) {
             let message = format!(
-                "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", \
-                 verb=\"update\" permission: {refusal}"
+                "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: {refusal}",
+                verbs.join(" ")
             );
-            errors.forbidden("status.allocation", message);
-        }
-        if after["allocation"].is_null() {
-            return;
-        }
-        let namespace = new["metadata"]["namespace"].as_str().unwrap_or_default();
-        let near = node_of(after).is_some_and(|node| is_account_on(user, node));
-        let verbs: &[&str] =
-            if near { &["associated-node:update", "arbitrary-node:update"] } else { &["arbitrary-node:update"] };
-        let also = ["associated-node:patch", "arbitrary-node:patch"];
-        let all: Vec<&str> = verbs.iter().chain(&also[usize::from(!near)..]).copied().collect();
-        for driver in changed_drivers(before, after) {
-            if let Some(refusal) = self.refusal(user, &all, "driver", namespace, &driver) {
-                let message = format!(
-                    "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: {refusal}",
-                    verbs.join(" ")
-                );
-                errors.forbidden("status.devices", message);
-            }
+            errors.forbidden("status.devices", message);
         }
     }
+}
 
-    /// Why a user may do none of this to a part of claims that there is only for permissions.
-    fn refusal(&self, user: &User, verbs: &[&str], part: &str, namespace: &str, name: &str) -> Option<String> {
-        let allowed = |verb: &&str| {
-            let subject = ResourceSubject {
-                group: "resource.k8s.io",
-                resource: "resourceclaims",
-                subresource: part,
-                namespace,
-                name,
-                fields: "",
-            };
-            authorize(&self.state.store, user, &Attributes { verb, to: Subject::Resource(subject) }).allowed
+/// Why a user may do none of this to a part of claims that there is only for permissions.
+fn refusal(
+    transaction: &Transaction<'_>,
+    user: &User,
+    verbs: &[&str],
+    part: &str,
+    namespace: &str,
+    name: &str,
+) -> Option<String> {
+    let allowed = |verb: &&str| {
+        let subject = ResourceSubject {
+            group: "resource.k8s.io",
+            resource: "resourceclaims",
+            subresource: part,
+            namespace,
+            name,
+            fields: "",
         };
-        if verbs.iter().any(allowed) {
-            return None;
-        }
-        let named = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
-        let place = if namespace.is_empty() {
-            "at the cluster scope".to_owned()
-        } else {
-            format!("in the namespace \"{namespace}\"")
-        };
-        let verb = verbs.first().copied().unwrap_or_default();
-        Some(format!(
-            "resourceclaims.resource.k8s.io{named} is forbidden: User \"{}\" cannot {verb} resource \"resourceclaims/{part}\" in \
-             API group \"resource.k8s.io\" {place}",
-            user.name
-        ))
+        authorize(&transaction.state.store, user, &Attributes { verb, to: Subject::Resource(subject) }).allowed
+    };
+    if verbs.iter().any(allowed) {
+        return None;
     }
+    let named = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+    let place = if namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace \"{namespace}\"")
+    };
+    let verb = verbs.first().copied().unwrap_or_default();
+    Some(format!(
+        "resourceclaims.resource.k8s.io{named} is forbidden: User \"{}\" cannot {verb} resource \"resourceclaims/{part}\" in \
+         API group \"resource.k8s.io\" {place}",
+        user.name
+    ))
 }
 
 /// The one node on which the devices of a claim can be used.

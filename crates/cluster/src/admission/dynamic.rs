@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use super::matching::is_exempt;
-use super::request::{Operation, Request};
+use super::mutating_policies::ask_mutating_policies;
+use super::validating_policies::ask_validating_policies;
 use super::webhooks::Chain;
-use crate::cluster::{Transaction, WriteOptions};
+use super::webhooks::{ask_mutating, ask_validating};
+use crate::dynamic_admission::matching::is_exempt;
+use crate::dynamic_admission::request::{Operation, Request};
 use crate::rbac::User;
 use crate::resource::{
     MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId,
@@ -13,6 +15,7 @@ use crate::resource::{
 };
 use crate::status::Status;
 use crate::store::Store;
+use crate::transaction::{Transaction, WriteOptions};
 
 /// Kinds that make other kinds' writes ask somebody.
 const ASKING: [ResourceId; 4] = [
@@ -41,86 +44,92 @@ pub(crate) struct Deed<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     /// The kind of the object that was sent, where it is not the resource's.
-    pub(crate) kind: Option<super::request::Kind<'a>>,
+    pub(crate) kind: Option<crate::dynamic_admission::request::Kind<'a>>,
     pub(crate) old: Option<&'a Value>,
 }
 
-impl Transaction<'_> {
-    /// Whether somebody is to be asked about this write.
-    pub(crate) fn is_asked(&self, resource: ResourceId) -> bool {
-        !self.is_considered
-            && self.options.consultation.is_some()
-            && !is_exempt(resource)
-            && is_configured(&self.state.store)
-    }
+/// Whether somebody is to be asked about this write.
+pub(crate) fn is_asked(transaction: &Transaction<'_>, resource: ResourceId) -> bool {
+    !transaction.is_considered
+        && transaction.options.consultation.is_some()
+        && !is_exempt(resource)
+        && is_configured(&transaction.state.store)
+}
 
-    /// Has those change a new version of an object who may.
-    ///
-    /// # Errors
-    /// The Status of who refuses it.
-    pub(crate) fn mutate(&mut self, deed: &Deed<'_>, mut object: Option<&mut Value>) -> Result<(), Status> {
-        if !self.is_asked(deed.resource) {
-            return Ok(());
-        }
-        let user = self.user();
-        let request = request(deed, &user, self.options);
-        let mut chain = Chain::default();
-        for repeated in [false, true] {
-            if repeated && !chain.is_to_repeat {
-                break;
-            }
-            if let Some(object) = object.as_deref_mut() {
-                self.ask_mutating_policies(&request, object, &mut chain, repeated)?;
-            }
-            self.ask_mutating(&request, object.as_deref_mut(), &mut chain, repeated)?;
-        }
-        Ok(())
+/// Has those change a new version of an object who may.
+///
+/// # Errors
+/// The Status of who refuses it.
+pub(crate) fn mutate(
+    transaction: &mut Transaction<'_>,
+    deed: &Deed<'_>,
+    mut object: Option<&mut Value>,
+) -> Result<(), Status> {
+    if !is_asked(transaction, deed.resource) {
+        return Ok(());
     }
+    let user = user(transaction);
+    let request = request(deed, &user, transaction.options);
+    let mut chain = Chain::default();
+    for repeated in [false, true] {
+        if repeated && !chain.is_to_repeat {
+            break;
+        }
+        if let Some(object) = object.as_deref_mut() {
+            ask_mutating_policies(transaction, &request, object, &mut chain, repeated)?;
+        }
+        ask_mutating(transaction, &request, object.as_deref_mut(), &mut chain, repeated)?;
+    }
+    Ok(())
+}
 
-    /// Has those judge a new version of an object who may.
-    ///
-    /// # Errors
-    /// The Status of who refuses it.
-    pub(crate) fn judge(&mut self, deed: &Deed<'_>, object: Option<&Value>) -> Result<(), Status> {
-        if !self.is_asked(deed.resource) {
-            return Ok(());
-        }
-        let user = self.user();
-        let request = request(deed, &user, self.options);
-        self.ask_validating_policies(&request, object)?;
-        self.ask_validating(&request, object)
+/// Has those judge a new version of an object who may.
+///
+/// # Errors
+/// The Status of who refuses it.
+pub(crate) fn judge(transaction: &mut Transaction<'_>, deed: &Deed<'_>, object: Option<&Value>) -> Result<(), Status> {
+    if !is_asked(transaction, deed.resource) {
+        return Ok(());
     }
+    let user = user(transaction);
+    let request = request(deed, &user, transaction.options);
+    ask_validating_policies(transaction, &request, object)?;
+    ask_validating(transaction, &request, object)
+}
 
-    /// Has all of them look at something that is not changed by them: a deletion, what is sent to a subresource.
-    ///
-    /// # Errors
-    /// The Status of who refuses it.
-    pub(crate) fn consider(&mut self, deed: &Deed<'_>, object: Option<&Value>) -> Result<(), Status> {
-        if !self.is_asked(deed.resource) {
-            return Ok(());
-        }
-        let mut changed = object.cloned();
-        self.mutate(deed, changed.as_mut())?;
-        self.judge(deed, changed.as_ref())
+/// Has all of them look at something that is not changed by them: a deletion, what is sent to a subresource.
+///
+/// # Errors
+/// The Status of who refuses it.
+pub(crate) fn consider(
+    transaction: &mut Transaction<'_>,
+    deed: &Deed<'_>,
+    object: Option<&Value>,
+) -> Result<(), Status> {
+    if !is_asked(transaction, deed.resource) {
+        return Ok(());
     }
+    let mut changed = object.cloned();
+    mutate(transaction, deed, changed.as_mut())?;
+    judge(transaction, deed, changed.as_ref())
+}
 
-    /// Whom this write is from: who asked for it, or the part of the control plane that it is of.
-    fn user(&self) -> User {
-        if let Some(user) = self.options.user {
-            return user.clone();
-        }
-        let group = |name: &str| vec![name.to_owned(), "system:authenticated".to_owned()];
-        let (name, groups) = match self.options.manager {
-            "kube-scheduler" => ("system:kube-scheduler".to_owned(), group("system:authenticated")[1..].to_vec()),
-            "kubelet" => ("system:node:hollow".to_owned(), group("system:nodes")),
-            "kube-apiserver" | "" => ("system:apiserver".to_owned(), group("system:masters")),
-            manager if manager.ends_with("-controller") => {
-                (format!("system:serviceaccount:kube-system:{manager}"), group("system:serviceaccounts"))
-            }
-            _ => ("system:kube-controller-manager".to_owned(), group("system:authenticated")[1..].to_vec()),
-        };
-        User { name, groups, ..User::default() }
+/// Whom this write is from: who asked for it, or the part of the control plane that it is of.
+fn user(transaction: &Transaction<'_>) -> User {
+    if let Some(user) = transaction.options.user {
+        return user.clone();
     }
+    let group = |name: &str| vec![name.to_owned(), "system:authenticated".to_owned()];
+    let (name, groups) = match transaction.options.manager {
+        "kube-scheduler" => ("system:kube-scheduler".to_owned(), group("system:authenticated")[1..].to_vec()),
+        "kubelet" => ("system:node:hollow".to_owned(), group("system:nodes")),
+        "kube-apiserver" | "" => ("system:apiserver".to_owned(), group("system:masters")),
+        manager if manager.ends_with("-controller") => {
+            (format!("system:serviceaccount:kube-system:{manager}"), group("system:serviceaccounts"))
+        }
+        _ => ("system:kube-controller-manager".to_owned(), group("system:authenticated")[1..].to_vec()),
+    };
+    User { name, groups, ..User::default() }
 }
 
 fn request<'a>(deed: &Deed<'a>, user: &'a User, options: &'a WriteOptions<'a>) -> Request<'a> {

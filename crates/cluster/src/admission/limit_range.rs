@@ -5,69 +5,72 @@
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::cluster::Transaction;
 use crate::pod_resources::{Amounts, amounts, pod_total};
 use crate::resource::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, ResourceId};
 use crate::status::Status;
+use crate::transaction::Transaction;
 use klab_scheduler::quantity::Quantity;
 
-impl Transaction<'_> {
-    fn limit_ranges(&self, namespace: &str) -> Vec<Value> {
-        self.state.store.list(LIMIT_RANGES, Some(namespace)).map(|range| range.to_value()).collect()
-    }
+fn limit_ranges(transaction: &Transaction<'_>, namespace: &str) -> Vec<Value> {
+    transaction.state.store.list(LIMIT_RANGES, Some(namespace)).map(|range| range.to_value()).collect()
+}
 
-    /// Fills in `default` and `defaultRequest` of the namespace's LimitRanges, and notes it in an annotation.
-    pub(super) fn add_default_limits(&self, namespace: &str, pod: &mut Value) {
-        let mut notes: Vec<String> = Vec::new();
-        for range in self.limit_ranges(namespace) {
-            for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
-                for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                    notes.extend(fill(container, &range, what));
-                }
+/// Fills in `default` and `defaultRequest` of the namespace's LimitRanges, and notes it in an annotation.
+pub(super) fn add_default_limits(transaction: &Transaction<'_>, namespace: &str, pod: &mut Value) {
+    let mut notes: Vec<String> = Vec::new();
+    for range in limit_ranges(transaction, namespace) {
+        for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
+            for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                notes.extend(fill(container, &range, what));
             }
         }
-        if !notes.is_empty() {
-            pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"] =
-                json!(format!("LimitRanger plugin set: {}", notes.join("; ")));
-        }
     }
+    if !notes.is_empty() {
+        pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"] =
+            json!(format!("LimitRanger plugin set: {}", notes.join("; ")));
+    }
+}
 
-    /// Refuses a pod or a claim that asks for what no LimitRange of its namespace allows.
-    ///
-    /// # Errors
-    /// 403 with the reasons.
-    pub(crate) fn check_limits(&self, resource: ResourceId, namespace: &str, value: &Value) -> Result<(), Status> {
-        let mut faults: Vec<String> = Vec::new();
-        for range in self.limit_ranges(namespace) {
-            for item in range["spec"]["limits"].as_array().into_iter().flatten() {
-                if resource == PERSISTENT_VOLUME_CLAIMS {
-                    if item["type"] == "PersistentVolumeClaim" {
-                        check_claim(item, &amounts(&value["spec"]["resources"]["requests"]), &mut faults);
-                    }
-                    continue;
+/// Refuses a pod or a claim that asks for what no LimitRange of its namespace allows.
+///
+/// # Errors
+/// 403 with the reasons.
+pub(crate) fn check_limits(
+    transaction: &Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    value: &Value,
+) -> Result<(), Status> {
+    let mut faults: Vec<String> = Vec::new();
+    for range in limit_ranges(transaction, namespace) {
+        for item in range["spec"]["limits"].as_array().into_iter().flatten() {
+            if resource == PERSISTENT_VOLUME_CLAIMS {
+                if item["type"] == "PersistentVolumeClaim" {
+                    check_claim(item, &amounts(&value["spec"]["resources"]["requests"]), &mut faults);
                 }
-                match item["type"].as_str() {
-                    Some("Container") => {
-                        for list in ["containers", "initContainers"] {
-                            for container in value["spec"][list].as_array().into_iter().flatten() {
-                                let (requests, limits) = (
-                                    amounts(&container["resources"]["requests"]),
-                                    amounts(&container["resources"]["limits"]),
-                                );
-                                check(item, &requests, &limits, &mut faults);
-                            }
+                continue;
+            }
+            match item["type"].as_str() {
+                Some("Container") => {
+                    for list in ["containers", "initContainers"] {
+                        for container in value["spec"][list].as_array().into_iter().flatten() {
+                            let (requests, limits) = (
+                                amounts(&container["resources"]["requests"]),
+                                amounts(&container["resources"]["limits"]),
+                            );
+                            check(item, &requests, &limits, &mut faults);
                         }
                     }
-                    Some("Pod") => check(item, &pod_total(value, "requests"), &pod_total(value, "limits"), &mut faults),
-                    _ => {}
                 }
+                Some("Pod") => check(item, &pod_total(value, "requests"), &pod_total(value, "limits"), &mut faults),
+                _ => {}
             }
         }
-        match faults.as_slice() {
-            [] => Ok(()),
-            [one] => Err(forbidden(resource, value, one)),
-            many => Err(forbidden(resource, value, &format!("[{}]", many.join(", ")))),
-        }
+    }
+    match faults.as_slice() {
+        [] => Ok(()),
+        [one] => Err(forbidden(resource, value, one)),
+        many => Err(forbidden(resource, value, &format!("[{}]", many.join(", ")))),
     }
 }
 

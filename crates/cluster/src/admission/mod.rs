@@ -1,94 +1,91 @@
 //! Admission: what a cluster adds to an object, or refuses it for, because of the other objects it holds.
 
-mod authorizer;
 mod change;
-mod condition;
-mod consultation;
 pub(crate) mod default_class;
 pub(crate) mod devices;
 mod dynamic;
 mod forbidden;
 mod form;
-mod kept;
 mod label_keys;
-mod limit_range;
-mod matching;
+pub(crate) mod limit_range;
+mod mutating_policies;
+mod parameters;
 mod pod_resize;
 mod pod_security;
 pub(crate) mod pods;
-pub(crate) mod policy;
-mod priority;
-mod quota;
-mod request;
+pub(crate) mod priority;
+pub(crate) mod quota;
 mod runtime_class;
-mod scene;
 pub(crate) mod signing;
+mod validating_policies;
 mod webhooks;
 
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::cluster::{Part, Transaction};
-use super::object::Object;
-use super::resource::{CERTIFICATE_SIGNING_REQUESTS, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
-use super::status::Status;
+use self::limit_range::{add_default_limits, check_limits};
+use self::pod_resize::check_resize;
+use self::signing::check_approval;
+use crate::object::Object;
+use crate::part::Part;
+use crate::resource::{CERTIFICATE_SIGNING_REQUESTS, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
+use crate::status::Status;
+use crate::transaction::Transaction;
+pub(crate) use dynamic::{Deed, consider, has_webhooks, is_asked, is_configured, judge, mutate};
+pub(crate) use pod_security::{Newcomer, check_pod_security};
 
-pub(crate) use consultation::{Batch, Beginning, Consultation, waiting};
-pub(crate) use dynamic::{Deed, has_webhooks, is_configured};
-pub(crate) use kept::Kept;
-pub(crate) use pod_security::Newcomer;
-pub(crate) use quota::Bookkeeping;
-pub(crate) use request::Operation;
-
-impl Transaction<'_> {
-    /// Fills in what a new version of an object does not say, because of other objects.
-    pub(crate) fn admit_update(&self, part: Part, current: &Object, new: &mut Value) {
-        match (current.resource, part) {
-            (PODS, Part::Main) => pods::add_default_tolerations(new),
-            (PODS, Part::Resize) if !current.deleting => self.add_default_limits(&current.namespace, new),
-            _ => {}
-        }
+/// Fills in what a new version of an object does not say, because of other objects.
+pub(crate) fn admit_update(transaction: &Transaction<'_>, part: Part, current: &Object, new: &mut Value) {
+    match (current.resource, part) {
+        (PODS, Part::Main) => pods::add_default_tolerations(new),
+        (PODS, Part::Resize) if !current.deleting => add_default_limits(transaction, &current.namespace, new),
+        _ => {}
     }
+}
 
-    /// Refuses a valid new version of an object because of other objects.
-    ///
-    /// # Errors
-    /// 403 with the reasons.
-    pub(crate) fn restrict_update(&self, part: Part, current: &Object, new: &Value) -> Result<(), Status> {
-        match (current.resource, part) {
-            (PODS, Part::Resize) | (PERSISTENT_VOLUME_CLAIMS, Part::Main) if !current.deleting => {
-                if part == Part::Main {
-                    self.check_expansion(current, new)?;
-                }
-                self.check_limits(current.resource, &current.namespace, new)?;
-                if part == Part::Resize { self.check_resize(current, new) } else { Ok(()) }
+/// Refuses a valid new version of an object because of other objects.
+///
+/// # Errors
+/// 403 with the reasons.
+pub(crate) fn restrict_update(
+    transaction: &Transaction<'_>,
+    part: Part,
+    current: &Object,
+    new: &Value,
+) -> Result<(), Status> {
+    match (current.resource, part) {
+        (PODS, Part::Resize) | (PERSISTENT_VOLUME_CLAIMS, Part::Main) if !current.deleting => {
+            if part == Part::Main {
+                check_expansion(transaction, current, new)?;
             }
-            (CERTIFICATE_SIGNING_REQUESTS, Part::Status) => self.check_approval(current, new),
-            _ => Ok(()),
+            check_limits(transaction, current.resource, &current.namespace, new)?;
+            if part == Part::Resize { check_resize(transaction, current, new) } else { Ok(()) }
         }
+        (CERTIFICATE_SIGNING_REQUESTS, Part::Status) => check_approval(transaction, current, new),
+        _ => Ok(()),
     }
+}
 
-    /// A claim grows only while it is bound, and where its class lets it.
-    // upstream: plugin/pkg/admission/storage/persistentvolume/resize/admission.go Validate, allowResize (v1.36)
-    fn check_expansion(&self, current: &Object, new: &Value) -> Result<(), Status> {
-        let old = current.value();
-        let size = |claim: &Value| Quantity::parse(claim["spec"]["resources"]["requests"]["storage"].as_str()?).ok();
-        if size(new) <= size(&old) {
-            return Ok(());
-        }
-        let refused = |because: &str| Err(Status::forbidden(current.resource.row(), &current.name, because));
-        if old["status"]["phase"] != "Bound" {
-            return refused("Only bound persistent volume claims can be expanded");
-        }
-        let name = new["spec"]["storageClassName"].as_str().unwrap_or_default();
-        let class = self.state.store.get(STORAGE_CLASSES, "", name);
-        if class.is_some_and(|class| class.value()["allowVolumeExpansion"] == true) {
-            return Ok(());
-        }
-        refused(
-            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize",
-        )
+/// A claim grows only while it is bound, and where its class lets it.
+// upstream: plugin/pkg/admission/storage/persistentvolume/resize/admission.go Validate, allowResize (v1.36)
+fn check_expansion(transaction: &Transaction<'_>, current: &Object, new: &Value) -> Result<(), Status> {
+    let old = current.value();
+    let size = |claim: &Value| Quantity::parse(claim["spec"]["resources"]["requests"]["storage"].as_str()?).ok();
+    if size(new) <= size(&old) {
+        return Ok(());
     }
+    let refused = |because: &str| Err(Status::forbidden(current.resource.row(), &current.name, because));
+    if old["status"]["phase"] != "Bound" {
+        return refused("Only bound persistent volume claims can be expanded");
+    }
+    let name = new["spec"]["storageClassName"].as_str().unwrap_or_default();
+    let class = transaction.state.store.get(STORAGE_CLASSES, "", name);
+    if class.is_some_and(|class| class.value()["allowVolumeExpansion"] == true) {
+        return Ok(());
+    }
+    refused(
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize",
+    )
 }
 
 /// Has a new object stay until its finalizer is taken away, which is done when nothing uses it.

@@ -8,51 +8,49 @@ use klab_scheduler::quantity::Quantity;
 use klab_scheduler::typed::Typed;
 use serde_json::{Value, json};
 
-use super::super::cluster::Transaction;
 use super::super::object::Object;
 use super::super::resource::{NODES, PODS};
 use super::super::status::Status;
+use crate::transaction::Transaction;
 
-impl Transaction<'_> {
-    /// Refuses a resize of a pod that is bound.
-    pub(super) fn check_resize(&self, current: &Object, new: &Value) -> Result<(), Status> {
-        let name = new["spec"]["nodeName"].as_str().unwrap_or_default();
-        if name.is_empty() || current.value()["metadata"]["generation"] == new["metadata"]["generation"] {
-            return Ok(());
-        }
-        let refused = |because: &str| Status::forbidden(PODS.row(), &current.name, because);
-        let caused = |because: &str, reason: &str| {
-            let mut status = refused(because);
-            status.details["causes"] = json!([{ "reason": reason }]);
-            status
-        };
-        let node = self.state.store.get(NODES, "", name);
-        let node = node.ok_or_else(|| refused(&format!("node {name:?} not found")))?;
-        if let Some(system) = node.label("kubernetes.io/os").filter(|system| *system != "linux") {
-            let because = format!("pod resize is only supported on linux nodes, node {name:?} is {system:?}");
-            return Err(caused(&because, "UnsupportedPlatform"));
-        }
-        // What it has been given so far does not count.
-        let Ok(pod) = Pod::from_value(&json!({ "spec": new["spec"] })) else { return Ok(()) };
-        let requests = pod_requests(&pod).unwrap_or_default();
-        let node = node.value();
-        let has = |resource: &str| {
-            let text = node["status"]["allocatable"][resource].as_str();
-            text.and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
-        };
-        let too_much: Vec<String> = ["cpu", "memory"]
-            .into_iter()
-            .filter_map(|resource| {
-                let (wanted, has) = (requests.get(resource).copied().unwrap_or_default(), has(resource));
-                let in_units = |amount: Quantity| amount.base_units(resource);
-                (wanted > has)
-                    .then(|| format!("{resource}, requested: {}, allocatable: {}", in_units(wanted), in_units(has)))
-            })
-            .collect();
-        if too_much.is_empty() {
-            return Ok(());
-        }
-        let because = format!("node didn't have enough allocatable resources: {}", too_much.join("; "));
-        Err(caused(&because, "NodeCapacity"))
+/// Refuses a resize of a pod that is bound.
+pub(super) fn check_resize(transaction: &Transaction<'_>, current: &Object, new: &Value) -> Result<(), Status> {
+    let name = new["spec"]["nodeName"].as_str().unwrap_or_default();
+    if name.is_empty() || current.value()["metadata"]["generation"] == new["metadata"]["generation"] {
+        return Ok(());
     }
+    let refused = |because: &str| Status::forbidden(PODS.row(), &current.name, because);
+    let caused = |because: &str, reason: &str| {
+        let mut status = refused(because);
+        status.details["causes"] = json!([{ "reason": reason }]);
+        status
+    };
+    let node = transaction.state.store.get(NODES, "", name);
+    let node = node.ok_or_else(|| refused(&format!("node {name:?} not found")))?;
+    if let Some(system) = node.label("kubernetes.io/os").filter(|system| *system != "linux") {
+        let because = format!("pod resize is only supported on linux nodes, node {name:?} is {system:?}");
+        return Err(caused(&because, "UnsupportedPlatform"));
+    }
+    // What it has been given so far does not count.
+    let Ok(pod) = Pod::from_value(&json!({ "spec": new["spec"] })) else { return Ok(()) };
+    let requests = pod_requests(&pod).unwrap_or_default();
+    let node = node.value();
+    let has = |resource: &str| {
+        let text = node["status"]["allocatable"][resource].as_str();
+        text.and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
+    };
+    let too_much: Vec<String> = ["cpu", "memory"]
+        .into_iter()
+        .filter_map(|resource| {
+            let (wanted, has) = (requests.get(resource).copied().unwrap_or_default(), has(resource));
+            let in_units = |amount: Quantity| amount.base_units(resource);
+            (wanted > has)
+                .then(|| format!("{resource}, requested: {}, allocatable: {}", in_units(wanted), in_units(has)))
+        })
+        .collect();
+    if too_much.is_empty() {
+        return Ok(());
+    }
+    let because = format!("node didn't have enough allocatable resources: {}", too_much.join("; "));
+    Err(caused(&because, "NodeCapacity"))
 }

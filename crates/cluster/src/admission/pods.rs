@@ -7,16 +7,21 @@ use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
 use super::label_keys;
-use crate::cluster::Transaction;
+use super::limit_range::add_default_limits;
+use super::priority::add_priority;
+use super::runtime_class::add_runtime_class;
 use crate::defaults::Addresses;
 use crate::object::Object;
 use crate::pod_resources::quality_of_service;
-use crate::resource::{PODS, SERVICE_ACCOUNTS};
+use crate::resource::{NODES, PODS, SERVICE_ACCOUNTS};
 use crate::status::Status;
+use crate::transaction::Transaction;
 use crate::validation::Errors;
 use crate::value::time_text;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Labels that a pod has from its node (PodTopologyLabelsAdmission).
+const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 /// How long a pod stays on a node that is not ready or not reachable.
 const TOLERATION_SECONDS: i64 = 300;
 
@@ -25,13 +30,13 @@ const TOLERATION_SECONDS: i64 = 300;
 /// # Errors
 /// 403 when something the pod refers to does not exist.
 pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
-    transaction.add_service_account(namespace, pod)?;
-    transaction.add_priority(pod)?;
+    add_service_account(transaction, namespace, pod)?;
+    add_priority(transaction, pod)?;
     add_default_tolerations(pod);
-    transaction.add_runtime_class(pod)?;
-    transaction.add_default_limits(namespace, pod);
+    add_runtime_class(transaction, pod)?;
+    add_default_limits(transaction, namespace, pod);
     if let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) {
-        transaction.copy_topology(&node, pod);
+        copy_topology(transaction, &node, pod);
     }
     Ok(())
 }
@@ -52,33 +57,41 @@ pub(crate) fn finish_pod(
     None
 }
 
-impl Transaction<'_> {
-    fn add_service_account(&mut self, namespace: &str, pod: &mut Value) -> Result<(), Status> {
-        let spec = &mut pod["spec"];
-        if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
-            spec["serviceAccountName"] = json!("default");
+fn add_service_account(transaction: &mut Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
+    let spec = &mut pod["spec"];
+    if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
+        spec["serviceAccountName"] = json!("default");
+    }
+    let name = spec["serviceAccountName"].as_str().unwrap_or_default().to_owned();
+    spec["serviceAccount"] = json!(name);
+    let Some(account) = transaction.state.store.get(SERVICE_ACCOUNTS, namespace, &name) else {
+        let because =
+            format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found");
+        return Err(forbidden(PODS, pod, &because));
+    };
+    let account = account.value();
+    let secrets = &account["imagePullSecrets"];
+    if spec["imagePullSecrets"].is_null() && secrets.is_array() {
+        spec["imagePullSecrets"] = secrets.clone();
+    }
+    let wanted = [&spec["automountServiceAccountToken"], &account["automountServiceAccountToken"]]
+        .into_iter()
+        .find_map(Value::as_bool)
+        .unwrap_or(true);
+    if wanted {
+        let volume = format!("kube-api-access-{}", transaction.state.random_suffix(5));
+        mount_token(spec, &volume);
+    }
+    Ok(())
+}
+
+/// Gives a pod the region and zone of the node it is on.
+pub(crate) fn copy_topology(transaction: &Transaction<'_>, node: &str, pod: &mut Value) {
+    let Some(node) = transaction.state.store.get(NODES, "", node) else { return };
+    for key in TOPOLOGY_LABELS {
+        if let Some(value) = node.label(key) {
+            pod["metadata"]["labels"][key] = json!(value);
         }
-        let name = spec["serviceAccountName"].as_str().unwrap_or_default().to_owned();
-        spec["serviceAccount"] = json!(name);
-        let Some(account) = self.state.store.get(SERVICE_ACCOUNTS, namespace, &name) else {
-            let because =
-                format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found");
-            return Err(forbidden(PODS, pod, &because));
-        };
-        let account = account.value();
-        let secrets = &account["imagePullSecrets"];
-        if spec["imagePullSecrets"].is_null() && secrets.is_array() {
-            spec["imagePullSecrets"] = secrets.clone();
-        }
-        let wanted = [&spec["automountServiceAccountToken"], &account["automountServiceAccountToken"]]
-            .into_iter()
-            .find_map(Value::as_bool)
-            .unwrap_or(true);
-        if wanted {
-            let volume = format!("kube-api-access-{}", self.state.random_suffix(5));
-            mount_token(spec, &volume);
-        }
-        Ok(())
     }
 }
 

@@ -5,73 +5,72 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::cluster::Transaction;
 use crate::resource::{PODS, PRIORITY_CLASSES};
 use crate::status::Status;
+use crate::transaction::Transaction;
 
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
-impl Transaction<'_> {
-    /// Gives a pod the priority of its class.
-    pub(super) fn add_priority(&self, pod: &mut Value) -> Result<(), Status> {
-        let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
-        let class = if name.is_empty() {
-            let default = self.default_class();
-            if let Some(class) = &default {
-                pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
-            }
-            default
-        } else {
-            let Some(class) = self.state.store.get(PRIORITY_CLASSES, "", &name) else {
-                return Err(forbidden(PODS, pod, &format!("no PriorityClass with name {name} was found")));
-            };
-            Some(class.value())
+/// Gives a pod the priority of its class.
+pub(super) fn add_priority(transaction: &Transaction<'_>, pod: &mut Value) -> Result<(), Status> {
+    let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let class = if name.is_empty() {
+        let default = default_class(transaction);
+        if let Some(class) = &default {
+            pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
+        }
+        default
+    } else {
+        let Some(class) = transaction.state.store.get(PRIORITY_CLASSES, "", &name) else {
+            return Err(forbidden(PODS, pod, &format!("no PriorityClass with name {name} was found")));
         };
-        let class = class.unwrap_or_default();
-        let priority = class["value"].as_i64().unwrap_or_default();
-        if let Some(given) = pod["spec"]["priority"].as_i64().filter(|given| *given != priority) {
-            let because = format!(
-                "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
-            );
-            return Err(forbidden(PODS, pod, &because));
-        }
-        pod["spec"]["priority"] = json!(priority);
-        let policy = class["preemptionPolicy"].as_str().unwrap_or(DEFAULT_POLICY);
-        if let Some(given) = pod["spec"]["preemptionPolicy"].as_str().filter(|given| *given != policy) {
-            let because = format!(
-                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
-            );
-            return Err(forbidden(PODS, pod, &because));
-        }
-        pod["spec"]["preemptionPolicy"] = json!(policy);
-        Ok(())
+        Some(class.value())
+    };
+    let class = class.unwrap_or_default();
+    let priority = class["value"].as_i64().unwrap_or_default();
+    if let Some(given) = pod["spec"]["priority"].as_i64().filter(|given| *given != priority) {
+        let because = format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
+        );
+        return Err(forbidden(PODS, pod, &because));
     }
-
-    /// The class of pods that name none: of several defaults the lowest, as upstream.
-    fn default_class(&self) -> Option<Arc<Value>> {
-        self.state
-            .store
-            .list(PRIORITY_CLASSES, None)
-            .map(|class| class.value())
-            .filter(|class| class["globalDefault"] == true)
-            .min_by_key(|class| class["value"].as_i64())
+    pod["spec"]["priority"] = json!(priority);
+    let policy = class["preemptionPolicy"].as_str().unwrap_or(DEFAULT_POLICY);
+    if let Some(given) = pod["spec"]["preemptionPolicy"].as_str().filter(|given| *given != policy) {
+        let because = format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+        );
+        return Err(forbidden(PODS, pod, &because));
     }
+    pod["spec"]["preemptionPolicy"] = json!(policy);
+    Ok(())
+}
 
-    /// Refuses a second default class.
-    ///
-    /// # Errors
-    /// 403 when there is another one.
-    pub(crate) fn check_default_class(&self, class: &Value) -> Result<(), Status> {
-        if class["globalDefault"] != true {
-            return Ok(());
+/// The class of pods that name none: of several defaults the lowest, as upstream.
+fn default_class(transaction: &Transaction<'_>) -> Option<Arc<Value>> {
+    transaction
+        .state
+        .store
+        .list(PRIORITY_CLASSES, None)
+        .map(|class| class.value())
+        .filter(|class| class["globalDefault"] == true)
+        .min_by_key(|class| class["value"].as_i64())
+}
+
+/// Refuses a second default class.
+///
+/// # Errors
+/// 403 when there is another one.
+pub(crate) fn check_default_class(transaction: &Transaction<'_>, class: &Value) -> Result<(), Status> {
+    if class["globalDefault"] != true {
+        return Ok(());
+    }
+    match default_class(transaction) {
+        Some(other) if other["metadata"]["name"] != class["metadata"]["name"] => {
+            let name = other["metadata"]["name"].as_str().unwrap_or_default();
+            let because = format!("PriorityClass {name} is already marked as default. Only one default can exist");
+            Err(forbidden(PRIORITY_CLASSES, class, &because))
         }
-        match self.default_class() {
-            Some(other) if other["metadata"]["name"] != class["metadata"]["name"] => {
-                let name = other["metadata"]["name"].as_str().unwrap_or_default();
-                let because = format!("PriorityClass {name} is already marked as default. Only one default can exist");
-                Err(forbidden(PRIORITY_CLASSES, class, &because))
-            }
-            _ => Ok(()),
-        }
+        _ => Ok(()),
     }
 }

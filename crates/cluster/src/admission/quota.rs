@@ -8,12 +8,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::cluster::Transaction;
 use crate::object::Object;
+use crate::part::Part;
+use crate::patch::track;
 use crate::pod_resources::{Amounts, add, amounts, quality_of_service};
 use crate::registry::{self, Quota, usage};
 use crate::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
 use crate::status::Status;
+use crate::transaction::Transaction;
 use klab_scheduler::quantity::Quantity;
 
 /// Requests and limits that a quota makes mandatory for every container.
@@ -30,211 +32,227 @@ pub(crate) struct Bookkeeping {
     recounts: Vec<Arc<Object>>,
 }
 
-impl Transaction<'_> {
-    /// Checks a write against the quotas of its namespace. `old` is `None` for new objects.
-    ///
-    /// # Errors
-    /// 403 when a quota would be exceeded, or wants amounts the pod does not state.
-    pub(crate) fn check_quota(
-        &self,
-        resource: ResourceId,
-        namespace: &str,
-        old: Option<&Value>,
-        new: &Value,
-    ) -> Result<(), Status> {
-        // What a pod must state is asked for all quotas before any of them is counted.
-        // upstream: plugin/pkg/admission/resourcequota/controller.go CheckRequest (v1.36)
-        for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
-            let quota = object.value();
-            if old.is_none()
-                && resource == kinds::PODS
-                && in_scope(&quota, resource, new)
-                && let Some(missing) = unstated(&amounts(&quota["spec"]["hard"]), new)
-            {
-                return Err(forbidden(resource, new, &format!("failed quota: {}: {missing}", object.name)));
+/// Checks a write against the quotas of its namespace. `old` is `None` for new objects.
+///
+/// # Errors
+/// 403 when a quota would be exceeded, or wants amounts the pod does not state.
+pub(crate) fn check_quota(
+    transaction: &Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    old: Option<&Value>,
+    new: &Value,
+) -> Result<(), Status> {
+    // What a pod must state is asked for all quotas before any of them is counted.
+    // upstream: plugin/pkg/admission/resourcequota/controller.go CheckRequest (v1.36)
+    for object in transaction.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
+        let quota = object.value();
+        if old.is_none()
+            && resource == kinds::PODS
+            && in_scope(&quota, resource, new)
+            && let Some(missing) = unstated(&amounts(&quota["spec"]["hard"]), new)
+        {
+            return Err(forbidden(resource, new, &format!("failed quota: {}: {missing}", object.name)));
+        }
+    }
+    for object in transaction.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
+        let quota = object.value();
+        if !in_scope(&quota, resource, new) {
+            continue;
+        }
+        let hard = amounts(&quota["spec"]["hard"]);
+        let before = old.filter(|old| in_scope(&quota, resource, old)).map(|old| taken_by(transaction, resource, old));
+        let mut asked = taken_by(transaction, resource, new);
+        for (name, amount) in before.iter().flatten() {
+            if let Some(more) = asked.get_mut(name) {
+                *more -= *amount;
             }
         }
-        for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
-            let quota = object.value();
-            if !in_scope(&quota, resource, new) {
-                continue;
-            }
-            let hard = amounts(&quota["spec"]["hard"]);
-            let before = old.filter(|old| in_scope(&quota, resource, old)).map(|old| self.usage(resource, old));
-            let mut asked = self.usage(resource, new);
-            for (name, amount) in before.iter().flatten() {
-                if let Some(more) = asked.get_mut(name) {
-                    *more -= *amount;
+        asked.retain(|name, more| hard.contains_key(name) && !more.is_zero() && !more.is_negative());
+        let used = amounts(&quota["status"]["used"]);
+        let over: BTreeSet<&String> = asked
+            .iter()
+            .filter(|(name, more)| {
+                let have = used.get(*name).copied().unwrap_or_default();
+                have + **more > hard[*name]
+            })
+            .map(|(name, _)| name)
+            .collect();
+        if !over.is_empty() {
+            let shown = |from: &Amounts| {
+                let list: Vec<String> = over
+                    .iter()
+                    .map(|name| format!("{name}={}", from.get(*name).copied().unwrap_or_default()))
+                    .collect();
+                list.join(",")
+            };
+            let because = format!(
+                "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+                object.name,
+                shown(&asked),
+                shown(&used),
+                shown(&hard)
+            );
+            return Err(forbidden(resource, new, &because));
+        }
+    }
+    Ok(())
+}
+
+/// What a change means for the quotas of the namespace: to be called before the change is stored.
+pub(crate) fn plan_quota(
+    transaction: &Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    old: Option<&Value>,
+    new: Option<&Value>,
+) -> Bookkeeping {
+    let mut plan = Bookkeeping::default();
+    if resource == RESOURCE_QUOTAS && new.is_some() {
+        return plan;
+    }
+    for object in transaction.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
+        let quota = object.value();
+        let hard = amounts(&quota["spec"]["hard"]);
+        if hard.keys().any(|name| usage::is_extended(name)) && has_extended(transaction, resource, namespace) {
+            plan.recounts.push(Arc::clone(object));
+            continue;
+        }
+        let mut change = Amounts::new();
+        for (name, sign) in [(new, 1), (old, -1)] {
+            let Some(value) = name.filter(|value| in_scope(&quota, resource, value)) else { continue };
+            for (name, amount) in taken_by(transaction, resource, value) {
+                if hard.contains_key(&name) {
+                    let slot = change.entry(name).or_insert_with(|| nothing(amount));
+                    if sign > 0 { *slot += amount } else { *slot -= amount }
                 }
             }
-            asked.retain(|name, more| hard.contains_key(name) && !more.is_zero() && !more.is_negative());
-            let used = amounts(&quota["status"]["used"]);
-            let over: BTreeSet<&String> = asked
-                .iter()
-                .filter(|(name, more)| {
-                    let have = used.get(*name).copied().unwrap_or_default();
-                    have + **more > hard[*name]
-                })
-                .map(|(name, _)| name)
-                .collect();
-            if !over.is_empty() {
-                let shown = |from: &Amounts| {
-                    let list: Vec<String> = over
-                        .iter()
-                        .map(|name| format!("{name}={}", from.get(*name).copied().unwrap_or_default()))
-                        .collect();
-                    list.join(",")
-                };
-                let because = format!(
-                    "exceeded quota: {}, requested: {}, used: {}, limited: {}",
-                    object.name,
-                    shown(&asked),
-                    shown(&used),
-                    shown(&hard)
-                );
-                return Err(forbidden(resource, new, &because));
-            }
         }
-        Ok(())
-    }
-
-    /// What a change means for the quotas of the namespace: to be called before the change is stored.
-    pub(crate) fn plan_quota(
-        &self,
-        resource: ResourceId,
-        namespace: &str,
-        old: Option<&Value>,
-        new: Option<&Value>,
-    ) -> Bookkeeping {
-        let mut plan = Bookkeeping::default();
-        if resource == RESOURCE_QUOTAS && new.is_some() {
-            return plan;
-        }
-        for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
-            let quota = object.value();
-            let hard = amounts(&quota["spec"]["hard"]);
-            if hard.keys().any(|name| usage::is_extended(name)) && self.has_extended(resource, namespace) {
-                plan.recounts.push(Arc::clone(object));
-                continue;
-            }
-            let mut change = Amounts::new();
-            for (name, sign) in [(new, 1), (old, -1)] {
-                let Some(value) = name.filter(|value| in_scope(&quota, resource, value)) else { continue };
-                for (name, amount) in self.usage(resource, value) {
-                    if hard.contains_key(&name) {
-                        let slot = change.entry(name).or_insert_with(|| nothing(amount));
-                        if sign > 0 { *slot += amount } else { *slot -= amount }
-                    }
-                }
-            }
-            change.retain(|_, amount| !amount.is_zero());
-            if !change.is_empty() {
-                plan.changes.push((Arc::clone(object), change));
-            }
-        }
-        plan
-    }
-
-    /// Carries out what [`Transaction::plan_quota`] found.
-    pub(crate) fn book(&mut self, plan: Bookkeeping) {
-        for (object, change) in plan.changes {
-            // The quota itself may have gone with this write.
-            let Some(current) = self.state.store.get(RESOURCE_QUOTAS, &object.namespace, &object.name).cloned() else {
-                continue;
-            };
-            let mut value = current.to_value();
-            let mut used = amounts(&value["status"]["used"]);
-            for (name, amount) in change {
-                let slot = used.entry(name).or_insert_with(|| nothing(amount));
-                *slot += amount;
-            }
-            value["status"]["used"] = shown(&used);
-            self.commit_quota(&current, value, "kube-apiserver");
-        }
-        for quota in plan.recounts {
-            if let Some(current) = self.state.store.get(RESOURCE_QUOTAS, &quota.namespace, &quota.name).cloned() {
-                self.recount_quota(&current);
-            }
+        change.retain(|_, amount| !amount.is_zero());
+        if !change.is_empty() {
+            plan.changes.push((Arc::clone(object), change));
         }
     }
+    plan
+}
 
-    /// Whether what pods and claims of a namespace take depends on each other: claims stand for resources of pods.
-    fn has_extended(&self, resource: ResourceId, namespace: &str) -> bool {
-        let stands = |claim: &Arc<Object>| claim.value()["metadata"]["annotations"][EXTENDED] == "true";
-        resource == kinds::RESOURCE_CLAIMS
-            || (resource == kinds::PODS && self.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).any(stands))
-    }
-
-    /// What an object takes of each countable name.
-    fn usage(&self, resource: ResourceId, value: &Value) -> Amounts {
-        let mut taken = usage(resource, value);
-        if resource == kinds::RESOURCE_CLAIMS {
-            let pod = self.pod_stood_for(value);
-            let of_class = |class: &str| {
-                let class = self.state.store.get(kinds::DEVICE_CLASSES, "", class)?.value();
-                class["spec"]["extendedResourceName"].as_str().map(str::to_owned)
-            };
-            usage::extended(value, pod.as_deref(), of_class, &mut |name, amount| {
-                taken.insert(name.to_owned(), amount);
-            });
-        }
-        taken
-    }
-
-    /// The pod whose extended resources a claim stands for.
-    // upstream: pkg/quota/v1/evaluator/core/resource_claims.go getVerifiedPodUsage (v1.36)
-    fn pod_stood_for(&self, claim: &Value) -> Option<Arc<Value>> {
-        let metadata = &claim["metadata"];
-        if metadata["annotations"][EXTENDED] != "true" {
-            return None;
-        }
-        let namespace = metadata["namespace"].as_str()?;
-        let owner = metadata["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)?;
-        let is_pod = owner["kind"] == "Pod" && owner["apiVersion"] == "v1";
-        let pod = self.state.store.get(kinds::PODS, namespace, owner["name"].as_str().filter(|_| is_pod)?)?;
-        if owner["uid"] != *pod.uid {
-            return None;
-        }
-        let value = pod.value();
-        let told = &value["status"]["extendedResourceClaimStatus"];
-        if !told.is_null() {
-            return (told["resourceClaimName"] == metadata["name"]).then_some(value);
-        }
-        // It does not tell yet: the first one of the pod is meant.
-        let age = |metadata: &Value| {
-            ["creationTimestamp", "name"].map(|field| metadata[field].as_str().unwrap_or_default().to_owned())
+/// Carries out what [`plan_quota`] found.
+pub(crate) fn book(transaction: &mut Transaction<'_>, plan: Bookkeeping) {
+    for (object, change) in plan.changes {
+        // The quota itself may have gone with this write.
+        let Some(current) = transaction.state.store.get(RESOURCE_QUOTAS, &object.namespace, &object.name).cloned()
+        else {
+            continue;
         };
-        let of_pod = |claim: &&Arc<Object>| claim.controller().is_some_and(|owner| owner.uid == pod.uid);
-        let mut claims = self.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).filter(of_pod);
-        let is_earlier = |other: &Arc<Object>| age(&other.value()["metadata"]) < age(metadata);
-        (!claims.any(is_earlier)).then_some(value)
+        let mut value = current.to_value();
+        let mut used = amounts(&value["status"]["used"]);
+        for (name, amount) in change {
+            let slot = used.entry(name).or_insert_with(|| nothing(amount));
+            *slot += amount;
+        }
+        value["status"]["used"] = shown(&used);
+        commit_quota(transaction, &current, value, "kube-apiserver");
     }
+    for quota in plan.recounts {
+        if let Some(current) = transaction.state.store.get(RESOURCE_QUOTAS, &quota.namespace, &quota.name).cloned() {
+            recount_quota(transaction, &current);
+        }
+    }
+}
 
-    /// Counts what a new or changed quota covers, and writes its status.
-    pub(crate) fn recount_quota(&mut self, quota: &Arc<Object>) {
-        let mut value = quota.to_value();
-        let hard = amounts(&value["spec"]["hard"]);
-        let mut used: Amounts =
-            hard.iter().map(|(name, amount)| (name.clone(), Quantity::ZERO.with_format(amount.format()))).collect();
-        let countable = ResourceId::fixed().filter(|id| id.row().namespaced);
-        for resource in countable {
-            if !hard.keys().any(|name| is_counted(resource, name)) {
-                continue;
-            }
-            for object in self.state.store.list(resource, Some(&quota.namespace)) {
-                let item = object.value();
-                if in_scope(&value, resource, &item) {
-                    let mut counted = self.usage(resource, &item);
-                    counted.retain(|name, _| hard.contains_key(name));
-                    add(&mut used, &counted);
-                }
+/// Stores the status of a quota as it is, written by `manager`.
+pub(crate) fn commit_quota(
+    transaction: &mut Transaction<'_>,
+    current: &Object,
+    value: Value,
+    manager: &str,
+) -> Arc<Object> {
+    let resource = current.resource;
+    let mut value = value;
+    let mut writer = transaction.writer(resource, Part::Status);
+    writer.manager = manager;
+    let managed = track(Some((current, &current.value())), &mut value, &writer);
+    let managed = managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(resource));
+    transaction.put(resource, value, managed)
+}
+
+/// Whether what pods and claims of a namespace take depends on each other: claims stand for resources of pods.
+fn has_extended(transaction: &Transaction<'_>, resource: ResourceId, namespace: &str) -> bool {
+    let stands = |claim: &Arc<Object>| claim.value()["metadata"]["annotations"][EXTENDED] == "true";
+    resource == kinds::RESOURCE_CLAIMS
+        || (resource == kinds::PODS
+            && transaction.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).any(stands))
+}
+
+/// What an object takes of each countable name.
+fn taken_by(transaction: &Transaction<'_>, resource: ResourceId, value: &Value) -> Amounts {
+    let mut taken = usage(resource, value);
+    if resource == kinds::RESOURCE_CLAIMS {
+        let pod = pod_stood_for(transaction, value);
+        let of_class = |class: &str| {
+            let class = transaction.state.store.get(kinds::DEVICE_CLASSES, "", class)?.value();
+            class["spec"]["extendedResourceName"].as_str().map(str::to_owned)
+        };
+        usage::extended(value, pod.as_deref(), of_class, &mut |name, amount| {
+            taken.insert(name.to_owned(), amount);
+        });
+    }
+    taken
+}
+
+/// The pod whose extended resources a claim stands for.
+// upstream: pkg/quota/v1/evaluator/core/resource_claims.go getVerifiedPodUsage (v1.36)
+fn pod_stood_for(transaction: &Transaction<'_>, claim: &Value) -> Option<Arc<Value>> {
+    let metadata = &claim["metadata"];
+    if metadata["annotations"][EXTENDED] != "true" {
+        return None;
+    }
+    let namespace = metadata["namespace"].as_str()?;
+    let owner = metadata["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)?;
+    let is_pod = owner["kind"] == "Pod" && owner["apiVersion"] == "v1";
+    let pod = transaction.state.store.get(kinds::PODS, namespace, owner["name"].as_str().filter(|_| is_pod)?)?;
+    if owner["uid"] != *pod.uid {
+        return None;
+    }
+    let value = pod.value();
+    let told = &value["status"]["extendedResourceClaimStatus"];
+    if !told.is_null() {
+        return (told["resourceClaimName"] == metadata["name"]).then_some(value);
+    }
+    // It does not tell yet: the first one of the pod is meant.
+    let age = |metadata: &Value| {
+        ["creationTimestamp", "name"].map(|field| metadata[field].as_str().unwrap_or_default().to_owned())
+    };
+    let of_pod = |claim: &&Arc<Object>| claim.controller().is_some_and(|owner| owner.uid == pod.uid);
+    let mut claims = transaction.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).filter(of_pod);
+    let is_earlier = |other: &Arc<Object>| age(&other.value()["metadata"]) < age(metadata);
+    (!claims.any(is_earlier)).then_some(value)
+}
+
+/// Counts what a new or changed quota covers, and writes its status.
+pub(crate) fn recount_quota(transaction: &mut Transaction<'_>, quota: &Arc<Object>) {
+    let mut value = quota.to_value();
+    let hard = amounts(&value["spec"]["hard"]);
+    let mut used: Amounts =
+        hard.iter().map(|(name, amount)| (name.clone(), Quantity::ZERO.with_format(amount.format()))).collect();
+    let countable = ResourceId::fixed().filter(|id| id.row().namespaced);
+    for resource in countable {
+        if !hard.keys().any(|name| is_counted(resource, name)) {
+            continue;
+        }
+        for object in transaction.state.store.list(resource, Some(&quota.namespace)) {
+            let item = object.value();
+            if in_scope(&value, resource, &item) {
+                let mut counted = taken_by(transaction, resource, &item);
+                counted.retain(|name, _| hard.contains_key(name));
+                add(&mut used, &counted);
             }
         }
-        let status = json!({ "hard": value["spec"]["hard"], "used": shown(&used) });
-        if value["status"] != status {
-            value["status"] = status;
-            self.commit_quota(quota, value, "kube-controller-manager");
-        }
+    }
+    let status = json!({ "hard": value["spec"]["hard"], "used": shown(&used) });
+    if value["status"] != status {
+        value["status"] = status;
+        commit_quota(transaction, quota, value, "kube-controller-manager");
     }
 }
 

@@ -5,28 +5,26 @@
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::cluster::Transaction;
 use crate::pod_resources::amounts;
 use crate::resource::{PODS, RUNTIME_CLASSES};
 use crate::status::Status;
+use crate::transaction::Transaction;
 
-impl Transaction<'_> {
-    /// Gives a new pod what its RuntimeClass says.
-    pub(super) fn add_runtime_class(&self, pod: &mut Value) -> Result<(), Status> {
-        let class = match pod["spec"]["runtimeClassName"].as_str() {
-            None => Value::Null,
-            Some(name) => {
-                let Some(class) = self.state.store.get(RUNTIME_CLASSES, "", name) else {
-                    return Err(forbidden(PODS, pod, &format!("pod rejected: RuntimeClass \"{name}\" not found")));
-                };
-                class.to_value()
-            }
-        };
-        add_overhead(&class["overhead"]["podFixed"], pod)?;
-        add_node_selector(&class["scheduling"]["nodeSelector"], pod)?;
-        add_tolerations(&class["scheduling"]["tolerations"], pod);
-        Ok(())
-    }
+/// Gives a new pod what its RuntimeClass says.
+pub(super) fn add_runtime_class(transaction: &Transaction<'_>, pod: &mut Value) -> Result<(), Status> {
+    let class = match pod["spec"]["runtimeClassName"].as_str() {
+        None => Value::Null,
+        Some(name) => {
+            let Some(class) = transaction.state.store.get(RUNTIME_CLASSES, "", name) else {
+                return Err(forbidden(PODS, pod, &format!("pod rejected: RuntimeClass \"{name}\" not found")));
+            };
+            class.to_value()
+        }
+    };
+    add_overhead(&class["overhead"]["podFixed"], pod)?;
+    add_node_selector(&class["scheduling"]["nodeSelector"], pod)?;
+    add_tolerations(&class["scheduling"]["tolerations"], pod);
+    Ok(())
 }
 
 fn add_overhead(overhead: &Value, pod: &mut Value) -> Result<(), Status> {

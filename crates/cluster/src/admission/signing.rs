@@ -8,17 +8,17 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::certificates::Asked;
-use crate::cluster::Transaction;
 use crate::object::Object;
 use crate::rbac::{Attributes, ResourceSubject, Subject, authorize};
 use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
 use crate::status::Status;
+use crate::transaction::Transaction;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";
 
 /// Refuses requests for certificates of the group that may do everything.
-pub(crate) fn restrict(_: &Transaction<'_>, _: &str, value: &Value) -> Result<(), Status> {
+pub(crate) fn restrict(value: &Value) -> Result<(), Status> {
     if value["spec"]["signerName"] != CLIENT {
         return Ok(());
     }
@@ -33,34 +33,28 @@ pub(crate) fn restrict(_: &Transaction<'_>, _: &str, value: &Value) -> Result<()
     Ok(())
 }
 
-impl Transaction<'_> {
-    /// Refuses the decision of somebody who may not decide for the signer.
-    pub(crate) fn check_approval(&self, current: &Object, new: &Value) -> Result<(), Status> {
-        let Some(user) = self.options.user else { return Ok(()) };
-        let old = current.value();
-        let decisions = |value: &Value| -> Vec<Value> {
-            let conditions = value["status"]["conditions"].as_array().into_iter().flatten();
-            conditions.filter(|one| one["type"] == "Approved" || one["type"] == "Denied").cloned().collect()
-        };
-        if decisions(&old) == decisions(new) {
-            return Ok(());
-        }
-        let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
-        let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
-        let may = |name: &str| {
-            let subject = ResourceSubject {
-                group: "certificates.k8s.io",
-                resource: "signers",
-                name,
-                ..ResourceSubject::default()
-            };
-            let asked = Attributes { verb: "approve", to: Subject::Resource(subject) };
-            authorize(&self.state.store, user, &asked).allowed
-        };
-        if may(signer) || may(&domain) {
-            return Ok(());
-        }
-        let because = format!("user not permitted to approve requests with signerName \"{signer}\"");
-        Err(Status::forbidden(current.resource.row(), &current.name, &because))
+/// Refuses the decision of somebody who may not decide for the signer.
+pub(crate) fn check_approval(transaction: &Transaction<'_>, current: &Object, new: &Value) -> Result<(), Status> {
+    let Some(user) = transaction.options.user else { return Ok(()) };
+    let old = current.value();
+    let decisions = |value: &Value| -> Vec<Value> {
+        let conditions = value["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.filter(|one| one["type"] == "Approved" || one["type"] == "Denied").cloned().collect()
+    };
+    if decisions(&old) == decisions(new) {
+        return Ok(());
     }
+    let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
+    let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
+    let may = |name: &str| {
+        let subject =
+            ResourceSubject { group: "certificates.k8s.io", resource: "signers", name, ..ResourceSubject::default() };
+        let asked = Attributes { verb: "approve", to: Subject::Resource(subject) };
+        authorize(&transaction.state.store, user, &asked).allowed
+    };
+    if may(signer) || may(&domain) {
+        return Ok(());
+    }
+    let because = format!("user not permitted to approve requests with signerName \"{signer}\"");
+    Err(Status::forbidden(current.resource.row(), &current.name, &because))
 }

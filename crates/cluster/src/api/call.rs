@@ -5,8 +5,8 @@ use std::sync::{Arc, RwLock};
 use bytes::Bytes;
 use http::request::Parts;
 
-use super::super::admission::Consultation;
 use super::super::cluster::Cluster;
+use super::super::dynamic_admission::Consultation;
 use super::super::rbac::User;
 use super::super::resource::ResourceId;
 use super::fairness::Class;

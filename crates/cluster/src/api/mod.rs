@@ -85,8 +85,8 @@ use self::query::Query;
 pub(crate) use self::request_info::RequestInfo;
 #[cfg(feature = "server")]
 pub(crate) use self::request_info::changes;
-pub(crate) use super::admission::Consultation;
 use super::cluster::{Cluster, group_versions, resource_at};
+pub(crate) use super::dynamic_admission::Consultation;
 use super::network::KnownServers;
 pub use super::rbac::User;
 use super::status::Status;

@@ -1,4 +1,4 @@
-//! Tables of what a cluster has: how its kind is printed, and its objects in the version that is asked for.
+//! Tables of objects in the requested version, with the printer of their kind.
 
 use jiff::Timestamp;
 

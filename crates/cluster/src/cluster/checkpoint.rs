@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use super::random::Random;
-use super::trees::Trees;
-use super::{Cluster, State};
+use super::Cluster;
 use crate::clock::Clock;
 use crate::object::Object;
 use crate::renaming::Renaming;
-use crate::store::Store;
+use crate::transaction::{Random, State};
 
 /// The objects of a cluster at one moment. Objects do not change, so that it holds references only.
 #[derive(Debug, Clone)]
@@ -44,6 +42,13 @@ impl Checkpoint {
     }
 }
 
+/// Holds the objects of a checkpoint and nothing else, without a history that reaches back before `version`.
+fn hold(state: &mut State, checkpoint: &Checkpoint, version: u64) {
+    debug_assert!(state.log.is_none(), "the log of a cluster that is kept would not tell");
+    state.hold_objects(&checkpoint.objects, version);
+    state.root_certificate.clone_from(&checkpoint.root_certificate);
+}
+
 impl Cluster {
     /// What the cluster holds now.
     pub(crate) fn checkpoint(&self) -> Checkpoint {
@@ -61,7 +66,7 @@ impl Cluster {
         let cluster = Self::empty(clock, 0);
         {
             let mut state = cluster.lock();
-            state.hold(checkpoint, checkpoint.version);
+            hold(&mut state, checkpoint, checkpoint.version);
             state.random = checkpoint.random;
         }
         cluster
@@ -74,31 +79,11 @@ impl Cluster {
         let version = {
             let mut state = self.lock();
             let version = state.store.version().max(checkpoint.version) + 1;
-            state.hold(checkpoint, version);
+            hold(&mut state, checkpoint, version);
             version
         };
         self.set_control_faults(Vec::new());
         self.changed.send_replace(version);
-    }
-}
-
-impl State {
-    /// Holds the objects of a checkpoint and nothing else, without a history that reaches back before `version`.
-    fn hold(&mut self, checkpoint: &Checkpoint, version: u64) {
-        debug_assert!(self.log.is_none(), "the log of a cluster that is kept would not tell");
-        self.hold_objects(&checkpoint.objects, version);
-        self.root_certificate.clone_from(&checkpoint.root_certificate);
-    }
-
-    /// Holds these objects and nothing else, without a history that reaches back before `version`.
-    pub(super) fn hold_objects(&mut self, objects: &[Arc<Object>], version: u64) {
-        self.trees = Trees::default();
-        self.addresses = None;
-        self.store = Store::default();
-        for object in objects {
-            self.store.restore(Arc::clone(object));
-        }
-        self.store.resume(version);
     }
 }
 

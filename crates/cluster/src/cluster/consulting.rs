@@ -3,7 +3,8 @@
 use std::sync::{Arc, PoisonError};
 
 use super::{Cluster, Transaction, WriteOptions};
-use crate::admission::{Beginning, Consultation, has_webhooks, is_configured};
+use crate::admission::{has_webhooks, is_configured};
+use crate::dynamic_admission::{Beginning, Consultation};
 use crate::status::Status;
 use crate::webhook::{NoWay, PodServers, Transport, wait_for};
 
@@ -13,7 +14,7 @@ impl Cluster {
         *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     }
 
-    /// Sets what is known of servers in pods, where webhooks may be.
+    /// Sets who answers for servers in pods, where webhooks may be.
     pub(crate) fn set_pod_servers(&self, servers: &'static dyn PodServers) {
         self.lock().pod_servers = servers;
     }

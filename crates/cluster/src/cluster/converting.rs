@@ -1,28 +1,14 @@
-//! Custom resources in the version they are asked for. Objects are kept in the version that their definition stored them
-//! in when they were written; a webhook is asked for all others, without the lock.
+//! Converts lists and answers to the requested version, where a webhook converts custom resources.
 
-// upstream: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go
-// crdConversionRESTOptionsGetter: from storage, pruned and with the defaults of the version they are stored in, converted,
-// and pruned again; to storage, converted and pruned (v1.36)
-
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use super::{Cluster, Transaction};
-use crate::admission::{Batch, Consultation, waiting};
+use super::Cluster;
 use crate::client_config::Destination;
-use crate::custom::conversion::{self, Webhook};
-use crate::custom::{Definition, Version, prune};
+use crate::custom_versions::convert_all;
+use crate::dynamic_admission::Consultation;
 use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::status::Status;
-use crate::webhook::PodServers;
-
-/// Objects of one request to a webhook at most, and about how many bytes of them.
-const BATCH: usize = 500;
-const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Cluster {
     /// Whether a webhook converts objects of a kind.
@@ -59,7 +45,7 @@ impl Cluster {
             let asked = is_asked.then(|| webhook.client.destination(&state.store, state.pod_servers));
             (asked.unwrap_or(Ok(Destination::Host)), state.pod_servers)
         };
-        let converted = convert(&definition, webhook, (&destination, servers), consultation, resource, values)?;
+        let converted = convert_all(&definition, webhook, (&destination, servers), consultation, resource, values)?;
         let served = converted.into_iter().zip(&objects).map(|(value, stored)| {
             let object = Object::new(resource, stored.resource_version, &value);
             Arc::new(object.managed_by(stored.managed().cloned()))
@@ -84,168 +70,4 @@ impl Cluster {
             }
         }
     }
-}
-
-impl Transaction<'_> {
-    /// The object in the version of this write, or 404. Writes that are for no version see it as it is stored.
-    pub(crate) fn live(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
-        let current = self.existing(resource, namespace, name)?;
-        self.in_own_version(resource, current)
-    }
-
-    /// An object in the version of this write.
-    pub(crate) fn in_own_version(&self, resource: ResourceId, object: Arc<Object>) -> Result<Arc<Object>, Status> {
-        if self.options.served.is_none() || !resource.row().custom || object.resource == resource {
-            return Ok(object);
-        }
-        let Some(definition) = self.state.definitions.of(&self.state.store, resource) else { return Ok(object) };
-        let mut value = object.to_value();
-        definition.read_from_storage(object.resource, &mut value);
-        let value = self.convert(resource, value)?;
-        Ok(Arc::new(Object::with_tree(resource, object.resource_version, value, object.managed().cloned())))
-    }
-
-    /// A custom resource in another version.
-    ///
-    /// # Errors
-    /// What the webhook or its answer lacks, or that it has to be asked first.
-    pub(crate) fn convert(&self, to: ResourceId, mut value: Value) -> Result<Value, Status> {
-        let Some(definition) = self.state.definitions.of(&self.state.store, to) else { return Ok(value) };
-        let Some(webhook) = definition.webhook() else {
-            definition.rename(to, &mut value);
-            return Ok(value);
-        };
-        let Some(consultation) = self.options.consultation else {
-            return Err(refused(conversion::failed(&value, "webhooks cannot be asked here")));
-        };
-        let servers = self.state.pod_servers;
-        let destination = webhook.client.destination(&self.state.store, servers);
-        let converted = convert(&definition, webhook, (&destination, servers), consultation, to, vec![value])?;
-        converted.into_iter().next().ok_or_else(waiting)
-    }
-
-    /// What is stored of a new version of an object, and as which kind. What the client is answered is made ready as well:
-    /// after the write it is too late to ask for it.
-    ///
-    /// # Errors
-    /// As [`Transaction::convert`], and that somebody has to be asked about the write first.
-    pub(super) fn for_storage(&self, resource: ResourceId, value: Value) -> Result<(ResourceId, Value), Status> {
-        if self.options.consultation.is_some_and(Consultation::is_pending) {
-            return Err(waiting());
-        }
-        if !resource.row().custom {
-            return Ok((resource, value));
-        }
-        let definition = self.state.definitions.of(&self.state.store, resource);
-        let mut value = value;
-        if let Some(definition) = &definition {
-            // Webhooks and policies may have added what the schema does not know.
-            definition.prune(resource, &mut value);
-        }
-        let Some(storing) = definition.as_ref().and_then(|definition| definition.storing()) else {
-            return Ok((resource, value));
-        };
-        // What controllers write stays in the version that it is in: they wait for nobody.
-        if storing == resource || self.options.served.is_none() {
-            return Ok((resource, value));
-        }
-        let stored = self.convert(storing, value)?;
-        if let Some(definition) = definition.filter(|definition| definition.webhook().is_some()) {
-            let mut again = stored.clone();
-            definition.read_from_storage(storing, &mut again);
-            self.convert(resource, again)?;
-        }
-        Ok((storing, stored))
-    }
-
-    /// Whether the next version of an object is what is stored already. One that is stored in another version than objects
-    /// are written in now is not: so objects get into the new one.
-    pub(super) fn is_stored(&self, current: &Object, old: &Value, resource: ResourceId, new: &Value) -> bool {
-        if !resource.row().custom {
-            return new == old;
-        }
-        let stored = self.state.store.get(resource, &current.namespace, &current.name);
-        stored.is_some_and(|stored| stored.resource == resource && *stored.value() == *new)
-    }
-}
-
-/// 500 without a reason, as errors are that API servers know no status for.
-fn refused(because: String) -> Status {
-    Status::new(500, "", because)
-}
-
-/// Objects, read from storage, in a version.
-fn convert(
-    definition: &Definition,
-    webhook: &Webhook,
-    (destination, servers): (&Result<Destination, String>, &dyn PodServers),
-    consultation: &Consultation,
-    to: ResourceId,
-    objects: Vec<Value>,
-) -> Result<Vec<Value>, Status> {
-    let wanted = to.row().api_version();
-    let in_pod = matches!(destination, Ok(Destination::Pod(..)));
-    let all = if in_pod { objects.clone() } else { Vec::new() };
-    let mut done = Vec::with_capacity(objects.len());
-    let (mut missing, mut known) = (Vec::new(), HashSet::new());
-    for object in objects {
-        if object["apiVersion"] == wanted.as_str() {
-            done.push(object);
-            continue;
-        }
-        let from = object["apiVersion"].as_str().unwrap_or_default();
-        for (version, word) in [(from, "from"), (&*wanted, "to")] {
-            if !definition.has(version) {
-                return Err(refused(format!("request to convert CR {word} an invalid group/version: {version}")));
-            }
-        }
-        let key = conversion::key(definition.version, &wanted, &object);
-        match consultation.converted(&key) {
-            Some(Ok(converted)) => {
-                let mut restored = conversion::restore(&object, converted).map_err(refused)?;
-                if let Some(schema) = definition.version(to).map(Version::schema) {
-                    prune(schema, &mut restored);
-                }
-                done.push(restored);
-            }
-            Some(Err(because)) => return Err(refused(because)),
-            None if known.contains(&key) => {}
-            None => {
-                known.insert(key.clone());
-                missing.push((key, object));
-            }
-        }
-    }
-    if missing.is_empty() {
-        return Ok(done);
-    }
-    let mut batches = Vec::new();
-    while !missing.is_empty() {
-        let mut bytes = 0;
-        let fits = |(key, _): &&(String, Value)| {
-            bytes += key.len();
-            bytes <= BATCH_BYTES
-        };
-        let count = missing.iter().take(BATCH).take_while(fits).count().max(1);
-        let rest = missing.split_off(count.min(missing.len()));
-        let (keys, objects): (Vec<_>, Vec<_>) = std::mem::replace(&mut missing, rest).into_iter().unzip();
-        let first = objects.first().cloned().unwrap_or(json!(null));
-        let address = destination.as_ref().ok().and_then(Destination::address);
-        let question = webhook.ask(address, &wanted, objects).map_err(refused)?;
-        let call = question.call.clone();
-        match destination {
-            Err(because) => return Err(refused(conversion::unreached(&first, &call, because))),
-            Ok(Destination::Pod(pod, port)) => {
-                consultation.told(keys, question.read(servers.send(pod, *port, &call)));
-                continue;
-            }
-            Ok(_) => {}
-        }
-        batches.push(Batch { call, keys, read: Box::new(move |answer| question.read(answer)) });
-    }
-    if in_pod {
-        return convert(definition, webhook, (destination, servers), consultation, to, all);
-    }
-    consultation.convert(batches).map_err(|because| refused(because.to_owned()))?;
-    Err(waiting())
 }

@@ -5,12 +5,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::Cluster;
 use super::durable::Recovery;
-use super::random::Random;
 use super::template::Template;
-use super::{Cluster, Ever, Limits};
 use crate::clock::Clock;
 use crate::log::{Base, Log};
+use crate::transaction::{Ever, Limits, Random};
 
 impl Cluster {
     /// Opens a copy of a template. It is kept in the file at `path`, which is made with the first write. With a `seed` of
@@ -36,7 +36,7 @@ impl Cluster {
             let mut state = cluster.lock();
             state.random = random;
             state.hold_objects(&template.objects_for(Some(&base.renaming)), template.version());
-            state.take_up(log, contents)
+            Recovery::of(&mut state, |state| state.take_up(log, contents))
         };
         Ok((cluster, recovery))
     }

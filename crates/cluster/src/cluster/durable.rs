@@ -4,13 +4,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::random::Random;
-use super::state::State;
-use super::{Cluster, WriteOptions, bootstrap};
+use super::{Cluster, WriteOptions};
 use crate::clock::Clock;
-use crate::log::{Contents, Entry, Log, Snapshot};
+use crate::log::{Log, Snapshot};
 use crate::object::Object;
-use crate::status::Status;
+use crate::pipeline;
+use crate::transaction::State;
 
 /// What [`Cluster::open`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +22,14 @@ pub struct Recovery {
     pub version: u64,
     /// What a person should know: a record that was torn and dropped.
     pub notes: Vec<String>,
+}
+
+impl Recovery {
+    /// Of a cluster that takes up what its log tells.
+    pub(super) fn of(state: &mut State, take_up: impl FnOnce(&mut State) -> Vec<String>) -> Self {
+        let notes = take_up(state);
+        Self { fresh: false, objects: state.store.len(), version: state.store.version(), notes }
+    }
 }
 
 impl Cluster {
@@ -52,11 +59,11 @@ impl Cluster {
         let cluster = Self::empty(clock, seed);
         authority.clone_into(&mut cluster.lock().root_certificate);
         let nothing = contents.entries.is_empty() && contents.version == 0;
-        let mut recovery = cluster.lock().take_up(log, contents);
+        let mut recovery = Recovery::of(&mut cluster.lock(), |state| state.take_up(log, contents));
         if nothing {
             recovery.fresh = true;
             let made = cluster.transact(&WriteOptions::by("kube-apiserver"), |transaction| {
-                bootstrap::standard_objects(transaction);
+                pipeline::standard_objects(transaction);
                 Ok(())
             });
             made.map_err(|status| io::Error::other(status.message))?;
@@ -124,53 +131,6 @@ impl Cluster {
 struct Changes {
     objects: Vec<Arc<Object>>,
     removed: Vec<Arc<Object>>,
-}
-
-impl State {
-    /// Goes on from what a log tells, on top of what there is.
-    pub(super) fn take_up(&mut self, log: Log, contents: Contents) -> Recovery {
-        for entry in contents.entries {
-            match entry {
-                Entry::Put(object) => self.store.restore(object),
-                Entry::Remove { resource, namespace, name } => self.store.forget(resource, &namespace, &name),
-            }
-        }
-        let version = contents.version.max(self.store.version());
-        self.store.resume(version);
-        if let Some(random) = contents.random {
-            self.random = Random::new(random);
-        }
-        self.log = Some(log);
-        Recovery { fresh: false, objects: self.store.len(), version, notes: contents.notes }
-    }
-
-    /// Takes back the transaction that began at version `before`, of which nothing is in the log.
-    pub(super) fn take_back(&mut self, before: u64) {
-        self.store.undo(before);
-        self.addresses = None;
-        if let Some(log) = &mut self.log {
-            log.discard();
-        }
-    }
-
-    /// Hands the records of the transaction that began at version `before` to the kernel; takes the transaction back
-    /// when that fails.
-    pub(super) fn save(&mut self, before: u64) -> Result<(), Status> {
-        let written = self.log.as_mut().map_or(Ok(()), Log::flush);
-        if let Err(error) = written {
-            self.take_back(before);
-            self.refused = true;
-            let message = format!("the embedded cluster cannot save changes: {error}");
-            return Err(Status::new(500, "InternalError", message));
-        }
-        if self.refused && self.store.version() > before {
-            // Controllers whose writes were refused wait for a change of what they write: all of them look again.
-            self.refused = false;
-            self.store.forget_history();
-        }
-        self.store.trim(self.limits.history());
-        Ok(())
-    }
 }
 
 #[cfg(test)]

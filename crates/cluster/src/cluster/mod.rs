@@ -1,41 +1,26 @@
-//! One embedded cluster: the rules every write passes, whoever makes it, and the store behind them.
+//! One embedded cluster: its lock, and the store behind it. Every write, whoever makes it, goes through `pipeline`.
 //!
 //! The HTTP layer and the controllers use the same calls, so quota, defaults and deletion rules hold for both.
 //! Every write runs under one lock from reading the old version to storing the new one.
 
-mod bootstrap;
 mod checkpoint;
-mod commit;
 mod common;
 mod consulting;
 mod converting;
 #[cfg(feature = "server")]
 mod copy;
-mod delete;
 mod durable;
 mod event;
-mod guard;
-mod kinds;
-mod largest;
-mod limits;
-mod metadata;
-mod options;
-mod part;
-mod random;
+mod patch;
 #[cfg(test)]
 mod recorded;
-mod room;
 mod served;
-pub(crate) mod services;
-mod state;
+mod services;
 mod subresource;
 #[cfg(feature = "server")]
 mod template;
 #[cfg(test)]
 mod tests;
-mod transaction;
-mod trees;
-mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
@@ -45,35 +30,33 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::admission::Kept;
 use super::certificates::Authority;
 use super::clock::Clock;
 use super::custom::{Definition, Definitions, Outline};
+use super::dynamic_admission::Kept;
 use super::object::Object;
+pub use super::part::Part;
+use super::pipeline;
+pub(crate) use super::pipeline::{EventSource, KIND_RANGE, NewEvent, RANGE, ROOT_CERTIFICATE, SERVICE_CIDR};
 use super::resource::ResourceId;
 use super::status::Status;
 use super::store::Store;
 pub use super::store::{Change, Event, Gone};
+pub(crate) use super::transaction::Ever;
+#[cfg(feature = "server")]
+pub(crate) use super::transaction::Limits;
+pub use super::transaction::{DeleteOptions, Deleted, FieldValidation, Propagation, WriteOptions, Written};
+pub(crate) use super::transaction::{Guard, Intent};
+use super::transaction::{Random, State, Transaction, Trees};
 use super::webhook::{NoServers, Transport};
 use super::work;
-pub(crate) use bootstrap::ROOT_CERTIFICATE;
 pub(crate) use checkpoint::Checkpoint;
 pub(crate) use common::Common;
 pub use durable::Recovery;
-pub(crate) use event::{EventSource, NewEvent};
-pub(crate) use guard::{Guard, Intent};
-#[cfg(feature = "server")]
-pub(crate) use limits::Limits;
-pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
-use random::Random;
 pub(crate) use served::{group_versions, has_custom_kinds, listings, resource_at, resources_of};
-pub(crate) use services::{KIND_RANGE, RANGE, SERVICE_CIDR, service_range};
-pub(crate) use state::{Ever, State};
+pub(crate) use services::service_range;
 #[cfg(feature = "server")]
 pub(crate) use template::Template;
-pub(crate) use transaction::Transaction;
-use trees::Trees;
-pub(crate) use write::Fault;
 
 /// One embedded cluster.
 pub struct Cluster {
@@ -124,7 +107,7 @@ impl Cluster {
     pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         let cluster = Self::empty(clock, seed);
         let made = cluster.transact(&WriteOptions::by("kube-apiserver"), |transaction| {
-            bootstrap::standard_objects(transaction);
+            pipeline::standard_objects(transaction);
             Ok(())
         });
         debug_assert!(made.is_ok(), "{made:?}");
@@ -273,7 +256,7 @@ impl Cluster {
     pub fn set_root_certificate(&self, pem: &str) {
         let written = self.transact(&WriteOptions::by("kube-controller-manager"), |transaction| {
             pem.clone_into(&mut transaction.state.root_certificate);
-            bootstrap::publish_root_certificate(transaction);
+            pipeline::publish_root_certificate(transaction);
             Ok(())
         });
         // A log that cannot be written shows at the next write that someone waits for.
@@ -282,7 +265,7 @@ impl Cluster {
 
     /// The ConfigMap in which a namespace publishes the certificate authority.
     pub(crate) fn root_certificate(&self) -> Value {
-        bootstrap::root_certificate(&self.lock().root_certificate)
+        pipeline::root_certificate(&self.lock().root_certificate)
     }
 
     /// The resource of a kind, if the cluster has it.
@@ -408,7 +391,7 @@ impl Cluster {
         options: &WriteOptions<'_>,
     ) -> Result<Written, Status> {
         self.write(options, value, |transaction, value| {
-            let object = transaction.create(resource, namespace, value)?;
+            let object = pipeline::create(transaction, resource, namespace, value)?;
             Ok(transaction.written(object, true))
         })
     }
@@ -443,7 +426,7 @@ impl Cluster {
         options: &WriteOptions<'_>,
     ) -> Result<Written, Status> {
         self.write(options, value, |transaction, value| {
-            let object = transaction.replace(resource, part, namespace, name, value)?;
+            let object = pipeline::replace(transaction, resource, part, namespace, name, value)?;
             Ok(transaction.written(object, false))
         })
     }
@@ -463,17 +446,20 @@ impl Cluster {
         change: impl FnOnce(&mut Value),
     ) -> Result<Arc<Object>, Status> {
         if !self.consults() {
-            return self.transact(options, |transaction| transaction.modify(resource, part, namespace, name, change));
+            return self.transact(options, |transaction| {
+                pipeline::modify(transaction, resource, part, namespace, name, change)
+            });
         }
         if !self.waits() {
-            return self.once(options, |transaction| transaction.modify(resource, part, namespace, name, change));
+            return self
+                .once(options, |transaction| pipeline::modify(transaction, resource, part, namespace, name, change));
         }
         // The change is made once; if the object is another one when the answers are there, that is a conflict.
         let current = self.get(resource, namespace, name).ok_or_else(|| Status::not_found(resource.row(), name))?;
         let mut value = current.to_value();
         change(&mut value);
         self.write(options, value, |transaction, value| {
-            transaction.modify(resource, part, namespace, name, |current| {
+            pipeline::modify(transaction, resource, part, namespace, name, |current| {
                 // With the version that was changed in it.
                 *current = value;
             })
@@ -507,7 +493,7 @@ impl Cluster {
         write: &WriteOptions<'_>,
     ) -> Result<Deleted, Status> {
         let write = WriteOptions { dry_run: options.dry_run, ..write.clone() };
-        self.write(&write, (), |transaction, ()| transaction.delete(resource, namespace, name, options))
+        self.write(&write, (), |transaction, ()| pipeline::delete(transaction, resource, namespace, name, options))
     }
 
     /// Deletes every object of a kind that `matches`, and returns them as they were before.
@@ -541,7 +527,7 @@ impl Cluster {
             let doomed: Vec<Arc<Object>> =
                 transaction.state.store.list(resource, namespace).filter(|object| matches(object)).cloned().collect();
             for object in &doomed {
-                transaction.delete(resource, &object.namespace, &object.name, options)?;
+                pipeline::delete(transaction, resource, &object.namespace, &object.name, options)?;
             }
             Ok(doomed)
         })

@@ -9,12 +9,12 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use super::checkpoint::Checkpoint;
-use super::random::Random;
 use crate::log::{Contents, Entry, Snapshot};
 use crate::object::Object;
 use crate::record;
 use crate::renaming::{Names, Renaming, Stencil};
 use crate::store::Store;
+use crate::transaction::Random;
 
 /// Bytes of its hash that are a template's id: nobody chooses what they are.
 const ID: usize = 16;

@@ -16,7 +16,7 @@ use crate::work;
 const LONGEST_PATH: usize = 10_000;
 
 /// The faults of a configuration.
-pub(super) fn faults(config: &Value, place: Place<'_>) -> Vec<String> {
+pub(crate) fn faults(config: &Value, place: Place<'_>) -> Vec<String> {
     let mut found = Texts::default();
     check(config, place, &mut String::new(), &mut found);
     found.into_list()

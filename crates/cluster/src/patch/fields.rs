@@ -17,27 +17,27 @@ use crate::work;
 
 /// A set of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     /// Whether the place itself is in the set (`.` when there is more below).
-    pub(super) member: bool,
+    pub(crate) member: bool,
     /// What is below.
-    pub(super) below: BTreeMap<String, Fields>,
+    pub(crate) below: BTreeMap<String, Fields>,
 }
 
 impl Fields {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.member && self.below.values().all(Self::is_empty)
     }
 
     /// Says that an object's metadata stays, whoever gives up labels and annotations in it: what makes the object itself
     /// (name, namespace, finalizers, owners) is nobody's to apply.
-    pub(super) fn keep_identity(&mut self) {
+    pub(crate) fn keep_identity(&mut self) {
         let metadata = self.below.entry("f:metadata".to_owned()).or_default();
         metadata.below.entry("f:name".to_owned()).or_default().member = true;
     }
 
     /// Reads FieldsV1; what is not understood is left out.
-    pub(super) fn read(value: &Value) -> Self {
+    pub(crate) fn read(value: &Value) -> Self {
         let mut set = Self::default();
         for (key, value) in value.as_object().into_iter().flatten() {
             if key == "." {
@@ -54,23 +54,23 @@ impl Fields {
     }
 
     /// Whether that field is in the set.
-    pub(super) fn has(&self, path: &[String]) -> bool {
+    pub(crate) fn has(&self, path: &[String]) -> bool {
         path.iter().try_fold(self, |fields, part| fields.below.get(part)).is_some_and(|fields| fields.member)
     }
 
-    pub(super) fn child(&mut self, element: impl Into<String>) -> &mut Self {
+    pub(crate) fn child(&mut self, element: impl Into<String>) -> &mut Self {
         self.below.entry(element.into()).or_default()
     }
 
     /// Adds a set below an element.
-    pub(super) fn take_in(&mut self, element: &str, set: Self) {
+    pub(crate) fn take_in(&mut self, element: &str, set: Self) {
         match self.below.get_mut(element) {
             Some(have) => have.add(&set),
             None => drop(self.below.insert(element.to_owned(), set)),
         }
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.member |= other.member;
         for (key, inner) in &other.below {
             work::step();
@@ -84,7 +84,7 @@ impl Fields {
     }
 
     /// Takes out what `other` has.
-    pub(super) fn subtract(&mut self, other: &Self) {
+    pub(crate) fn subtract(&mut self, other: &Self) {
         if other.member {
             self.member = false;
         }
@@ -110,7 +110,7 @@ impl Fields {
     }
 
     /// Takes out a place and all below it.
-    pub(super) fn cut(&mut self, path: &[&str]) {
+    pub(crate) fn cut(&mut self, path: &[&str]) {
         match path {
             [] => *self = Self::default(),
             [last] => drop(self.below.remove(*last)),
@@ -126,7 +126,7 @@ impl Fields {
     }
 
     /// What both have.
-    pub(super) fn common(&self, other: &Self) -> Self {
+    pub(crate) fn common(&self, other: &Self) -> Self {
         let mut both = Self { member: self.member && other.member, ..Self::default() };
         let (fewer, more) = if self.below.len() < other.below.len() { (self, other) } else { (other, self) };
         for (key, inner) in &fewer.below {
@@ -142,7 +142,7 @@ impl Fields {
     }
 
     /// The members as text: `.spec.containers[name="main"].image`.
-    pub(super) fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         let mut found = Texts::default();
         self.collect(&mut String::new(), &mut found);
         found.into_list()
@@ -207,7 +207,7 @@ impl<'de> Deserialize<'de> for Fields {
 }
 
 /// Adds an element to a path as people read it.
-pub(super) fn write_element(path: &mut String, element: &str) {
+pub(crate) fn write_element(path: &mut String, element: &str) {
     let (kind, rest) = element.split_once(':').unwrap_or(("f", element));
     // Writing to a String cannot fail.
     match kind {

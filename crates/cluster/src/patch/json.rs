@@ -20,7 +20,7 @@ const TEXTS: [&str; 3] = ["op", "path", "from"];
 ///
 /// # Errors
 /// 400 for what is no list of operations, 413 for one that is too long, 422 for one that does not fit.
-pub(super) fn carry_out(value: &mut Value, operations: &Value) -> Result<(), Status> {
+pub(crate) fn carry_out(value: &mut Value, operations: &Value) -> Result<(), Status> {
     let nothing = Vec::new();
     let operations = match operations {
         Value::Null => &nothing,
@@ -62,7 +62,7 @@ fn add(path: &str) -> Option<PatchOperation> {
 }
 
 /// The fields that operations have and do not know, as clients are told.
-pub(super) fn unknown(operations: &Value) -> Vec<String> {
+pub(crate) fn unknown(operations: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (at, operation) in operations.as_array().into_iter().flatten().enumerate() {
         let fields = operation.as_object().into_iter().flatten().map(|(field, _)| field);

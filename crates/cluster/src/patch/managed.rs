@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::fields::Fields;
 use super::place::Root;
 use super::typed::{Difference, compare};
-use crate::cluster::Part;
 use crate::custom::{Definition, Version};
 use crate::managed_fields::ManagedFields;
 use crate::object::Object;
+use crate::part::Part;
 use crate::resource::ResourceId;
 use crate::schema::schema;
 use crate::value::time_text;
@@ -42,18 +42,18 @@ const UNOWNED: &[&[&str]] = &[
 
 /// One manager's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) manager: String,
-    pub(super) applied: bool,
-    pub(super) api_version: String,
-    pub(super) time: Option<String>,
-    pub(super) subresource: String,
-    pub(super) fields: Fields,
+pub(crate) struct Entry {
+    pub(crate) manager: String,
+    pub(crate) applied: bool,
+    pub(crate) api_version: String,
+    pub(crate) time: Option<String>,
+    pub(crate) subresource: String,
+    pub(crate) fields: Fields,
 }
 
 impl Entry {
     /// How conflicts name the manager.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let mut title = format!("{}", json!(self.manager));
         if !self.subresource.is_empty() {
             title = title + " with subresource " + &json!(self.subresource).to_string();
@@ -74,7 +74,7 @@ impl Entry {
 
 /// All managers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Managed(pub(super) Vec<Entry>);
+pub(crate) struct Managed(pub(crate) Vec<Entry>);
 
 /// Whose write it is.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ pub(crate) struct Writer<'a> {
     /// Of a custom resource.
     pub(crate) definition: Option<Arc<Definition>>,
     /// How the write looks in other versions, where managers own fields in those and a webhook converts objects.
-    pub(super) elsewhere: Vec<(String, Difference)>,
+    pub(crate) elsewhere: Vec<(String, Difference)>,
 }
 
 impl<'a> Writer<'a> {
@@ -98,14 +98,14 @@ impl<'a> Writer<'a> {
     }
 
     /// How the write looks in the version in which a manager owns fields. `own` is how it looks in the writer's.
-    pub(super) fn seen_in<'b>(&'b self, api_version: &str, own: &'b Difference) -> &'b Difference {
+    pub(crate) fn seen_in<'b>(&'b self, api_version: &str, own: &'b Difference) -> &'b Difference {
         self.elsewhere.iter().find(|(version, _)| version == api_version).map_or(own, |(_, difference)| difference)
     }
 }
 
 impl Writer<'_> {
     /// What is known of the kind, in the version that is written.
-    pub(super) fn root(&self) -> Root<'_> {
+    pub(crate) fn root(&self) -> Root<'_> {
         let row = self.resource.row();
         let version = self.definition.as_ref().and_then(|definition| definition.version(self.resource));
         Root::new(&row.api_version(), row.kind, version.map(Version::schema))
@@ -135,7 +135,7 @@ enum Operation {
 
 impl Managed {
     /// The managers of an object.
-    pub(super) fn of(object: &Object) -> Self {
+    pub(crate) fn of(object: &Object) -> Self {
         let Some(managed) = object.managed() else { return Self::default() };
         Self::of_text(&managed.text()).unwrap_or_else(|| Self::of_list(&object.managed_fields()))
     }
@@ -228,7 +228,7 @@ impl Managed {
     }
 
     /// The entry of that manager, added if there is none.
-    pub(super) fn entry(&mut self, writer: &Writer<'_>, applied: bool) -> &mut Entry {
+    pub(crate) fn entry(&mut self, writer: &Writer<'_>, applied: bool) -> &mut Entry {
         let version = writer.resource.row().api_version();
         let subresource = writer.part.subresource();
         let at = self.0.iter().position(|entry| entry.is(writer.manager, applied, &version, subresource));
@@ -298,7 +298,7 @@ impl Managed {
     }
 
     /// The managers of an object about to be applied to.
-    pub(super) fn before_apply(current: &Object, live: &Value, writer: &Writer<'_>) -> Self {
+    pub(crate) fn before_apply(current: &Object, live: &Value, writer: &Writer<'_>) -> Self {
         let mut managed = Self::of(current);
         if managed.0.is_empty() {
             let difference = difference(&zero(writer.resource), live, writer);
@@ -373,7 +373,7 @@ fn zero(resource: ResourceId) -> Value {
 }
 
 /// How two versions differ in fields that can be owned through the writer's part.
-pub(super) fn difference(old: &Value, new: &Value, writer: &Writer<'_>) -> Difference {
+pub(crate) fn difference(old: &Value, new: &Value, writer: &Writer<'_>) -> Difference {
     let mut difference = compare(old, new, writer.root().place());
     strip(&mut difference.changed, writer);
     strip(&mut difference.removed, writer);
@@ -381,7 +381,7 @@ pub(super) fn difference(old: &Value, new: &Value, writer: &Writer<'_>) -> Diffe
 }
 
 /// Takes out fields that nobody owns, or that the part cannot write.
-pub(super) fn strip(fields: &mut Fields, writer: &Writer<'_>) {
+pub(crate) fn strip(fields: &mut Fields, writer: &Writer<'_>) {
     for path in UNOWNED {
         fields.cut(path);
     }

@@ -91,7 +91,7 @@ impl Operations {
 }
 
 /// Puts something in the place of what is at a path, without a copy of it. Says whether it may be there.
-pub(super) fn put(value: &mut Value, path: &str, what: Value) -> bool {
+pub(crate) fn put(value: &mut Value, path: &str, what: Value) -> bool {
     let has_room = LEVELS.checked_sub(levels(path)).is_some_and(|left| !is_deeper(&what, left));
     let Some(place) = value.pointer_mut(path).filter(|_| has_room) else { return false };
     *place = what;

@@ -9,7 +9,7 @@ use crate::schema::{Ownership, Scalar, Shape, schema};
 
 /// What is known of a kind.
 #[derive(Debug)]
-pub(super) struct Root<'a> {
+pub(crate) struct Root<'a> {
     shape: Option<Shape>,
     schema: Option<&'a Value>,
 }
@@ -17,12 +17,12 @@ pub(super) struct Root<'a> {
 impl<'a> Root<'a> {
     /// A kind of Kubernetes', or one with that schema; without either everything is owned field by field, and lists as a
     /// whole.
-    pub(super) fn new(api_version: &str, kind: &str, schema_of_custom: Option<&'a Value>) -> Self {
+    pub(crate) fn new(api_version: &str, kind: &str, schema_of_custom: Option<&'a Value>) -> Self {
         Self { shape: schema().kind(api_version, kind).map(Shape::Struct), schema: schema_of_custom }
     }
 
     /// The place of a whole object.
-    pub(super) fn place(&self) -> Place<'_> {
+    pub(crate) fn place(&self) -> Place<'_> {
         let known = match (&self.shape, self.schema) {
             (Some(shape), _) => Known::Shape(shape),
             (None, Some(schema)) => Known::Schema(schema, true, keeps(schema)),
@@ -52,13 +52,13 @@ enum Owned<'a> {
 
 /// The fields by which the entries of a list are told apart.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Keys<'a> {
+pub(crate) enum Keys<'a> {
     BuiltIn(&'a [&'static str]),
     Custom(&'a [Value]),
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn iter(self) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'a str> {
         let (built_in, custom) = match self {
             Self::BuiltIn(keys) => (keys, &[][..]),
             Self::Custom(keys) => (&[][..], keys),
@@ -69,13 +69,13 @@ impl<'a> Keys<'a> {
 
 /// What is known of a place: its type, and how lists and maps there are owned.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     known: Known<'a>,
     owned: Owned<'a>,
 }
 
 /// How a place is owned once its type is looked at.
-pub(super) enum Kind<'a> {
+pub(crate) enum Kind<'a> {
     Whole,
     Map,
     Set,
@@ -84,7 +84,7 @@ pub(super) enum Kind<'a> {
 
 /// What values of a place are, as structured-merge-diff knows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expected {
+pub(crate) enum Expected {
     Anything,
     Map,
     List,
@@ -123,7 +123,7 @@ impl<'a> Place<'a> {
         Self { known: Known::Schema(schema, embedded, open || keeps(schema)), owned }
     }
 
-    pub(super) fn kind(&self, value: &Value) -> Kind<'a> {
+    pub(crate) fn kind(&self, value: &Value) -> Kind<'a> {
         match (self.owned, value) {
             (Owned::Atomic, _) => Kind::Whole,
             (Owned::Set, Value::Array(_)) => Kind::Set,
@@ -137,7 +137,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    pub(super) fn field(&self, name: &str) -> Place<'a> {
+    pub(crate) fn field(&self, name: &str) -> Place<'a> {
         match self.known {
             Known::Shape(Shape::Struct(id) | Shape::Schema(id)) => {
                 schema().get(*id).field(name).map_or(UNKNOWN, |field| Place::of(&field.shape, &field.ownership))
@@ -154,7 +154,7 @@ impl<'a> Place<'a> {
     }
 
     /// What its values are.
-    pub(super) fn expected(&self) -> Expected {
+    pub(crate) fn expected(&self) -> Expected {
         match self.known {
             Known::Nothing | Known::Shape(Shape::Schema(_)) => Expected::Anything,
             Known::Shape(Shape::Struct(_) | Shape::Map(_)) => Expected::Map,
@@ -181,7 +181,7 @@ impl<'a> Place<'a> {
     }
 
     /// Whether it has no fields but those that its type names.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         match self.known {
             Known::Shape(shape) => matches!(shape, Shape::Struct(_) | Shape::Schema(_)),
             Known::Schema(known, embedded, open) => {
@@ -193,7 +193,7 @@ impl<'a> Place<'a> {
     }
 
     /// Whether a field is one that the type names, and not an entry of a map.
-    pub(super) fn declares(&self, name: &str) -> bool {
+    pub(crate) fn declares(&self, name: &str) -> bool {
         match self.known {
             Known::Shape(Shape::Struct(id) | Shape::Schema(id)) => schema().get(*id).field(name).is_some(),
             Known::Schema(_, true, _) if matches!(name, "apiVersion" | "kind" | "metadata") => true,
@@ -202,7 +202,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    pub(super) fn entry(&self) -> Place<'a> {
+    pub(crate) fn entry(&self) -> Place<'a> {
         match self.known {
             Known::Shape(Shape::List(inner)) => Place { known: Known::Shape(inner), owned: Owned::Unsaid },
             Known::Schema(known, _, open) if known["items"].is_object() => Place::custom(&known["items"], open),
@@ -211,7 +211,7 @@ impl<'a> Place<'a> {
     }
 
     /// Whether it is a map from any names to values of one type.
-    pub(super) fn is_map(&self) -> bool {
+    pub(crate) fn is_map(&self) -> bool {
         match self.known {
             Known::Shape(shape) => matches!(shape, Shape::Map(_)),
             Known::Schema(known, ..) => known["additionalProperties"].is_object(),
@@ -220,7 +220,7 @@ impl<'a> Place<'a> {
     }
 
     /// The element of a list entry: `k:{"name":"main"}`. Keys that are absent have their default.
-    pub(super) fn element(&self, entry: &Value, keys: Keys<'_>) -> String {
+    pub(crate) fn element(&self, entry: &Value, keys: Keys<'_>) -> String {
         let mut map = Map::new();
         for key in keys.iter() {
             let value = entry.get(key).cloned().or_else(|| self.default_of(key));

@@ -32,7 +32,7 @@ impl<'a> ScaleManagers<'a> {
     ///
     /// # Errors
     /// What is wrong with the configuration; 409 where others want another number.
-    pub(super) fn apply(&mut self, mut scale: Value, config: &Value, force: bool) -> Result<Value, Status> {
+    pub(crate) fn apply(&mut self, mut scale: Value, config: &Value, force: bool) -> Result<Value, Status> {
         if self.writer.manager.is_empty() {
             return Err(no_manager());
         }

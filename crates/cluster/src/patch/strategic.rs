@@ -19,7 +19,7 @@ const DELETE_VALUES: &str = "$deleteFromPrimitiveList/";
 ///
 /// # Errors
 /// A sentence when the patch contradicts the type's lists.
-pub(super) fn merge(original: &mut Value, mut patch: Map<String, Value>, shape: Option<&Shape>) -> Result<(), String> {
+pub(crate) fn merge(original: &mut Value, mut patch: Map<String, Value>, shape: Option<&Shape>) -> Result<(), String> {
     match patch.remove(DIRECTIVE).as_ref().map(|directive| directive.as_str().unwrap_or_default()) {
         None | Some("merge") => {}
         Some("replace") => {

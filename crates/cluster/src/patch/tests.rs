@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SteppedClock;
-use crate::cluster::FieldValidation;
+use crate::cluster::{Cluster, FieldValidation, Part, WriteOptions};
 use crate::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS};
 
 fn cluster() -> (Arc<SteppedClock>, Cluster) {

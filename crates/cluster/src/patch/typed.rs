@@ -11,7 +11,7 @@ use super::place::{Kind, Place};
 use crate::work;
 
 /// The fields an applied configuration sets.
-pub(super) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
+pub(crate) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
     let mut set = Fields::default();
     collect(value, place, &mut set);
     set
@@ -47,20 +47,20 @@ fn collect(value: &Value, place: Place<'_>, set: &mut Fields) {
 
 /// How `new` differs from `old`.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Difference {
-    pub(super) removed: Fields,
+pub(crate) struct Difference {
+    pub(crate) removed: Fields,
     /// Modified and added fields: ownership treats them alike.
-    pub(super) changed: Fields,
+    pub(crate) changed: Fields,
 }
 
 impl Difference {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.changed.is_empty()
     }
 }
 
 /// Compares two versions of an object.
-pub(super) fn compare(old: &Value, new: &Value, place: Place<'_>) -> Difference {
+pub(crate) fn compare(old: &Value, new: &Value, place: Place<'_>) -> Difference {
     let mut difference = Difference::default();
     walk(Some(old), Some(new), place, &mut difference.removed, &mut difference.changed);
     difference
@@ -154,7 +154,7 @@ fn descend(
 }
 
 /// Merges an applied configuration into the live object.
-pub(super) fn merge(live: &mut Value, config: &Value, place: Place<'_>) {
+pub(crate) fn merge(live: &mut Value, config: &Value, place: Place<'_>) {
     match (place.kind(config), config) {
         (Kind::Map, Value::Object(config)) => {
             if !live.is_object() {
@@ -225,7 +225,7 @@ fn merge_list(
 /// Takes out of `value` what the manager set last time (`last`) and nobody sets any more (`kept` has what all set now). A
 /// field of a type stays for what is below it; an entry of a list or a map only if somebody has the entry itself.
 // upstream: structured-merge-diff fieldpath/set.go EnsureNamedFieldsAreMembers, as merge/update.go prune asks it (v1.36)
-pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Place<'_>) {
+pub(crate) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Place<'_>) {
     let kind = place.kind(value);
     // Entries are found by their keys and taken out together, so that long lists are walked only once.
     let mut places: HashMap<String, usize> = match (&kind, &*value) {

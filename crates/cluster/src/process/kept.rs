@@ -14,6 +14,7 @@ use super::files::{Changed, Files, Made};
 use super::output::Given;
 use super::world::Intervention;
 use crate::cluster::{Cluster, Part, WriteOptions};
+use crate::pipeline;
 use crate::resource::CONTAINER_FILES;
 use crate::status::Status;
 use crate::value::{integer, items, text};
@@ -184,18 +185,17 @@ fn change(cluster: &Cluster, pod: &Value, change: impl FnOnce(&mut Value)) -> Re
                 "metadata": { "name": name, "namespace": namespace, "ownerReferences": owners },
             });
             change(&mut object);
-            return transaction.create(CONTAINER_FILES, namespace, object).map(drop);
+            return pipeline::create(transaction, CONTAINER_FILES, namespace, object).map(drop);
         }
-        transaction
-            .modify(CONTAINER_FILES, Part::Main, namespace, name, |value| {
-                let is_its = value["metadata"]["ownerReferences"][0]["uid"] == metadata["uid"];
-                if let Some(value) = value.as_object_mut().filter(|_| !is_its) {
-                    value.retain(|field, _| !["writes", "ends", "given"].contains(&field.as_str()));
-                }
-                value["metadata"]["ownerReferences"] = owners;
-                change(value);
-            })
-            .map(drop)
+        pipeline::modify(transaction, CONTAINER_FILES, Part::Main, namespace, name, |value| {
+            let is_its = value["metadata"]["ownerReferences"][0]["uid"] == metadata["uid"];
+            if let Some(value) = value.as_object_mut().filter(|_| !is_its) {
+                value.retain(|field, _| !["writes", "ends", "given"].contains(&field.as_str()));
+            }
+            value["metadata"]["ownerReferences"] = owners;
+            change(value);
+        })
+        .map(drop)
     })
 }
 

@@ -1,8 +1,6 @@
 //! Kinds about who may do what: the groups rbac, authentication, authorization and certificates.
 
 use super::aspects::{ANSWERED_ONLY, Aspects, Field, InitialStatus, Validation};
-use super::strategy;
-use crate::admission::signing;
 use crate::defaults;
 use crate::names;
 use crate::resource::{
@@ -40,12 +38,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::Empty,
             defaults: None,
             prepare: None,
-            complete: Some(strategy::sign_request),
-            admission: None,
             validation: Validation::New(validation::signing_request::check),
             update_validation: None,
             metadata_reports: 2,
-            restriction: Some(signing::restrict),
             quota: None,
             generation: None,
             orphans_dependents: false,
@@ -66,12 +61,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::binding),
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::Each(|value, errors| validation::rbac::role_binding(value, false, errors)),
             update_validation: Some(validation::rbac::role_binding_update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: None,
             orphans_dependents: false,
@@ -92,12 +84,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: None,
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::Each(|value, errors| validation::rbac::role(value, false, errors)),
             update_validation: None,
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: None,
             orphans_dependents: false,
@@ -118,12 +107,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::binding),
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::Each(|value, errors| validation::rbac::role_binding(value, true, errors)),
             update_validation: Some(validation::rbac::role_binding_update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: None,
             orphans_dependents: false,
@@ -144,12 +130,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: None,
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::Each(|value, errors| validation::rbac::role(value, true, errors)),
             update_validation: None,
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: None,
             orphans_dependents: false,

@@ -3,11 +3,7 @@
 use serde_json::{Value, json};
 
 use super::usage::Take;
-use crate::cluster::Transaction;
-use crate::defaults::Addresses;
 use crate::names;
-use crate::object::Object;
-use crate::status::Status;
 use crate::table::{self, Row};
 use crate::validation::warnings::Warnings;
 use crate::validation::{Errors, metadata};
@@ -25,10 +21,6 @@ pub(crate) struct Aspects {
     pub(crate) defaults: Option<fn(&mut Value)>,
     /// Changes a new version before its fields are assigned to managers; given the previous version, if any, and the new.
     pub(crate) prepare: Option<fn(Option<&Value>, &mut Value)>,
-    /// Changes a new version after that, so that no manager owns what it sets.
-    pub(crate) complete: Option<Complete>,
-    /// Fills in what depends on other objects, in a namespace, or refuses the new object.
-    pub(crate) admission: Option<Admission>,
     /// What is wrong with an object.
     pub(crate) validation: Validation,
     /// What is wrong with a change from the previous version to the new one.
@@ -36,8 +28,6 @@ pub(crate) struct Aspects {
     /// How often the faults in the metadata of a changed object are reported: upstream checks it in several places, and
     /// each reports what it finds.
     pub(crate) metadata_reports: usize,
-    /// Refuses a valid new object because of others, in a namespace.
-    pub(crate) restriction: Option<Restriction>,
     /// What it uses of a ResourceQuota besides `count/<resource>`.
     pub(crate) quota: Option<Quota>,
     /// Whether two versions differ in what `metadata.generation` counts; `None` for kinds without a generation.
@@ -69,12 +59,9 @@ pub(super) const ANSWERED_ONLY: Aspects = Aspects {
     initial_status: InitialStatus::AsGiven,
     defaults: None,
     prepare: None,
-    complete: None,
-    admission: None,
     validation: Validation::None,
     update_validation: None,
     metadata_reports: 2,
-    restriction: None,
     quota: None,
     generation: None,
     orphans_dependents: false,
@@ -110,17 +97,6 @@ impl Aspects {
         (0..times).for_each(|_| errors.extend(&found));
     }
 }
-
-/// Changes a version of an object, which replaces another one if there is one. Gives the addresses in use once a new
-/// object is stored.
-pub(crate) type Complete =
-    fn(&mut Transaction<'_>, Option<(&Object, &Value)>, &mut Value, &mut Errors) -> Option<Addresses>;
-
-/// Fills in what depends on other objects, in a namespace, or refuses the new object.
-pub(crate) type Admission = fn(&mut Transaction<'_>, &str, &mut Value) -> Result<(), Status>;
-
-/// Refuses a valid new object because of others, in a namespace.
-pub(crate) type Restriction = fn(&Transaction<'_>, &str, &Value) -> Result<(), Status>;
 
 /// The status of a new object, where the kind has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

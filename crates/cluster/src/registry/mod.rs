@@ -11,7 +11,7 @@ mod extension;
 mod networking;
 mod scheduling;
 mod storage;
-mod strategy;
+pub(crate) mod strategy;
 #[cfg(test)]
 mod tests;
 pub(crate) mod usage;
@@ -67,12 +67,9 @@ static CUSTOM: Aspects = Aspects {
     initial_status: InitialStatus::Removed,
     defaults: None,
     prepare: None,
-    complete: None,
-    admission: None,
     validation: Validation::None,
     update_validation: None,
     metadata_reports: 2,
-    restriction: None,
     quota: None,
     generation: Some(strategy::all_but_metadata_and_status),
     orphans_dependents: false,

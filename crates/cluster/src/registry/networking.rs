@@ -2,7 +2,6 @@
 
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
-use crate::admission::default_class;
 use crate::defaults;
 use crate::names;
 use crate::resource::{
@@ -20,12 +19,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: None,
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::Each(validation::ingress::class),
             update_validation: Some(validation::ingress::class_update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: Some(strategy::spec),
             orphans_dependents: false,
@@ -46,15 +42,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::Empty,
             defaults: None,
             prepare: None,
-            complete: None,
-            admission: Some(|transaction, _, value| {
-                default_class::of_ingress(transaction, value);
-                Ok(())
-            }),
             validation: Validation::New(validation::ingress::create),
             update_validation: Some(validation::ingress::update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: Some(strategy::spec),
             orphans_dependents: false,
@@ -75,12 +65,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: None,
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::New(validation::service_range::address),
             update_validation: Some(validation::service_range::address_update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: None,
             orphans_dependents: false,
@@ -101,12 +88,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::network_policy),
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::New(validation::network_policy::create),
             update_validation: Some(validation::network_policy::update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: Some(strategy::spec),
             orphans_dependents: false,
@@ -127,12 +111,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::Empty,
             defaults: None,
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::New(validation::service_range::service_cidr),
             update_validation: Some(validation::service_range::service_cidr_update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: None,
             orphans_dependents: false,
@@ -153,12 +134,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::endpoint_slice),
             prepare: None,
-            complete: None,
-            admission: None,
             validation: Validation::New(validation::endpoints::slice),
             update_validation: Some(validation::endpoints::slice_update),
             metadata_reports: 2,
-            restriction: None,
             quota: None,
             generation: Some(strategy::endpoints),
             orphans_dependents: false,

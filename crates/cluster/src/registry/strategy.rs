@@ -4,16 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::admission::policy::type_check;
-use crate::builtin;
-use crate::cluster::Transaction;
-use crate::defaults::Addresses;
-use crate::defaults::job::{generate_selector, inherit_labels};
-use crate::object::Object;
-use crate::resource::PRIORITY_LEVEL_CONFIGURATIONS;
-use crate::validation::Errors;
 use crate::validation::service::is_asked_for_health;
-use crate::value::time_text;
 
 /// What a DaemonSet is told about its template by, for clients older than its generation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -80,40 +71,8 @@ fn node_ports(spec: &Value) -> BTreeSet<i64> {
     ports.filter_map(|port| port["nodePort"].as_i64().filter(|number| *number != 0)).collect()
 }
 
-/// A new namespace is held until what it contains is gone.
-// upstream: pkg/registry/core/namespace/strategy.go PrepareForCreate (v1.36)
-pub(super) fn finalize_namespace(
-    _: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    if replaced.is_none() {
-        let mut finalizers = new["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
-        if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
-            finalizers.push(json!("kubernetes"));
-        }
-        new["spec"]["finalizers"] = json!(finalizers);
-    }
-    None
-}
-
-/// A new Job selects its own pods, unless it says otherwise.
-pub(super) fn select_own_pods(
-    _: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    if replaced.is_none() {
-        generate_selector(new);
-    }
-    inherit_labels(new);
-    None
-}
-
 /// The generation counts the versions of the spec.
-pub(super) fn spec(old: &Value, new: &Value) -> bool {
+pub(crate) fn spec(old: &Value, new: &Value) -> bool {
     old["spec"] != new["spec"]
 }
 
@@ -125,81 +84,6 @@ pub(super) fn spec_or_annotations(old: &Value, new: &Value) -> bool {
         annotations.filter(|annotations| !annotations.is_empty()).cloned()
     };
     spec(old, new) || annotations(old) != annotations(new)
-}
-
-/// The expressions of a policy are held against the types of the kinds it is for.
-pub(super) fn check_types(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    let generation = replaced
-        .map_or(1, |(_, old)| old["metadata"]["generation"].as_i64().unwrap_or_default() + i64::from(spec(old, new)));
-    if replaced.is_none_or(|(_, old)| spec(old, new)) {
-        let state = &transaction.state;
-        let of_custom = |group: &str, version: &str, plural: &str| {
-            let definition = state.definitions.named(&state.store, &format!("{plural}.{group}"))?;
-            let version = definition.versions.iter().find(|known| known.id.row().version == version)?;
-            Some((version.id, version.declaration()?))
-        };
-        new["status"] = type_check::status(new, generation, &of_custom);
-    }
-    None
-}
-
-/// A certificate request is its sender's, and stays as it was sent.
-// upstream: pkg/registry/certificates/certificates/strategy.go PrepareForCreate, PrepareForUpdate (v1.36)
-pub(super) fn sign_request(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    if let Some((_, old)) = replaced {
-        new["spec"] = old["spec"].clone();
-    } else if let Some(user) = transaction.options.user
-        && let Some(spec) = new["spec"].as_object_mut()
-    {
-        for field in ["username", "uid", "groups", "extra"] {
-            spec.remove(field);
-        }
-        spec.insert("username".to_owned(), json!(user.name));
-        if !user.uid.is_empty() {
-            spec.insert("uid".to_owned(), json!(user.uid));
-        }
-        if !user.groups.is_empty() {
-            spec.insert("groups".to_owned(), json!(user.groups));
-        }
-        if !user.extra.is_empty() {
-            spec.insert("extra".to_owned(), json!(user.extra));
-        }
-    }
-    None
-}
-
-/// Says whether the level that a flow names is there.
-// upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go syncFlowSchemaStatus (v1.36)
-pub(super) fn find_level(
-    transaction: &mut Transaction<'_>,
-    _: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    let level = new["spec"]["priorityLevelConfiguration"]["name"].as_str().unwrap_or_default().to_owned();
-    let found =
-        transaction.state.store.get(PRIORITY_LEVEL_CONFIGURATIONS, "", &level).is_some() || builtin::has_level(&level);
-    let (status, reason, rest) =
-        if found { ("False", "Found", "and it exists") } else { ("True", "NotFound", "but there is no such object") };
-    let before = new["status"]["conditions"].as_array().into_iter().flatten();
-    let same = before.into_iter().any(|have| have["type"] == "Dangling" && have["status"] == status);
-    if !same {
-        new["status"]["conditions"] = json!([{
-            "type": "Dangling", "status": status, "reason": reason, "lastTransitionTime": time_text(transaction.now),
-            "message": format!("This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" {rest}"),
-        }]);
-    }
-    None
 }
 
 /// The webhooks of a configuration.

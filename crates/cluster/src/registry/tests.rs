@@ -166,11 +166,8 @@ fn only_stored_kinds_have_rules() {
     for (kind, aspects) in kinds().filter(|(kind, _)| !kind.row().is_stored()) {
         let rules = aspects.defaults.is_some()
             || aspects.prepare.is_some()
-            || aspects.complete.is_some()
-            || aspects.admission.is_some()
             || !matches!(aspects.validation, Validation::None)
             || aspects.update_validation.is_some()
-            || aspects.restriction.is_some()
             || aspects.quota.is_some()
             || aspects.generation.is_some();
         assert!(!rules, "{}", kind.row().kind);

@@ -14,12 +14,13 @@ use serde_json::Value;
 
 use self::checks::{Finding, Pod, evaluate};
 use self::level::{Level, Modes, Standard};
-use crate::cluster::{Part, Transaction};
+use crate::part::Part;
 use crate::resource::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, POD_TEMPLATES, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
     ResourceId, STATEFUL_SETS,
 };
 use crate::status::Status;
+use crate::transaction::Transaction;
 use crate::validation::Errors;
 
 /// How many pods of a namespace are looked at when its labels become stricter.
@@ -35,95 +36,93 @@ pub(crate) struct Newcomer<'a> {
     pub(crate) new: &'a Value,
 }
 
-impl Transaction<'_> {
-    /// Holds a pod, or what makes pods, against the standards that its namespace asks for; and a namespace's labels against
-    /// the standards there are.
-    ///
-    /// # Errors
-    /// 403 for a pod that violates the enforced standard, 422 for labels that name none.
-    pub(crate) fn check_pod_security(&mut self, newcomer: &Newcomer<'_>) -> Result<(), Status> {
-        if newcomer.resource == NAMESPACES {
-            return if newcomer.part == Part::Main { self.check_labels(newcomer) } else { Ok(()) };
-        }
-        let is_pod = newcomer.resource == PODS;
-        let ignored = if is_pod { Part::Status == newcomer.part } else { Part::Main != newcomer.part };
-        if ignored || (is_pod && newcomer.old.is_some_and(|old| !is_significant(old, newcomer.new))) {
-            return Ok(());
-        }
-        let Some(pod) = template(newcomer.resource, newcomer.new) else { return Ok(()) };
-        let Some(namespace) = self.state.store.get(NAMESPACES, "", newcomer.namespace) else { return Ok(()) };
-        let (modes, _) = Modes::of(&namespace.value()["metadata"]["labels"]);
-        let says = |standard: Standard, found: &[Finding]| format!("PodSecurity \"{standard}\": {}", details(found));
-        if is_pod {
-            let found = evaluate(modes.enforce, &pod);
-            if !found.is_empty() {
-                let because = format!("violates {}", says(modes.enforce, &found));
-                return Err(Status::forbidden(newcomer.resource.row(), newcomer.name, &because));
-            }
-        }
-        let found = evaluate(modes.warn, &pod);
+/// Holds a pod, or what makes pods, against the standards that its namespace asks for; and a namespace's labels against
+/// the standards there are.
+///
+/// # Errors
+/// 403 for a pod that violates the enforced standard, 422 for labels that name none.
+pub(crate) fn check_pod_security(transaction: &mut Transaction<'_>, newcomer: &Newcomer<'_>) -> Result<(), Status> {
+    if newcomer.resource == NAMESPACES {
+        return if newcomer.part == Part::Main { check_labels(transaction, newcomer) } else { Ok(()) };
+    }
+    let is_pod = newcomer.resource == PODS;
+    let ignored = if is_pod { Part::Status == newcomer.part } else { Part::Main != newcomer.part };
+    if ignored || (is_pod && newcomer.old.is_some_and(|old| !is_significant(old, newcomer.new))) {
+        return Ok(());
+    }
+    let Some(pod) = template(newcomer.resource, newcomer.new) else { return Ok(()) };
+    let Some(namespace) = transaction.state.store.get(NAMESPACES, "", newcomer.namespace) else { return Ok(()) };
+    let (modes, _) = Modes::of(&namespace.value()["metadata"]["labels"]);
+    let says = |standard: Standard, found: &[Finding]| format!("PodSecurity \"{standard}\": {}", details(found));
+    if is_pod {
+        let found = evaluate(modes.enforce, &pod);
         if !found.is_empty() {
-            self.warnings.push(format!("would violate {}", says(modes.warn, &found)));
+            let because = format!("violates {}", says(modes.enforce, &found));
+            return Err(Status::forbidden(newcomer.resource.row(), newcomer.name, &because));
         }
-        Ok(())
     }
-
-    fn check_labels(&mut self, newcomer: &Newcomer<'_>) -> Result<(), Status> {
-        let (modes, faults) = Modes::of(&newcomer.new["metadata"]["labels"]);
-        let (before, had) = newcomer.old.map_or_else(Default::default, |old| Modes::of(&old["metadata"]["labels"]));
-        if !faults.is_empty() && faults != had {
-            let mut errors = Errors::default();
-            for (label, value, fault) in faults {
-                errors.invalid(format!("metadata.labels[{label}]"), &Value::String(value), fault);
-            }
-            return errors.into_result(newcomer.resource.row(), newcomer.name);
-        }
-        let relaxed = modes.enforce.version == before.enforce.version && modes.enforce.level <= before.enforce.level;
-        if newcomer.old.is_some() && modes.enforce.level != Level::Privileged && !relaxed {
-            self.warn_of_pods(newcomer.name, modes.enforce);
-        }
-        Ok(())
+    let found = evaluate(modes.warn, &pod);
+    if !found.is_empty() {
+        transaction.warnings.push(format!("would violate {}", says(modes.warn, &found)));
     }
+    Ok(())
+}
 
-    /// Names the pods of a namespace that would be refused now.
-    fn warn_of_pods(&mut self, namespace: &str, enforce: Standard) {
-        let pods: Vec<_> = self.state.store.list(PODS, Some(namespace)).cloned().collect();
-        let mut violations: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for object in pods.iter().take(MOST_PODS) {
-            let value = object.value();
-            let Some(pod) = template(PODS, &value) else { continue };
-            let found = evaluate(enforce, &pod);
-            if !found.is_empty() {
-                let reasons: Vec<&str> = found.iter().map(|finding| finding.reason.as_str()).collect();
-                violations.entry(reasons.join(", ")).or_default().push(object.name.to_string());
-            }
+fn check_labels(transaction: &mut Transaction<'_>, newcomer: &Newcomer<'_>) -> Result<(), Status> {
+    let (modes, faults) = Modes::of(&newcomer.new["metadata"]["labels"]);
+    let (before, had) = newcomer.old.map_or_else(Default::default, |old| Modes::of(&old["metadata"]["labels"]));
+    if !faults.is_empty() && faults != had {
+        let mut errors = Errors::default();
+        for (label, value, fault) in faults {
+            errors.invalid(format!("metadata.labels[{label}]"), &Value::String(value), fault);
         }
-        if pods.len() > MOST_PODS {
-            self.warnings.push(format!(
-                "new PodSecurity enforce level only checked against the first {MOST_PODS} of {} existing pods",
-                pods.len()
-            ));
+        return errors.into_result(newcomer.resource.row(), newcomer.name);
+    }
+    let relaxed = modes.enforce.version == before.enforce.version && modes.enforce.level <= before.enforce.level;
+    if newcomer.old.is_some() && modes.enforce.level != Level::Privileged && !relaxed {
+        warn_of_pods(transaction, newcomer.name, modes.enforce);
+    }
+    Ok(())
+}
+
+/// Names the pods of a namespace that would be refused now.
+fn warn_of_pods(transaction: &mut Transaction<'_>, namespace: &str, enforce: Standard) {
+    let pods: Vec<_> = transaction.state.store.list(PODS, Some(namespace)).cloned().collect();
+    let mut violations: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for object in pods.iter().take(MOST_PODS) {
+        let value = object.value();
+        let Some(pod) = template(PODS, &value) else { continue };
+        let found = evaluate(enforce, &pod);
+        if !found.is_empty() {
+            let reasons: Vec<&str> = found.iter().map(|finding| finding.reason.as_str()).collect();
+            violations.entry(reasons.join(", ")).or_default().push(object.name.to_string());
         }
-        if violations.is_empty() {
-            return;
-        }
-        self.warnings.push(format!(
-            "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{enforce}\""
+    }
+    if pods.len() > MOST_PODS {
+        transaction.warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {MOST_PODS} of {} existing pods",
+            pods.len()
         ));
-        let mut lines: Vec<String> = violations
-            .into_iter()
-            .filter_map(|(reasons, names)| {
-                let first = names.iter().min()?;
-                Some(match names.len() {
-                    1 => format!("{first}: {reasons}"),
-                    2 => format!("{first} (and 1 other pod): {reasons}"),
-                    many => format!("{first} (and {} other pods): {reasons}", many - 1),
-                })
-            })
-            .collect();
-        lines.sort();
-        self.warnings.append(&mut lines);
     }
+    if violations.is_empty() {
+        return;
+    }
+    transaction.warnings.push(format!(
+        "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{enforce}\""
+    ));
+    let mut lines: Vec<String> = violations
+        .into_iter()
+        .filter_map(|(reasons, names)| {
+            let first = names.iter().min()?;
+            Some(match names.len() {
+                1 => format!("{first}: {reasons}"),
+                2 => format!("{first} (and 1 other pod): {reasons}"),
+                many => format!("{first} (and {} other pods): {reasons}", many - 1),
+            })
+        })
+        .collect();
+    lines.sort();
+    transaction.warnings.append(&mut lines);
 }
 
 /// The pod that an object is, or makes others of.

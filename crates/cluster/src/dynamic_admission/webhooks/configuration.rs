@@ -1,0 +1,93 @@
+//! Webhooks as their configurations describe them, in the order in which they are asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::client_config::ClientConfig;
+use crate::dynamic_admission::condition::Condition;
+use crate::dynamic_admission::matching::Matching;
+use crate::object::Object;
+use crate::resource::{MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId, VALIDATING_WEBHOOK_CONFIGURATIONS};
+use crate::store::Store;
+
+/// One webhook.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    /// Configuration, name and place of the webhook, which tell it from others.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) matching: Matching,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) client: ClientConfig,
+    pub(crate) timeout: Duration,
+    /// Whether a write goes on when the webhook cannot be asked.
+    pub(crate) ignores_failure: bool,
+    /// Whether it may be asked in a dry run.
+    pub(crate) has_no_side_effects: bool,
+    /// Whether it is asked again about what others changed after it.
+    pub(crate) is_reinvoked: bool,
+}
+
+/// The webhooks of a cluster, read again when their configurations change.
+#[derive(Debug, Default)]
+pub(crate) struct Configurations {
+    mutating: Kind,
+    validating: Kind,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    /// The versions of the configurations that were read.
+    versions: Vec<u64>,
+    hooks: Arc<[Hook]>,
+}
+
+impl Configurations {
+    pub(crate) fn mutating(&mut self, store: &Store) -> Arc<[Hook]> {
+        self.mutating.hooks(store, MUTATING_WEBHOOK_CONFIGURATIONS)
+    }
+
+    pub(crate) fn validating(&mut self, store: &Store) -> Arc<[Hook]> {
+        self.validating.hooks(store, VALIDATING_WEBHOOK_CONFIGURATIONS)
+    }
+}
+
+impl Kind {
+    fn hooks(&mut self, store: &Store, kind: ResourceId) -> Arc<[Hook]> {
+        let same = {
+            let mut versions = self.versions.iter();
+            store.list(kind, None).all(|object| versions.next() == Some(&object.resource_version))
+                && versions.next().is_none()
+        };
+        if !same {
+            self.versions = store.list(kind, None).map(|object| object.resource_version).collect();
+            // By name, which is the order of the store.
+            self.hooks = store.list(kind, None).flat_map(hooks).collect();
+        }
+        Arc::clone(&self.hooks)
+    }
+}
+
+fn hooks(configuration: &Arc<Object>) -> Vec<Hook> {
+    let value = configuration.value();
+    let list = value["webhooks"].as_array().into_iter().flatten().enumerate();
+    list.map(|(at, hook)| read(hook, format!("{}/{at}", configuration.name))).collect()
+}
+
+fn read(hook: &Value, place: String) -> Hook {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = text(&hook["name"]);
+    Hook {
+        id: format!("{place}/{name}"),
+        name,
+        matching: Matching::new(hook, "rules"),
+        conditions: Condition::all_of(&hook["matchConditions"], false),
+        client: ClientConfig::read(&hook["clientConfig"]),
+        timeout: Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10).clamp(1, 30)),
+        ignores_failure: hook["failurePolicy"] == "Ignore",
+        has_no_side_effects: hook["sideEffects"] == "None" || hook["sideEffects"] == "NoneOnDryRun",
+        is_reinvoked: hook["reinvocationPolicy"] == "IfNeeded",
+    }
+}

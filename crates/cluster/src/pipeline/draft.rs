@@ -1,0 +1,93 @@
+//! A version of an object on its way into the cluster.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::defaults::Addresses;
+use crate::managed_fields::ManagedFields;
+use crate::object::Object;
+use crate::part::Part;
+use crate::patch::Managed;
+use crate::resource::ResourceId;
+use crate::validation::Errors;
+
+/// A version of an object on its way into the cluster: what the stages of a write change and look at.
+pub(crate) struct Draft<'a> {
+    /// The kind that is written.
+    pub(crate) resource: ResourceId,
+    /// The version of the kind in which the object is stored.
+    pub(crate) stored_as: ResourceId,
+    pub(crate) part: Part,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: String,
+    /// Whether the API server chose the name.
+    pub(crate) is_name_generated: bool,
+    /// The version that it replaces, and that version's JSON.
+    pub(crate) replaced: Option<(&'a Arc<Object>, &'a Value)>,
+    pub(crate) new: Value,
+    /// Of a resize, the new version before what it may not change is put back.
+    pub(crate) asked: Option<Value>,
+    /// The managers of its fields where server-side apply has determined them.
+    pub(crate) applied: Option<Managed>,
+    /// Whether it comes from server-side apply.
+    pub(crate) is_applied: bool,
+    /// The managers of its fields.
+    pub(crate) managed: Option<ManagedFields>,
+    /// What is wrong with it.
+    pub(crate) errors: Errors,
+    /// The addresses in use once it is stored, if it has one.
+    pub(crate) addresses: Option<Addresses>,
+    /// The object, where a stage finds that nothing is left to store.
+    pub(crate) settled: Option<Arc<Object>>,
+}
+
+impl<'a> Draft<'a> {
+    /// A new object. `applied` are the managers of its fields if it comes from server-side apply.
+    pub(crate) fn new(resource: ResourceId, namespace: &'a str, new: Value, applied: Option<Managed>) -> Self {
+        Self {
+            resource,
+            stored_as: resource,
+            part: Part::Main,
+            namespace,
+            name: String::new(),
+            is_name_generated: false,
+            replaced: None,
+            new,
+            asked: None,
+            is_applied: applied.is_some(),
+            applied,
+            managed: None,
+            errors: Errors::default(),
+            addresses: None,
+            settled: None,
+        }
+    }
+
+    /// The next version of an object, whose JSON is `old`.
+    pub(crate) fn over(
+        current: &'a Arc<Object>,
+        part: Part,
+        old: &'a Value,
+        new: Value,
+        applied: Option<Managed>,
+    ) -> Self {
+        let name = current.name.to_string();
+        Self {
+            part,
+            name,
+            replaced: Some((current, old)),
+            ..Self::new(current.resource, &current.namespace, new, applied)
+        }
+    }
+
+    /// The version that it replaces.
+    pub(crate) fn old(&self) -> Option<&'a Value> {
+        self.replaced.map(|(_, old)| old)
+    }
+
+    /// Whether it differs from what it replaces.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.old().is_none_or(|old| *old != self.new)
+    }
+}

@@ -1,0 +1,85 @@
+//! Stages of single kinds, which look at other objects.
+
+use serde_json::Value;
+
+use super::{services, strategy};
+use crate::admission::{default_class, devices, limit_range, pods, priority, protect, signing};
+use crate::defaults::Addresses;
+use crate::object::Object;
+use crate::resource::{
+    CERTIFICATE_SIGNING_REQUESTS, FLOW_SCHEMAS, INGRESSES, JOBS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId,
+    SERVICES, VALIDATING_ADMISSION_POLICIES, VOLUME_ATTRIBUTES_CLASSES,
+};
+use crate::status::Status;
+use crate::transaction::Transaction;
+use crate::validation::Errors;
+
+/// Changes a version of an object, which replaces another one if there is one. Gives the addresses in use once a new
+/// object is stored.
+type Complete = fn(&mut Transaction<'_>, Option<(&Object, &Value)>, &mut Value, &mut Errors) -> Option<Addresses>;
+
+/// Fills in what depends on other objects, in a namespace, or refuses the new object.
+pub(super) fn admit(
+    transaction: &mut Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    new: &mut Value,
+) -> Result<(), Status> {
+    match resource {
+        INGRESSES => default_class::of_ingress(transaction, new),
+        PERSISTENT_VOLUME_CLAIMS => {
+            default_class::add_storage_class(transaction, new);
+            protect(new, "kubernetes.io/pvc-protection");
+        }
+        PERSISTENT_VOLUMES => protect(new, "kubernetes.io/pv-protection"),
+        PODS => pods::admit_pod(transaction, namespace, new)?,
+        VOLUME_ATTRIBUTES_CLASSES => protect(new, "kubernetes.io/vac-protection"),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Changes a new version once its fields are assigned to managers, so that no manager owns what it sets.
+pub(super) fn complete(resource: ResourceId) -> Option<Complete> {
+    Some(match resource {
+        CERTIFICATE_SIGNING_REQUESTS => strategy::sign_request,
+        FLOW_SCHEMAS => strategy::find_level,
+        JOBS => strategy::select_own_pods,
+        NAMESPACES => strategy::finalize_namespace,
+        PODS => pods::finish_pod,
+        RESOURCE_CLAIMS => devices::admit,
+        RESOURCE_CLAIM_TEMPLATES => devices::admit_template,
+        RESOURCE_SLICES => devices::date_taints,
+        SERVICES => services::allocate_addresses,
+        VALIDATING_ADMISSION_POLICIES => strategy::check_types,
+        _ => return None,
+    })
+}
+
+/// Refuses a valid new object because of others.
+pub(super) fn restrict(
+    transaction: &Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    new: &Value,
+) -> Result<(), Status> {
+    match resource {
+        CERTIFICATE_SIGNING_REQUESTS => signing::restrict(new),
+        PERSISTENT_VOLUME_CLAIMS | PODS => limit_range::check_limits(transaction, resource, namespace, new),
+        PRIORITY_CLASSES => priority::check_default_class(transaction, new),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_stored_kinds_are_completed() {
+        let completed: Vec<ResourceId> = ResourceId::fixed().filter(|kind| complete(*kind).is_some()).collect();
+        assert!(completed.contains(&PODS));
+        assert!(completed.iter().all(|kind| kind.row().is_stored()), "{completed:?}");
+    }
+}

@@ -1,0 +1,486 @@
+//! The stages of a write, in the order in which most operations have them.
+
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "the stages of a list have one type, whether they refuse anything or not"
+)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::commit::{hide_managers, managers_left, remove, show_managers};
+use super::draft::Draft;
+use super::elsewhere::{look_elsewhere, track_in_version};
+use super::kinds::check_kinds;
+use super::largest::kept_managers;
+use super::{kind_stages, metadata, parts, room};
+use crate::admission::{self, Deed, Newcomer, devices, quota};
+use crate::custom_versions::{for_storage, is_stored};
+use crate::dynamic_admission::Operation;
+use crate::managed_fields::ManagedFields;
+use crate::object::Object;
+use crate::part::Part;
+use crate::patch::Managed;
+use crate::registry;
+use crate::resource::{self as kinds, ResourceId};
+use crate::schema::schema;
+use crate::status::Status;
+use crate::transaction::{Intent, Transaction};
+use crate::validation::warnings::Warnings;
+use crate::validation::{self, Errors};
+
+/// How often a generated name that is taken is drawn again.
+const NAME_ATTEMPTS: usize = 8;
+
+type Outcome = Result<(), Status>;
+
+/// Gives a new object its name.
+pub(super) fn choose_name(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    draft.is_name_generated = draft.new["metadata"]["name"].as_str().unwrap_or_default().is_empty();
+    let state = &mut *transaction.state;
+    for _ in 0..NAME_ATTEMPTS {
+        draft.name = metadata::name_for(&mut draft.new, || state.random.suffix(metadata::SUFFIX_LENGTH));
+        if !draft.is_name_generated || state.store.get(draft.resource, draft.namespace, &draft.name).is_none() {
+            break;
+        }
+        draft.new["metadata"]["name"] = Value::Null;
+    }
+    Ok(())
+}
+
+/// Refuses a new object whose namespace is missing, or whose namespace or definition is being deleted.
+pub(super) fn check_parents(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    definition_accepts(transaction, draft.resource, &draft.name)?;
+    namespace_accepts(transaction, draft.resource, draft.namespace, &draft.name)
+}
+
+/// Refuses new objects of a definition that is on its way out.
+///
+/// // upstream: apiextensions-apiserver pkg/apiserver/customresource_handler.go ServeHTTP
+fn definition_accepts(transaction: &Transaction<'_>, resource: ResourceId, name: &str) -> Result<(), Status> {
+    let row = resource.row();
+    let definition = transaction.state.store.get(kinds::CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
+    if row.custom && definition.is_some_and(|definition| definition.deleting) {
+        let because = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(row, name, because));
+    }
+    Ok(())
+}
+
+/// Namespace lifecycle: new objects need a namespace that is not on its way out.
+pub(super) fn namespace_accepts(
+    transaction: &Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Status> {
+    let row = resource.row();
+    if !row.namespaced {
+        return Ok(());
+    }
+    let holder = transaction.existing(kinds::NAMESPACES, "", namespace)?;
+    if !holder.deleting {
+        return Ok(());
+    }
+    let because = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut status = Status::forbidden(row, name, &because);
+    status.details["causes"] = json!([{
+        "reason": "NamespaceTerminating",
+        "message": format!("namespace {namespace} is being terminated"),
+        "field": "metadata.namespace",
+    }]);
+    Err(status)
+}
+
+/// Gives a new object uid, creation time and generation.
+pub(super) fn stamp(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let uid = transaction.state.random_uid();
+    let has_generation = registry::of(draft.resource).generation.is_some();
+    metadata::stamp(&mut draft.new, &uid, transaction.now, has_generation);
+    Ok(())
+}
+
+/// Gives a new object the status that its kind begins with.
+pub(super) fn set_initial_status(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let status = registry::of(draft.resource).initial_status.value();
+    if let Some(status) = status.filter(|_| transaction.has_status(draft.resource)) {
+        if status.is_null() {
+            draft.new.as_object_mut().map(|object| object.remove("status"));
+        } else {
+            draft.new["status"] = status;
+            tidy_status(draft.resource, &mut draft.new);
+        }
+    }
+    Ok(())
+}
+
+/// Adds to a status the fields its kind always writes.
+fn tidy_status(resource: ResourceId, value: &mut Value) {
+    let row = resource.row();
+    if let Some(id) = schema().kind(&row.api_version(), row.kind) {
+        // The status is the server's own, so it has the right types.
+        let tidied = schema().tidy_field(id, "status", &mut value["status"]);
+        debug_assert!(tidied.is_ok(), "{tidied:?}");
+    }
+}
+
+/// Carries immutable metadata over from the replaced version, and refuses a change of it.
+pub(super) fn carry_over(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let Some(old) = draft.old() else { return Ok(()) };
+    metadata::carry_over(draft.resource.row(), &draft.name, old, &mut draft.new)
+}
+
+/// Keeps what a resize asks for, to look at it later.
+pub(super) fn keep_asked(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    draft.asked = Some(draft.new.clone());
+    Ok(())
+}
+
+/// Takes of the new version only the part that is written.
+pub(super) fn select_part(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(old) = draft.old() {
+        let has_status = transaction.has_status(draft.resource);
+        draft.new = parts::select_part(draft.resource, draft.part, has_status, old, draft.new.take());
+    }
+    Ok(())
+}
+
+/// Fills in what the object does not say.
+pub(super) fn set_defaults(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(fill) = registry::of(draft.resource).defaults {
+        fill(&mut draft.new);
+    }
+    Ok(())
+}
+
+/// Asks the guard of the request, if it has one.
+pub(super) fn ask_guard(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let Draft { resource, namespace, ref name, ref new, .. } = *draft;
+    transaction.guarded(&Intent { resource, namespace, name, old: draft.old(), new })
+}
+
+/// Changes the version before its fields are assigned to managers.
+pub(super) fn prepare(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(prepare) = registry::of(draft.resource).prepare {
+        prepare(draft.old(), &mut draft.new);
+    }
+    Ok(())
+}
+
+/// Assigns the fields to managers.
+pub(super) fn assign_fields(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let applied = draft.applied.take();
+    draft.managed = match draft.replaced {
+        None => {
+            let writer = transaction.writer(draft.resource, Part::Main);
+            let managed = applied.or_else(|| track_in_version(None, &mut draft.new, &writer));
+            managed.and_then(|managed| managed.kept(draft.resource))
+        }
+        Some((current, old)) => {
+            managers_after(transaction, current, draft.part, (old, &mut draft.new), draft.asked.as_ref(), applied)?
+        }
+    };
+    Ok(())
+}
+
+/// Who owns what after a write that is no server-side apply.
+fn tracked(
+    transaction: &Transaction<'_>,
+    current: &Object,
+    part: Part,
+    old: &Value,
+    new: &mut Value,
+    asked: Option<Value>,
+) -> Result<Option<Managed>, Status> {
+    let mut writer = transaction.writer(current.resource, part);
+    look_elsewhere(transaction, &mut writer, current, old, new)?;
+    Ok(match asked {
+        // upstream: fields are the writer's before the strategy drops what a resize may not change.
+        Some(mut asked) => track_in_version(Some((current, old)), &mut asked, &writer),
+        None => track_in_version(Some((current, old)), new, &writer),
+    })
+}
+
+/// [`tracked`], or what server-side apply has made of the managers, as it is kept.
+fn managers_after(
+    transaction: &Transaction<'_>,
+    current: &Object,
+    part: Part,
+    (old, new): (&Value, &mut Value),
+    asked: Option<&Value>,
+    applied: Option<Managed>,
+) -> Result<Option<ManagedFields>, Status> {
+    let managed = match applied {
+        None => tracked(transaction, current, part, old, new, asked.cloned())?,
+        applied => applied,
+    };
+    Ok(managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(current.resource)))
+}
+
+/// Fills in what depends on other objects, or refuses the new object.
+pub(super) fn admit_new(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    kind_stages::admit(transaction, draft.resource, draft.namespace, &mut draft.new)
+}
+
+/// Fills in what the next version of an object does not say, because of other objects.
+pub(super) fn admit_change(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some((current, _)) = draft.replaced {
+        admission::admit_update(transaction, draft.part, current, &mut draft.new);
+    }
+    Ok(())
+}
+
+/// Puts the annotations back: of a resize only the resources stay.
+// upstream: pkg/registry/core/pod/strategy.go dropNonResizeUpdates (v1.36)
+pub(super) fn keep_annotations(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(old) = draft.old() {
+        parts::set_or_remove(&mut draft.new["metadata"], "annotations", old["metadata"].get("annotations"));
+    }
+    Ok(())
+}
+
+/// Describes the write to webhooks and policies; `shown` is the replaced version as they see it.
+fn deed<'a>(draft: &'a Draft<'_>, shown: Option<&'a Value>) -> Deed<'a> {
+    Deed {
+        operation: if draft.replaced.is_some() { Operation::Update } else { Operation::Create },
+        resource: draft.resource,
+        subresource: draft.part.subresource(),
+        namespace: draft.namespace,
+        name: if draft.is_name_generated { "" } else { &draft.name },
+        kind: None,
+        old: shown.or(draft.old()),
+    }
+}
+
+/// The version that is replaced, as webhooks and policies see it where they are asked.
+fn shown(transaction: &Transaction<'_>, draft: &Draft<'_>) -> Option<Value> {
+    let (current, _) = draft.replaced?;
+    admission::is_asked(transaction, draft.resource).then(|| current.whole())
+}
+
+/// Has webhooks and policies change the version.
+pub(super) fn admit_dynamically(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let mut new = draft.new.take();
+    show_managers(transaction, draft.resource, &mut new, draft.managed.as_ref());
+    let shown = shown(transaction, draft);
+    admission::mutate(transaction, &deed(draft, shown.as_ref()), Some(&mut new))?;
+    draft.managed = managers_left(transaction, draft.resource, &mut new, draft.managed.take());
+    draft.new = new;
+    Ok(())
+}
+
+/// Changes the version once its fields are assigned to managers, so that no manager owns what this sets.
+pub(super) fn complete(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(complete) = kind_stages::complete(draft.resource) {
+        let replaced = draft.replaced.map(|(current, old)| (&**current, old));
+        draft.addresses = complete(transaction, replaced, &mut draft.new, &mut draft.errors);
+    }
+    Ok(())
+}
+
+/// Looks for what is wrong with an object and with a change of it.
+pub(super) fn validate(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if draft.is_changed() {
+        let is_free = names_finalizers_freely(draft.resource);
+        registry::of(draft.resource).check(is_free, draft.old(), &draft.new, &mut draft.errors);
+    }
+    Ok(())
+}
+
+/// Whether finalizers need no domain: of custom resources and of what defines them.
+fn names_finalizers_freely(resource: ResourceId) -> bool {
+    resource.row().custom || resource == kinds::CUSTOM_RESOURCE_DEFINITIONS
+}
+
+/// Looks for what is wrong with an object in the version that it is sent in.
+pub(super) fn validate_version(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if draft.is_changed() {
+        check_version(transaction, draft.resource, draft.part, draft.old(), &draft.new, &mut draft.errors);
+    }
+    Ok(())
+}
+
+/// What is wrong with an object by the version that it is sent in: with a custom resource by its definition, with an Event
+/// of the group events.k8s.io.
+fn check_version(
+    transaction: &Transaction<'_>,
+    resource: ResourceId,
+    part: Part,
+    old: Option<&Value>,
+    new: &Value,
+    errors: &mut Errors,
+) {
+    if part == Part::Main && transaction.second(resource) == Some(kinds::GROUPED_EVENTS) {
+        validation::records::grouped_event(old, new, errors);
+    }
+    if !resource.row().custom {
+        return;
+    }
+    let definition = transaction.state.definitions.of(&transaction.state.store, resource);
+    if let Some(version) = definition.as_ref().and_then(|definition| definition.version(transaction.served(resource))) {
+        version.check(old, new, errors);
+    }
+}
+
+/// Looks for what the status of a ResourceClaim may not say, and completes it.
+pub(super) fn admit_claim_status(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(old) = draft.old().filter(|_| draft.resource == kinds::RESOURCE_CLAIMS) {
+        devices::admit_claim_status(transaction, old, &mut draft.new, &mut draft.errors);
+    }
+    Ok(())
+}
+
+/// Looks for what is wrong with a status.
+pub(super) fn validate_status(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(old) = draft.old().filter(|_| draft.is_changed()) {
+        let is_free = names_finalizers_freely(draft.resource);
+        registry::of(draft.resource).check_metadata(is_free, false, &draft.new, &mut draft.errors);
+        validation::status(draft.resource, old, &draft.new, &mut draft.errors);
+    }
+    Ok(())
+}
+
+/// Looks for what is wrong with ephemeral containers.
+pub(super) fn validate_ephemeral_containers(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(old) = draft.old().filter(|_| draft.is_changed()) {
+        validation::ephemeral_containers::check(old, &draft.new, &mut draft.errors);
+    }
+    Ok(())
+}
+
+/// Looks for what is wrong with a resize.
+pub(super) fn validate_resize(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let (Some(old), Some(asked)) = (draft.old(), &draft.asked) {
+        validation::pod_resize::check(old, &draft.new, asked, &mut draft.errors);
+    }
+    Ok(())
+}
+
+/// Refuses an object with which something is wrong.
+pub(super) fn refuse_invalid(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    std::mem::take(&mut draft.errors).into_result(draft.resource.row(), &draft.name)
+}
+
+/// Sends a client the warnings of the kind.
+pub(super) fn warn(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some(warn) = registry::of(draft.resource).warnings.filter(|_| transaction.options.client) {
+        let mut warnings = Warnings::default();
+        warn(draft.old(), &draft.new, &mut warnings);
+        transaction.warnings.append(&mut warnings.texts());
+    }
+    Ok(())
+}
+
+/// Refuses a definition that brings in more kinds than the cluster may have.
+pub(super) fn limit_kinds(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    check_kinds(transaction, draft.resource, &draft.name, &draft.new)
+}
+
+/// Counts a new generation.
+pub(super) fn count_generation(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let (Some(old), Some(differs)) = (draft.old(), registry::of(draft.resource).generation)
+        && differs(old, &draft.new)
+    {
+        let before = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        draft.new["metadata"]["generation"] = json!(before + 1);
+    }
+    Ok(())
+}
+
+/// Refuses a valid new object because of other objects.
+pub(super) fn restrict_new(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    kind_stages::restrict(transaction, draft.resource, draft.namespace, &draft.new)
+}
+
+/// Refuses a valid change because of other objects.
+pub(super) fn restrict_change(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let Some((current, _)) = draft.replaced else { return Ok(()) };
+    admission::restrict_update(transaction, draft.part, current, &draft.new)
+}
+
+/// Holds pods, and what makes pods, against the Pod Security Standards of their namespace.
+pub(super) fn check_pod_security(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let Draft { resource, part, namespace, ref name, ref new, .. } = *draft;
+    let newcomer = Newcomer { resource, part, namespace, name, old: draft.old(), new };
+    admission::check_pod_security(transaction, &newcomer)
+}
+
+/// Has webhooks and policies judge the version.
+pub(super) fn judge_dynamically(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let shown = shown(transaction, draft);
+    admission::judge(transaction, &deed(draft, shown.as_ref()), Some(&draft.new))
+}
+
+/// Brings the object into the version that it is stored in.
+pub(super) fn convert_for_storage(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    hide_managers(&mut draft.new);
+    (draft.stored_as, draft.new) = for_storage(transaction, draft.resource, draft.new.take())?;
+    Ok(())
+}
+
+/// Stores nothing where nothing changes.
+pub(super) fn keep_unchanged(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if let Some((current, old)) = draft.replaced
+        && is_stored(transaction, current, old, draft.stored_as, &draft.new)
+        && Managed::are_alike(draft.managed.as_ref(), current.managed())
+    {
+        draft.settled = Some(Arc::clone(current));
+    }
+    Ok(())
+}
+
+/// Removes an object that is being deleted and has nothing left to wait for.
+pub(super) fn finish_deletion(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if deletion_is_complete(draft.stored_as, &draft.new) {
+        draft.settled = Some(remove(transaction, draft.stored_as, draft.new.take()));
+    }
+    Ok(())
+}
+
+/// Whether an object that is being deleted has nothing left to wait for.
+fn deletion_is_complete(resource: ResourceId, value: &Value) -> bool {
+    let metadata = &value["metadata"];
+    let waits = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    if metadata["deletionTimestamp"].is_null() || waits(&metadata["finalizers"]) {
+        return false;
+    }
+    match resource {
+        kinds::NAMESPACES => !waits(&value["spec"]["finalizers"]),
+        _ => metadata["deletionGracePeriodSeconds"].as_i64() == Some(0),
+    }
+}
+
+/// Refuses a new object for which the cluster has no room.
+pub(super) fn check_room(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    room::has_room(transaction, draft.stored_as, &draft.name)
+}
+
+/// Refuses a larger version for which the cluster has no room.
+pub(super) fn check_room_to_grow(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let Some((current, _)) = draft.replaced else { return Ok(()) };
+    room::has_room_to_grow(transaction, current, &draft.new)
+}
+
+/// Refuses what a ResourceQuota of the namespace does not allow.
+pub(super) fn charge_quota(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if !draft.resource.row().namespaced {
+        return Ok(());
+    }
+    quota::check_quota(transaction, draft.stored_as, draft.namespace, draft.old(), &draft.new)
+}
+
+/// Refuses a new object where there is one of its name.
+pub(super) fn refuse_existing(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if transaction.state.store.get(draft.stored_as, draft.namespace, &draft.name).is_some() {
+        return Err(Status::already_exists(draft.resource.row(), &draft.name));
+    }
+    Ok(())
+}
+
+/// Refuses an object of a client that is too large to be stored.
+pub(super) fn fit_managers(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    let managed = draft.managed.take();
+    draft.managed = kept_managers(transaction, draft.stored_as, &draft.new, managed, draft.is_applied)?;
+    Ok(())
+}
