@@ -45,6 +45,7 @@ pub mod render;
 pub mod seat;
 pub mod shell;
 pub mod shipped;
+mod stage;
 pub mod state;
 pub mod trial;
 pub mod ui;

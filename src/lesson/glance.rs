@@ -3,9 +3,9 @@
 use kube::Client;
 
 use super::pass::ahead;
-use super::stage::staged;
 use crate::error::Result;
 use crate::observe;
+use crate::stage::staged;
 use crate::state::Progress;
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};

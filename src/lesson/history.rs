@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Taint;
 
 use super::nodes::matches;
-use super::stage::actions_before;
+use crate::stage::actions_before;
 use klab_lab::spec::{Action, Lab, NodeSet};
 
 /// Taints, labels, cordons and failures in force at a point of the lesson.

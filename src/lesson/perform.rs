@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::performer::Performer;
-use super::stage::stage_within;
 use super::undo::{Undo, undo};
 use super::{control_plane, drain, nodes, pools, workloads};
 use crate::error::{Error, Kind, Result};
@@ -13,6 +12,7 @@ use crate::event::Verb;
 use crate::exec;
 use crate::observe;
 use crate::provider::Work;
+use crate::stage::stage_within;
 use klab_lab::spec::{Action, Lab, Located, Step};
 
 /// How long a program that a step runs may take.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::history::History;
 use super::nodes::pattern_text;
-use super::stage::stage_within;
 use crate::apply::ObjectKey;
 use crate::render::{Manifest, render, render_content};
+use crate::stage::stage_within;
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{
     Action, Diagnostics, Lab, ManifestContent, NodeSet, ObjectRef, Workload, WorkloadChange, singular,
@@ -249,7 +249,7 @@ fn is(key: &ObjectKey, object: &ObjectRef) -> bool {
 fn objects(lab: &Lab, before: &Lab, step: usize, action: usize) -> Result<BTreeMap<ObjectKey, Manifest>, Diagnostics> {
     let keyed = |manifests: Vec<Manifest>| manifests.into_iter().map(|one| (ObjectKey::of(&one.object), one));
     let mut there: BTreeMap<ObjectKey, Manifest> = keyed(render(before)?).collect();
-    for done in super::stage::actions_before(lab, step, action) {
+    for done in crate::stage::actions_before(lab, step, action) {
         match &done.value {
             Action::Apply { content } => there.extend(keyed(render_content(before, content)?)),
             Action::Delete { object } if before.workload_of(object).is_none() => {

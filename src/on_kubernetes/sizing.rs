@@ -57,7 +57,7 @@ fn objects(lab: &Lab) -> u64 {
             .map(|workload| workload.replicas.as_ref().map_or(1, |replicas| u64::from(replicas.value)))
             .sum::<u64>()
     };
-    let stages = (0..=lab.steps.len()).map(|step| crate::lesson::stage::stage(lab, step));
+    let stages = (0..=lab.steps.len()).map(|step| crate::stage::stage(lab, step));
     stages.map(|stage| of_pools(&stage) + of_workloads(&stage)).max().unwrap_or_default()
 }
 

@@ -15,8 +15,8 @@ use crate::applied;
 use crate::at_work::LabAtWork;
 use crate::context::Context;
 use crate::error::Result;
-use crate::lesson::stage;
 use crate::provider::{Options, Provider, Work, refuse_absent, refuse_foreign};
+use crate::stage::stage;
 use crate::state::Progress;
 
 /// The pools of a lab as they are.

@@ -5,6 +5,7 @@ mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use self::graph::{Graph, sources};
 
@@ -21,49 +22,43 @@ fn crates() -> Vec<PathBuf> {
     folders
 }
 
-#[test]
-fn no_files_of_a_crate_are_in_a_circle() {
-    let mut found = String::new();
-    for folder in crates() {
-        let (graph, _) = Graph::of(&sources(&folder));
-        for circle in graph.circles() {
-            found.push_str(&format!("{}, {} files:\n{}", folder.display(), circle.len(), graph.arrows_in(&circle)));
-        }
-    }
-    assert!(
-        found.is_empty(),
-        "files that import from each other in a circle; move what they share below them\n{found}"
-    );
+/// The graphs of all crates: of their files, and of their rooms.
+static GRAPHS: LazyLock<Vec<(PathBuf, Graph, Graph)>> = LazyLock::new(|| {
+    let read = |folder: PathBuf| {
+        let (files, rooms) = Graph::of(&sources(&folder));
+        (folder, files, rooms)
+    };
+    crates().into_iter().map(read).collect()
+});
+
+/// The arrows inside all circles of a graph.
+fn in_circles(graph: &Graph) -> String {
+    graph.circles().iter().map(|circle| graph.arrows_in(circle)).collect()
 }
 
-/// Rooms that still depend on each other. Rooms leave these lists; none joins them.
-const IN_CIRCLES: [(&str, &[&str]); 2] =
-    [("crates/lab/src", &["membership", "plan", "spec"]), ("src", &["lesson", "pool"])];
+#[test]
+fn no_files_of_a_crate_are_in_a_circle() {
+    for (folder, files, _) in &*GRAPHS {
+        let arrows = in_circles(files);
+        assert!(
+            arrows.is_empty(),
+            "files of {} import in a circle; move what they share below them\n{arrows}",
+            folder.display()
+        );
+    }
+}
 
 /// Files and folders at the top of a crate depend on each other in one direction, methods included.
 #[test]
 fn no_rooms_of_a_crate_are_in_a_circle() {
-    let mut found = String::new();
-    for folder in crates() {
-        let (_, graph) = Graph::of(&sources(&folder));
-        let circles = graph.circles();
-        let known =
-            IN_CIRCLES.iter().find(|(known, _)| folder == Path::new(known)).map_or(&[][..], |(_, rooms)| *rooms);
-        let rooms: BTreeSet<&str> = circles.iter().flatten().map(String::as_str).collect();
-        let known: BTreeSet<&str> = known.iter().copied().collect();
-        let left: Vec<&str> = known.difference(&rooms).copied().collect();
-        if !left.is_empty() {
-            found.push_str(&format!("{}: no longer in a circle, strike them out: {left:?}\n", folder.display()));
-        }
-        let new: Vec<&str> = rooms.difference(&known).copied().collect();
-        if !new.is_empty() {
-            found.push_str(&format!("{}: new in a circle: {new:?}\n", folder.display()));
-            for circle in circles {
-                found.push_str(&graph.arrows_in(&circle));
-            }
-        }
+    for (folder, _, rooms) in &*GRAPHS {
+        let arrows = in_circles(rooms);
+        assert!(
+            arrows.is_empty(),
+            "rooms of {} are in a circle; move what they share below them\n{arrows}",
+            folder.display()
+        );
     }
-    assert!(found.is_empty(), "rooms that depend on each other in a circle\n{found}");
 }
 
 #[test]

@@ -59,7 +59,6 @@
 pub mod board;
 pub mod cost;
 mod expression;
-pub mod membership;
 pub mod names;
 pub mod nodes;
 pub mod plan;
@@ -68,6 +67,8 @@ pub mod report;
 pub mod spec;
 pub mod verify;
 pub mod words;
+
+pub use spec::membership;
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -13,6 +13,7 @@ mod kubernetes;
 mod lab;
 mod load;
 pub mod machine;
+pub mod membership;
 pub mod pool;
 mod pool_table;
 mod profile;

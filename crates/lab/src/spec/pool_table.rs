@@ -4,7 +4,6 @@ use toml::{Table, Value};
 
 use super::machine::Machine;
 use super::pool::{Os, Pool};
-use crate::plan::taint_text;
 
 /// The table `[pool.NAME]` of a pool. What is the default of every pool is left out.
 pub fn pool_table(pool: &Pool) -> Table {
@@ -33,7 +32,13 @@ pub fn pool_table(pool: &Pool) -> Table {
     }
     let lists = [
         ("names", pool.names.iter().map(|name| name.value.clone().into()).collect::<Vec<Value>>()),
-        ("taints", pool.taints.iter().map(|taint| taint_text(&taint.value).into()).collect()),
+        (
+            "taints",
+            pool.taints
+                .iter()
+                .map(|taint| klab_scheduler::taint::Taint::from(&taint.value).to_string().into())
+                .collect(),
+        ),
         ("zones", pool.zones.iter().map(|zone| i64::from(*zone).into()).collect()),
         ("extra_args", pool.extra_args.iter().map(|argument| argument.clone().into()).collect()),
     ];

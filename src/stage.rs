@@ -54,7 +54,7 @@ pub fn stage_within(lab: &Lab, steps: usize, actions: usize) -> Lab {
 }
 
 /// The actions of the first `steps` steps and this many `actions` of the next one, in order.
-pub(super) fn actions_before(lab: &Lab, steps: usize, actions: usize) -> impl Iterator<Item = &Located<Action>> {
+pub(crate) fn actions_before(lab: &Lab, steps: usize, actions: usize) -> impl Iterator<Item = &Located<Action>> {
     let whole = lab.steps.iter().take(steps).flat_map(|step| &step.actions);
     let begun = lab.steps.get(steps).into_iter().flat_map(move |step| step.actions.iter().take(actions));
     whole.chain(begun)

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::Node;
 
+use super::{Lab, Pool, Provider};
 use crate::names::{AKS_POOL_LABEL, POOL_LABEL, SPOT_LABEL, ZONE_LABEL};
-use crate::spec::{Lab, Pool, Provider};
 
 /// Labels that name a node's pool: AKS' own and the older one that every provider of klab sets, then those of EKS, GKE and
 /// Karpenter.
