@@ -64,8 +64,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let around = verify::Context::of(&lab);
     let (target, namespace) = (&arguments.target, arguments.namespace.as_deref());
     let explained = verify::explain(&snapshot, &around, target, namespace).map_err(|nothing| {
-        absent(&written, done, target, namespace)
-            .unwrap_or_else(|| not_there(&nothing, "`klab status` shows the workloads, `kubectl get pods -A` the pods"))
+        absent(&written, done, target, namespace).unwrap_or_else(|| {
+            not_there(&nothing, "`klab status` shows the workloads, `kubectl get pods -A` shows the pods")
+        })
     })?;
     show(context, &report::explanation_json(&arguments.target, &explained), &explained);
     Ok(())

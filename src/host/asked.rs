@@ -108,11 +108,8 @@ pub(super) async fn explain(host: &Host, learner: &Learner, target: &str, namesp
     let snapshot = observe::look_at_all(&host.client_of(learner.seat)?).await?;
     let found = verify::explain(&snapshot, &verify::Context::of(&stage), target, namespace);
     let explanations = found.map_err(|nothing| {
-        let error = Error::message(Kind::Usage, nothing.to_string());
-        match &nothing.similar {
-            Some(similar) => error.hint(format!("did you mean `klab explain {similar}`?")),
-            None => error.hint("`kubectl get pods -A` shows the pods"),
-        }
+        let hint = nothing.hint().unwrap_or_else(|| "`kubectl get pods -A` shows the pods".to_owned());
+        Error::message(Kind::Usage, nothing.to_string()).hint(hint)
     })?;
     Ok(Said {
         text: report::explanation_text(&explanations, Styles::coloured()),

@@ -11,10 +11,7 @@ use klab_lab::verify::{Explained, NothingToExplain};
 /// There is nothing of that name; `otherwise` is said where nothing is like it.
 pub(super) fn not_there(nothing: &NothingToExplain, otherwise: &str) -> Error {
     let error = Error::message(Kind::Usage, nothing.to_string());
-    match &nothing.similar {
-        Some(similar) => error.hint(format!("did you mean `klab explain {similar}`?")),
-        None => error.hint(otherwise),
-    }
+    error.hint(nothing.hint().unwrap_or_else(|| otherwise.to_owned()))
 }
 
 /// Writes explanations, for people or as a document.

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::Case;
 
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const ZONE: &str = "topology.kubernetes.io/zone";
-const HOST: &str = "kubernetes.io/hostname";
+pub(super) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+pub(super) const HOST: &str = "kubernetes.io/hostname";
 
 /// An object with changes merged in (RFC 7396).
-fn merged(object: Value, changes: &Value) -> Value {
+pub(super) fn merged(object: Value, changes: &Value) -> Value {
     let Value::Object(changes) = changes else { return changes.clone() };
     let mut fields = object.as_object().cloned().unwrap_or_default();
     for (key, change) in changes {
@@ -22,7 +22,7 @@ fn merged(object: Value, changes: &Value) -> Value {
 }
 
 /// A node of 4 CPUs with changes.
-fn node(name: &str, changes: Value) -> Value {
+pub(super) fn node(name: &str, changes: Value) -> Value {
     let room = json!({ "cpu": "4", "memory": "16Gi", "pods": "110" });
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { HOST: name } }, "spec": {},
@@ -31,24 +31,24 @@ fn node(name: &str, changes: Value) -> Value {
     merged(node, &changes)
 }
 
-fn nodes(count: usize) -> Vec<Value> {
+pub(super) fn nodes(count: usize) -> Vec<Value> {
     (1..=count).map(|number| node(&format!("n{number}"), json!({}))).collect()
 }
 
-fn labelled(name: &str, labels: Value) -> Value {
+pub(super) fn labelled(name: &str, labels: Value) -> Value {
     node(name, json!({ "metadata": { "labels": labels } }))
 }
 
-fn tainted(name: &str, key: &str, value: &str) -> Value {
+pub(super) fn tainted(name: &str, key: &str, value: &str) -> Value {
     node(name, json!({ "spec": { "taints": [{ "key": key, "value": value, "effect": "NoSchedule" }] } }))
 }
 
-fn sized(name: &str, room: Value) -> Value {
+pub(super) fn sized(name: &str, room: Value) -> Value {
     node(name, json!({ "status": { "capacity": room, "allocatable": room } }))
 }
 
 /// What makes pods of one container, with changes of the pods' spec and of the object's.
-fn workload(kind: &str, name: &str, pod: Value, changes: Value) -> Value {
+pub(super) fn workload(kind: &str, name: &str, pod: Value, changes: Value) -> Value {
     let spec = merged(json!({ "containers": [{ "name": "c", "image": "nginx:1.27" }] }), &pod);
     let labels = json!({ "app": name });
     let object = json!({
@@ -60,19 +60,19 @@ fn workload(kind: &str, name: &str, pod: Value, changes: Value) -> Value {
     merged(object, &json!({ "spec": changes }))
 }
 
-fn deployment(name: &str, replicas: u32, pod: Value) -> Value {
+pub(super) fn deployment(name: &str, replicas: u32, pod: Value) -> Value {
     workload("Deployment", name, pod, json!({ "replicas": replicas }))
 }
 
-fn daemon_set(name: &str, pod: Value) -> Value {
+pub(super) fn daemon_set(name: &str, pod: Value) -> Value {
     workload("DaemonSet", name, pod, json!({}))
 }
 
-fn stateful_set(name: &str, replicas: u32, pod: Value) -> Value {
+pub(super) fn stateful_set(name: &str, replicas: u32, pod: Value) -> Value {
     workload("StatefulSet", name, pod, json!({ "replicas": replicas, "serviceName": name }))
 }
 
-fn job(name: &str, spec: Value, pod: Value) -> Value {
+pub(super) fn job(name: &str, spec: Value, pod: Value) -> Value {
     let pod = merged(
         json!({ "restartPolicy": "Never", "containers": [{ "name": "c", "image": "busybox", "command": ["sleep", "6000"] }] }),
         &pod,
@@ -83,25 +83,25 @@ fn job(name: &str, spec: Value, pod: Value) -> Value {
     merged(object, &json!({ "spec": spec }))
 }
 
-fn pod(name: &str, spec: Value) -> Value {
+pub(super) fn pod(name: &str, spec: Value) -> Value {
     let spec = merged(json!({ "containers": [{ "name": "c", "image": "nginx:1.27" }] }), &spec);
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "labels": { "app": name } }, "spec": spec })
 }
 
-fn requests(amounts: Value) -> Value {
+pub(super) fn requests(amounts: Value) -> Value {
     json!({ "containers": [{ "name": "c", "image": "nginx:1.27", "resources": { "requests": amounts } }] })
 }
 
-fn cpu(amount: &str) -> Value {
+pub(super) fn cpu(amount: &str) -> Value {
     requests(json!({ "cpu": amount }))
 }
 
 /// Keeps pods of an app apart, or together, by a label of nodes.
-fn affinity(kind: &str, app: &str, key: &str) -> Value {
+pub(super) fn affinity(kind: &str, app: &str, key: &str) -> Value {
     json!({ "affinity": { kind: { REQUIRED: [{ "labelSelector": { "matchLabels": { "app": app } }, "topologyKey": key }] } } })
 }
 
-fn spread(app: &str, key: &str, changes: Value) -> Value {
+pub(super) fn spread(app: &str, key: &str, changes: Value) -> Value {
     let constraint = json!({
         "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": key, "labelSelector": { "matchLabels": { "app": app } },
     });
@@ -116,7 +116,7 @@ fn quota(hard: Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "cap" }, "spec": { "hard": hard } })
 }
 
-fn claim(name: &str, spec: Value) -> Value {
+pub(super) fn claim(name: &str, spec: Value) -> Value {
     let spec =
         merged(json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } }), &spec);
     json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": name }, "spec": spec })
@@ -130,7 +130,7 @@ fn volume(name: &str, spec: Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": name }, "spec": spec })
 }
 
-fn class(name: &str, mode: &str, changes: Value) -> Value {
+pub(super) fn class(name: &str, mode: &str, changes: Value) -> Value {
     let class = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": name },
         "provisioner": "disk.csi.azure.com", "volumeBindingMode": mode,
@@ -143,22 +143,22 @@ fn only_in(key: &str, value: &str) -> Value {
         { "key": key, "operator": "In", "values": [value] }] }] } } })
 }
 
-fn mounting(claim: &str) -> Value {
+pub(super) fn mounting(claim: &str) -> Value {
     json!({ "volumes": [{ "name": "d", "persistentVolumeClaim": { "claimName": claim } }] })
 }
 
-fn budget(app: &str, spec: Value) -> Value {
+pub(super) fn budget(app: &str, spec: Value) -> Value {
     let spec = merged(json!({ "selector": { "matchLabels": { "app": app } } }), &spec);
     json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": app }, "spec": spec })
 }
 
-fn new_image(kind: &str, name: &str) -> String {
+pub(super) fn new_image(kind: &str, name: &str) -> String {
     let patch =
         json!({ "spec": { "template": { "spec": { "containers": [{ "name": "c", "image": "nginx:1.28" }] } } } });
     format!("kubectl patch {kind}/{name} -p '{patch}'")
 }
 
-fn created(object: &Value) -> String {
+pub(super) fn created(object: &Value) -> String {
     format!("echo '{object}' | kubectl create -f -")
 }
 

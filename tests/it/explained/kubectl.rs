@@ -39,6 +39,8 @@ fn place(kind: &str) -> (&'static str, &'static str, bool) {
         "pv" | "PersistentVolume" => ("/api/v1", "persistentvolumes", false),
         "resourcequota" | "ResourceQuota" => ("/api/v1", "resourcequotas", true),
         "LimitRange" => ("/api/v1", "limitranges", true),
+        "configmap" => ("/api/v1", "configmaps", true),
+        "secret" => ("/api/v1", "secrets", true),
         "serviceaccount" | "ServiceAccount" => ("/api/v1", "serviceaccounts", true),
         "deployment" | "Deployment" => ("/apis/apps/v1", "deployments", true),
         "daemonset" | "DaemonSet" => ("/apis/apps/v1", "daemonsets", true),
@@ -149,6 +151,7 @@ impl Kubectl<'_> {
             }
             "create" => {
                 let (kind, name) = typed.object(1);
+                let name = if name == "generic" { &typed.arguments[3] } else { name };
                 let mut object = json!({ "metadata": { "name": name } });
                 if let Some(value) = typed.option("--value") {
                     object["value"] = json!(value.parse::<i64>().unwrap());

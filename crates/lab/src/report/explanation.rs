@@ -149,6 +149,9 @@ fn pending_text(names: &str, explanation: &Explanation, pending: &Pending, style
     if let Some(waits_for) = &pending.waits_for {
         let _ = writeln!(text, "  {waits_for}");
     }
+    if let Some(class) = &pending.never_preempts {
+        let _ = writeln!(text, "  its priority class {class} never preempts, so less important pods keep their place");
+    }
     if let Some(node) = &pending.nominated {
         let _ = writeln!(text, "  {node} is kept for it while the pods it preempted go");
     }
@@ -225,7 +228,7 @@ fn document(explanation: &Explanation) -> Value {
             value["pending"] = json!({
                 "message": pending.message,
                 "scheduler": pending.scheduler,
-                "nominated_node": pending.nominated,
+                "nominated_node": pending.nominated, "never_preempts": pending.never_preempts,
                 "waits_for": pending.waits_for,
                 "gates": pending.gates,
                 "claims": pending.claims.iter().map(awaited_json).collect::<Vec<_>>(),

@@ -29,6 +29,11 @@ pub(crate) fn is_coming(node: &Node) -> bool {
     uninitialized || matches!(ready_condition(node), None | Some(("False", _)))
 }
 
+/// Whether the node's kubelet has fallen silent.
+pub(crate) fn is_silent(node: &Node) -> bool {
+    matches!(ready_condition(node), Some(("Unknown", _)))
+}
+
 pub(crate) fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }

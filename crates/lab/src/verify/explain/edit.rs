@@ -60,6 +60,8 @@ pub(crate) enum Edit {
     Prioritize { class: String, value: i32 },
     /// Claims, volumes or where volumes can be reached change.
     Storage(Arc<StorageChange>),
+    /// A required pod affinity term looks into another namespace.
+    LookInto { term: usize, namespace: String },
     /// The pods do without a required pod affinity term.
     DropPodAffinity(usize),
     /// The pods do without a required pod anti-affinity term.
@@ -134,6 +136,7 @@ impl Edit {
             Self::LowerRequest { .. } => "lower-request",
             Self::DropHostPort(_) => "remove-host-port",
             Self::RelaxSpread { .. } => "relax-spread",
+            Self::LookInto { .. } => "add-affinity-namespace",
             Self::DropPodAffinity(_) => "remove-pod-affinity",
             Self::DropPodAntiAffinity(_) => "remove-pod-anti-affinity",
             Self::FewerDevices(_) => "fewer-devices",
@@ -158,7 +161,7 @@ impl Edit {
             // Who cordons a node opens it again; other taints are there to stay.
             Self::HonorTaints { is_cordon: true, .. } => 13,
             Self::HonorTaints { .. } => 8,
-            Self::FewerDomains { .. } => 9,
+            Self::FewerDomains { .. } | Self::LookInto { .. } => 9,
             Self::ScheduleAnyway(_) => 29,
             Self::Prioritize { .. } => 27,
             Self::Storage(change) => change.weight,
@@ -245,6 +248,12 @@ impl Edit {
                 key.clone_from(to);
             }
             Self::DropHostPort(port) => drop_host_port(spec, *port),
+            Self::LookInto { term, namespace } => {
+                let affinity = spec.affinity.as_mut().and_then(|affinity| affinity.pod_affinity.as_mut());
+                let terms = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_mut());
+                let Some(term) = terms.and_then(|terms| terms.get_mut(*term)) else { return false };
+                term.namespaces = Some(vec![namespace.clone()]);
+            }
             Self::DropPodAffinity(term) => {
                 let affinity = spec.affinity.as_mut().and_then(|affinity| affinity.pod_affinity.as_mut());
                 let terms = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_mut());
@@ -400,6 +409,7 @@ impl Edit {
             | Self::DropNodeAffinity
             | Self::KeepApart(_)
             | Self::Join(_)
+            | Self::LookInto { .. }
             | Self::DropPodAffinity(_)
             | Self::DropPodAntiAffinity(_)
             | Self::ChangeTopologyKey { rule: Topology::Affinity(_), .. } => Field::Affinity,

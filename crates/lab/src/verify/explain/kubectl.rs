@@ -227,6 +227,10 @@ fn change(edit: &Edit, spec: &PodSpec) -> Option<Change> {
             };
             Change::Listed(vec![("replace", path, Some(json!(to)))])
         }
+        Edit::LookInto { term, namespace } => {
+            let path = format!("/affinity/podAffinity/{required}/{term}/namespaces");
+            Change::Listed(vec![("add", path, Some(json!([namespace])))])
+        }
         Edit::DropPodAffinity(term) => {
             Change::Listed(vec![("remove", format!("/affinity/podAffinity/{required}/{term}"), None)])
         }

@@ -3,12 +3,14 @@
 mod amounts;
 mod claim_change;
 mod claims;
+mod containers;
 mod daemon;
 mod device_edits;
 mod devices;
 mod edit;
 mod growth;
 mod kubectl;
+mod node_condition;
 mod of_lab;
 mod proposals;
 mod question;
@@ -49,20 +51,24 @@ pub use growth::PoolGrowth;
 pub(crate) use kubectl::{in_namespace, named};
 pub(crate) use of_lab::workload_of;
 pub(crate) use question::{Destination, Question, Settles};
-pub(crate) use reasons::{About, group};
+pub(crate) use reasons::{About, Refusal, group};
 pub(crate) use suggest::{steer, suggest};
 pub use target::NothingToExplain;
 pub(crate) use troubles::troubles;
 pub(crate) use unmade::unmade;
 
 use self::target::Target;
-use super::cause::{Hindrance, NodeGroup, NodeReason, Suggestion};
+use super::cause::{Cause, Hindrance, NodeGroup, NodeReason, Suggestion};
 use super::context::Context;
 use super::model;
+use super::node::is_cordoned;
 use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::view::{Owner, PodView, View};
 use klab_scheduler::{Cluster, DEFAULT_SCHEDULER, Outcome, Reason, ScoreTable, TieBreak};
+
+/// Reasons by which a pod itself leaves nodes out.
+const SELECTED: [&str; 2] = ["node-selector", "node-affinity"];
 
 /// What there is to say about a pod or a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -133,6 +139,8 @@ pub struct Pending {
     pub nominated: Option<String>,
     /// The pods of the previous template for whose end the rollout waits, while it keeps them until these run.
     pub waits_for: Option<String>,
+    /// Its priority class, where that never preempts and less important pods have the room.
+    pub never_preempts: Option<String>,
     /// Scheduling gates that hold it back.
     pub gates: Vec<String>,
     /// Resource claims that it waits for before any node is looked at.
@@ -214,12 +222,21 @@ impl<'a> Explainer<'a> {
         }
         let Owner::DaemonSet(set) = owner else { return None };
         let wants_none = set.status.as_ref().is_none_or(|status| status.desired_number_scheduled == 0);
-        if !wants_none || self.view.pods.iter().any(|pod| pod.owner.is(&owner)) {
-            return None;
-        }
-        let nodes: Vec<&str> = self.view.nodes.keys().copied().collect();
+        let own: Vec<&str> =
+            self.view.pods.iter().filter(|pod| pod.owner.is(&owner)).filter_map(|pod| pod.node).collect();
+        let nodes: Vec<&str> = self.view.nodes.keys().copied().filter(|node| !own.contains(node)).collect();
         let around = (self.view.snapshot, *self.view.context);
         let mut found = daemon_set_lacks(set, &nodes, around, &|_, _, _| true)?;
+        if !own.is_empty() {
+            // Nodes that it does not ask for are none it lacks.
+            let asked = |group: &&NodeGroup| group.reasons.iter().all(|reason| !SELECTED.contains(&&*reason.code));
+            let lacks = found.cause.nodes.iter().filter(asked).flat_map(|group| &group.nodes);
+            let lacks: Vec<&str> = lacks.map(String::as_str).collect();
+            return daemon_set_lacks(set, &lacks, around, &|_, _, _| true);
+        }
+        if !wants_none {
+            return None;
+        }
         found.cause.what = match nodes.len() {
             1 => "wants no node: it makes no pod for the only one".to_owned(),
             many => format!("wants no node: it makes no pod for any of {many}"),
@@ -319,7 +336,10 @@ fn explain_alike(view: &View<'_>, cluster: &mut Cluster, growth: &Growth, pods: 
     };
     // A node that never existed is reported where it is named.
     let is_nowhere = matches!(&why, Why::Placed(placed) if placed.no_such_node);
-    let hindrances = if is_nowhere { Vec::new() } else { troubles(view, pods, &|pod| has_room(cluster, pod)) };
+    let mut hindrances = if is_nowhere { Vec::new() } else { troubles(view, pods, &|pod| has_room(cluster, pod)) };
+    if hindrances.is_empty() && !is_nowhere {
+        hindrances.extend(containers::stuck(view, pods).or_else(|| left_on_cordoned(view, pods)));
+    }
     Explanation {
         pods: pods.iter().map(|pod| pod.id()).collect(),
         state: first.state.clone(),
@@ -328,6 +348,19 @@ fn explain_alike(view: &View<'_>, cluster: &mut Cluster, growth: &Growth, pods: 
         why,
         hindrances,
     }
+}
+
+/// Pods on a node that was closed after they came: a cordon moves none of them.
+fn left_on_cordoned(view: &View<'_>, pods: &[&PodView<'_>]) -> Option<Hindrance> {
+    let first = pods.first().filter(|pod| pod.state.is_present() && !matches!(pod.owner, Owner::DaemonSet(_)))?;
+    let node = first.node.filter(|name| view.nodes.get(name).is_some_and(|node| is_cordoned(node)))?;
+    let what = format!("stays on {node}, which is cordoned: that keeps new pods away and moves none");
+    // What nothing makes again, a drain deletes only by force.
+    let force = if matches!(first.owner, Owner::None) { " --force" } else { "" };
+    let drain = format!("kubectl drain {node} --ignore-daemonsets --delete-emptydir-data{force}");
+    let drain = Suggestion::of("drain", format!("to empty {node}, drain it"), Some(drain));
+    let subjects = pods.iter().map(|pod| pod.id()).collect();
+    Some(Hindrance { cause: Cause { code: "cordoned", subjects, what, nodes: Vec::new() }, suggestions: vec![drain] })
 }
 
 /// Whether one more pod like one would find a node.
@@ -427,8 +460,49 @@ fn pending(
             remedies.iter().any(|remedy| remedy.edits.iter().any(|edit| matches!(edit, Edit::OldFirst { .. })));
         result.waits_for = by_rollout.then(|| old_pods(view, first));
         result.suggestions = remedies.into_iter().map(|remedy| remedy.suggestion).collect();
+        result.never_preempts = never_preempts(view, first, &refusals);
+        let leading = left_to_wait(view, &result).or_else(|| node_condition::mended(view, &refusals));
+        result.suggestions.splice(0..0, leading);
+        if result.suggestions.is_empty() {
+            result.suggestions.extend(lacking(&refusals));
+        }
     }
     result
+}
+
+/// The priority class of a pod that may take nobody's place, where less important pods have what it needs.
+fn never_preempts(view: &View<'_>, pod: &PodView<'_>, refusals: &[Refusal<'_>]) -> Option<String> {
+    let spec = pod.pod.spec.as_ref().filter(|spec| spec.preemption_policy.as_deref() == Some("Never"))?;
+    let is_room = |reason: &Reason| matches!(reason, Reason::Insufficient { .. } | Reason::TooManyPods { .. });
+    let full = refusals.iter().filter(|refusal| refusal.first().iter().all(is_room));
+    let mut nodes = full.flat_map(|refusal| refusal.nodes.iter().map(|(name, _)| *name));
+    let priority = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
+    let is_less =
+        |node: &str| view.pods.iter().any(|other| other.node == Some(node) && priority(other.pod) < priority(pod.pod));
+    nodes.any(is_less).then(|| spec.priority_class_name.clone()).flatten()
+}
+
+/// What is left to do while the pods that were preempted go.
+fn left_to_wait(view: &View<'_>, pending: &Pending) -> Option<Suggestion> {
+    let node = pending.nominated.as_deref()?;
+    let goes = |pod: &&PodView<'_>| pod.node == Some(node) && pod.state == PodState::Terminating;
+    let names: Vec<&str> = view.pods.iter().filter(goes).map(|pod| pod.name).collect();
+    let text =
+        format!("wait until {} {} gone", crate::words::listed(&names), if names.len() == 1 { "is" } else { "are" });
+    (!names.is_empty()).then(|| Suggestion::of("wait", text, None))
+}
+
+/// A node that would take pods where none like those that are there does: it has the resource that none has, or is in another domain.
+fn lacking(refusals: &[Refusal<'_>]) -> Option<Suggestion> {
+    let lack = |reason: &Reason| match reason {
+        Reason::Insufficient { allocatable: 0, resource, .. } => Some(format!("that has {resource}")),
+        Reason::PodAntiAffinity { topology_key, .. } => Some(format!("in another domain of {topology_key}")),
+        _ => None,
+    };
+    let lacks = |refusal: &Refusal<'_>| refusal.first().iter().find_map(lack);
+    let first = lacks(refusals.first()?)?;
+    let same = refusals.iter().all(|refusal| lacks(refusal).as_ref() == Some(&first));
+    same.then(|| Suggestion::of("add-node", format!("add a node {first}"), None))
 }
 
 /// The pods of the previous template that a rollout keeps until one of the present template runs.

@@ -7,9 +7,10 @@ use kube_core::ResourceExt;
 
 use super::device_edits;
 use super::edit::{Edit, Names, Topology};
+use super::node_condition::condition;
 use super::of_lab::drift;
 use super::question::Question;
-use super::reasons::Refusal;
+use super::reasons::{Refusal, elsewhere};
 use super::restore::Field;
 use super::room::{Sources, lowered_requests, roomiest};
 use super::volume_remedies;
@@ -117,8 +118,7 @@ fn remedies(
     let others = |reason: &Reason| match reason {
         Reason::Unschedulable => vec![Edit::Uncordon(Arc::clone(&few))],
         Reason::UntoleratedTaints { taints } => {
-            let by_condition = taints.iter().any(|taint| taint.key.starts_with("node.kubernetes.io/"));
-            if by_condition {
+            if taints.iter().any(|taint| condition(&taint.key).is_some()) {
                 return Vec::new();
             }
             vec![
@@ -206,7 +206,14 @@ fn remedies(
             let other = other_topology(question, Topology::Affinity(*term), topology_key);
             other.into_iter().chain([Edit::DropPodAffinity(*term)]).collect()
         }
-        Reason::PodAffinity { term, .. } => vec![Edit::DropPodAffinity(*term)],
+        Reason::PodAffinity { term, .. } => {
+            let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref()?.pod_affinity.as_ref());
+            let terms = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_ref());
+            let own = pod.metadata.namespace.as_deref().unwrap_or("default");
+            let other = terms.and_then(|terms| elsewhere(question.view, own, terms.get(*term)?));
+            let look = other.map(|namespace| Edit::LookInto { term: *term, namespace: namespace.to_owned() });
+            look.into_iter().chain([Edit::DropPodAffinity(*term)]).collect()
+        }
         Reason::PodAntiAffinity { term, .. } => rooms().into_iter().chain([Edit::DropPodAntiAffinity(*term)]).collect(),
         Reason::ClaimNotFound { .. }
         | Reason::UnboundImmediateClaim { .. }

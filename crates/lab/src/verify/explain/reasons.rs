@@ -10,10 +10,11 @@ use super::requests;
 use super::volumes;
 use crate::verify::cause::{NodeGroup, NodeReason};
 use crate::verify::view::View;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm};
 use klab_scheduler::selector::{Requirement, Selector};
 use klab_scheduler::taint::Taint;
 use klab_scheduler::{DeviceShortage, Reason};
+use kube_core::ResourceExt;
 
 /// The pod that reasons are about, and the cluster around it.
 #[derive(Clone, Copy)]
@@ -36,11 +37,25 @@ impl About<'_, '_> {
                 let term = affinity.required_during_scheduling_ignored_during_execution.as_ref()?.get(*term)?;
                 let labels = Selector::from_api(term.label_selector.as_ref()).ok()?;
                 let place = together(topology_key);
-                Some(format!("no pod with {labels} is {place}, as the pod affinity asks"))
+                let found = elsewhere(self.view, namespace, term).map_or(String::new(), |other| {
+                    format!("; there is one in namespace {other}, and the pod affinity looks into {namespace} alone")
+                });
+                Some(format!("no pod with {labels} is {place}, as the pod affinity asks{found}"))
             }
             _ => None,
         }
     }
+}
+
+/// Another namespace in which pods are that a term of pod affinity asks for, where it looks into the pod's own alone, and none is there.
+pub(super) fn elsewhere<'v>(view: &'v View<'_>, own: &str, term: &PodAffinityTerm) -> Option<&'v str> {
+    if term.namespaces.as_ref().is_some_and(|names| !names.is_empty()) || term.namespace_selector.is_some() {
+        return None;
+    }
+    let labels = Selector::from_api(term.label_selector.as_ref()).ok()?;
+    let mut meant = view.pods.iter().filter(|pod| pod.state.is_present() && labels.matches(pod.pod.labels()));
+    let first = meant.next()?.namespace;
+    (first != own && meant.all(|pod| pod.namespace != own)).then_some(first)
 }
 
 /// Nodes of one pool that the same rules keep a pod from.

@@ -13,8 +13,23 @@ pub struct NothingToExplain {
     pub target: String,
     /// The namespace asked for.
     pub namespace: Option<String>,
+    /// A namespace that has it, where it was asked for in another one.
+    pub elsewhere: Option<String>,
     /// The name of a pod or workload most like it.
     pub similar: Option<String>,
+}
+
+impl NothingToExplain {
+    /// What to type instead.
+    pub fn hint(&self) -> Option<String> {
+        let target = &self.target;
+        if let Some(namespace) = &self.elsewhere {
+            return Some(format!("`klab explain {target} -n {namespace}` explains the one in namespace {namespace}"));
+        }
+        let similar = self.similar.as_ref()?;
+        let option = self.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+        Some(format!("`klab explain {similar}{option}` explains the one that has almost this name"))
+    }
 }
 
 /// A name as it was typed: `web`, `deployment/web`, `pod/web-1`, `namespace/web-1`.
@@ -86,7 +101,14 @@ impl<'t> Target<'t> {
             .owners()
             .filter(|owner| self.is_here(owner.meta().and_then(|meta| meta.namespace.as_deref()).unwrap_or("default")));
         let names = pods.chain(owners.map(|owner| owner.name())).filter(|name| !name.is_empty());
+        let anywhere = Target { namespace: None, ..*self };
+        let pod = || anywhere.pods(view).into_iter().chain(anywhere.pods_of_workload(view)).next();
+        let owner = || view.owners().find(|owner| anywhere.means(owner));
+        let of_owner =
+            || owner().map(|owner| owner.meta().and_then(|meta| meta.namespace.as_deref()).unwrap_or("default"));
+        let elsewhere = pod().and_then(|at| Some(view.pods.get(at)?.namespace)).or_else(of_owner);
         NothingToExplain {
+            elsewhere: elsewhere.filter(|_| self.namespace.is_some()).map(str::to_owned),
             target: self.whole.to_owned(),
             namespace: self.namespace.map(str::to_owned),
             similar: nearest(self.whole, names).map(str::to_owned),

@@ -7,17 +7,16 @@ use kube_core::ResourceExt;
 use serde_json::{Value, json};
 
 use super::kubectl::{in_namespace, named, object, old_first, patched, quoted, template};
+use super::node_condition::{silent, start};
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::creation::last;
 use crate::verify::mounting::{FAILED_ATTACH, UNHEALTHY};
-use crate::verify::node::{has_taint_of, is_cordoned, is_ready};
+use crate::verify::node::{has_taint_of, is_cordoned, is_ready, is_silent};
 use crate::verify::pod::{self, PodState};
 use crate::verify::view::{Owner, PodView, View};
 use crate::words::{counted, first_of, listed, plural};
 use klab_scheduler::selector::Selector;
 
-/// The annotation by which the embedded cluster's nodes are stopped.
-const HEARTBEAT: &str = "klab.dev/heartbeat";
 /// The taint that says of a node that nothing runs there any more.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// Most pods named in one command.
@@ -34,8 +33,11 @@ pub(crate) fn troubles(
     let Some(present) = view.nodes.get(node).copied() else { return vec![lost(pods, node, first)] };
     let found = match first.state {
         PodState::Terminating if !is_ready(present) => dead_node(pods, first, present),
-        PodState::Terminating => finalizers(view, pods, first),
-        PodState::Running { ready: false, trouble: None } if is_ready(present) => unready(view, pods, first),
+        PodState::Terminating | PodState::Succeeded => finalizers(view, pods, first),
+        PodState::Running { ready: false, .. } | PodState::Starting { .. } if is_silent(present) => {
+            Some(silent(view, pods, first, present))
+        }
+        PodState::Running { ready: false, trouble: None } => unready(view, pods, first),
         PodState::Starting { trouble: None } => attached_elsewhere(view, pods, first),
         _ => None,
     };
@@ -74,13 +76,7 @@ fn dead_node(pods: &[&PodView<'_>], first: &PodView<'_>, node: &Node) -> Option<
         _ => String::new(),
     };
     let what = format!("is terminating: its node {name} is NotReady, so nothing there confirms its end{then}");
-    let mut suggestions = Vec::new();
-    if node.annotations().get(HEARTBEAT).is_some_and(|value| value == "stopped") {
-        let command = format!("kubectl annotate node {name} {HEARTBEAT}-");
-        suggestions.push(Suggestion::of("start-node", format!("start the node {name} again"), Some(command)));
-    } else {
-        suggestions.push(Suggestion::of("start-node", format!("start the node {name} again, if it can be"), None));
-    }
+    let mut suggestions = vec![start(node)];
     let taint = format!("kubectl taint nodes {name} {OUT_OF_SERVICE}=nodeshutdown:NoExecute");
     let delete = format!("kubectl delete node {name}");
     let force = format!("kubectl{} delete pod {} --force", in_namespace(first.namespace), names(pods));

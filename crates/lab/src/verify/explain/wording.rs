@@ -188,6 +188,11 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let at = spread_at(workload, *constraint);
             by_hand(Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin)))
         }
+        Edit::LookInto { namespace, .. } => {
+            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
+            let text = format!("let the pod affinity of {table} look into namespace {namespace}");
+            by_hand(Words::new(text).at(at.or_else(begin)))
+        }
         Edit::DropPodAffinity(_) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
             by_hand(Words::new(format!("remove the required pod affinity of {table}")).at(at.or_else(begin)))
