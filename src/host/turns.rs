@@ -22,7 +22,14 @@ impl Turns {
     /// The right to work on a seat, if nobody has it.
     pub fn take(&self, seat: SeatId) -> Option<Turn<'_>> {
         let is_free = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(seat);
-        is_free.then_some(Turn { turns: self, seat })
+        // Dropping a turn gives the seat back, so none is made for a seat that is taken.
+        is_free.then(|| Turn { turns: self, seat })
+    }
+
+    /// Does something short if nobody works on the seat. Meanwhile everybody waits, and is refused nothing.
+    pub fn while_free<T>(&self, seat: SeatId, act: impl FnOnce() -> T) -> Option<T> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        (!taken.contains(&seat)).then(act)
     }
 }
 
@@ -42,7 +49,8 @@ mod tests {
         let [one, two] = [1, 2].map(|number| SeatId { shard: 0, number });
         let held = turns.take(one);
         assert!(held.is_some() && turns.take(one).is_none() && turns.take(two).is_some());
+        assert_eq!([one, two].map(|seat| turns.while_free(seat, || ()).is_some()), [false, true]);
         drop(held);
-        assert!(turns.take(one).is_some());
+        assert!(turns.while_free(one, || ()).is_some() && turns.take(one).is_some());
     }
 }
