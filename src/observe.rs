@@ -272,6 +272,12 @@ pub fn refuse_without_node(workload: &Workload) -> Result<()> {
     Err(Error::message(Kind::Failed, message))
 }
 
+/// Whether the controllers of an embedded cluster have done all that is due; one that does not say so has.
+pub async fn is_settled(client: &Client) -> bool {
+    let Ok(asked) = http::Request::get("/readyz/settled").body(kube::client::Body::empty()) else { return true };
+    !client.send(asked).await.is_ok_and(|answer| answer.status() == http::StatusCode::INTERNAL_SERVER_ERROR)
+}
+
 /// Adds what explanations need beyond what checks do: priorities, budgets, volumes, services.
 ///
 /// # Errors

@@ -24,6 +24,11 @@ pub trait World {
     /// The cluster as soon as it has changed since `last`, or at `until`.
     fn again(&mut self, last: Snapshot, until: Duration) -> impl Future<Output = Result<Snapshot>>;
 
+    /// Whether the controllers of an embedded cluster have work left; if not, `snapshot` is the cluster as it is then.
+    fn is_at_work(&mut self, _snapshot: &mut Snapshot) -> impl Future<Output = Result<bool>> {
+        std::future::ready(Ok(false))
+    }
+
     /// Adds what explanations read.
     fn complete(&mut self, snapshot: &mut Snapshot) -> impl Future<Output = Result<()>>;
 }
@@ -50,7 +55,10 @@ pub async fn look_until(
 ) -> Result<(Report, Snapshot)> {
     let judge = verify::Context::of(lab);
     let mut stability = Stability::new(Windows::of(lab.provider));
+    let is_embedded = lab.provider.profile().is_embedded;
     let mut snapshot = world.first().await?;
+    // Whether the snapshot shows all that the controllers of an embedded cluster do about what came before.
+    let mut is_last = !is_embedded;
     loop {
         let observation = stability.observe(&lab.checks, &snapshot, &judge, world.elapsed());
         let (mut report, look_again_at) = (observation.report, observation.look_again_at);
@@ -58,6 +66,15 @@ pub async fn look_until(
             Until::Decided(timeout) => (report.decided() || world.elapsed() >= timeout, timeout),
             Until::Held => (report.ok(), Duration::MAX),
         };
+        if over && !report.ok() && !is_last && world.elapsed() < timeout {
+            // That nothing has changed for a while says nothing of a machine that gives the controllers no time.
+            is_last = !world.is_at_work(&mut snapshot).await?;
+            if !is_last {
+                let soon = world.elapsed().saturating_add(AT_WORK).min(timeout);
+                snapshot = world.again(snapshot, soon).await?;
+            }
+            continue;
+        }
         if over {
             if !report.ok() {
                 world.complete(&mut snapshot).await?;
@@ -73,9 +90,12 @@ pub async fn look_until(
         }
         seen(&mut report);
         snapshot = world.again(snapshot, look_again_at.map_or(timeout, |at| at.min(timeout))).await?;
+        is_last = !is_embedded;
     }
 }
 
+/// How long until controllers that had work left are asked again.
+const AT_WORK: Duration = Duration::from_millis(50);
 /// So many times as long as a look took, nobody looks again.
 const REST: u32 = 3;
 /// How often objects are read again that no watch tells about.
@@ -143,7 +163,97 @@ impl World for Live<'_> {
         Ok(snapshot)
     }
 
+    async fn is_at_work(&mut self, snapshot: &mut Snapshot) -> Result<bool> {
+        let (client, checks) = (self.client, self.checks);
+        let look = async {
+            if !observe::is_settled(client).await {
+                return Ok(true);
+            }
+            // Watches may be behind.
+            *snapshot = observe::look(client).await?;
+            observe::fetch(client, checks, snapshot).await?;
+            Ok(false)
+        };
+        answered_within(self.patience.max(LOOK), look).await
+    }
+
     async fn complete(&mut self, snapshot: &mut Snapshot) -> Result<()> {
         answered_within(self.patience.max(LOOK), observe::complete(self.client, snapshot)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{EmbeddedWorld, World as _};
+    use klab_lab::spec::{LoadOptions, parse};
+
+    /// A cluster whose controllers get no time for a while.
+    struct Starved {
+        clock: Duration,
+        /// When the controllers have done their work, and whether the cluster says that they have not.
+        until: Duration,
+        says_so: bool,
+        before: Snapshot,
+        after: Snapshot,
+    }
+
+    impl Starved {
+        fn now(&self) -> Snapshot {
+            if self.clock < self.until { self.before.clone() } else { self.after.clone() }
+        }
+    }
+
+    impl World for Starved {
+        fn elapsed(&self) -> Duration {
+            self.clock
+        }
+
+        async fn first(&mut self) -> Result<Snapshot> {
+            Ok(self.now())
+        }
+
+        async fn again(&mut self, _: Snapshot, until: Duration) -> Result<Snapshot> {
+            self.clock = until;
+            Ok(self.now())
+        }
+
+        async fn is_at_work(&mut self, snapshot: &mut Snapshot) -> Result<bool> {
+            *snapshot = self.now();
+            Ok(self.says_so && self.clock < self.until)
+        }
+
+        async fn complete(&mut self, _: &mut Snapshot) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_quiet_cluster_whose_controllers_have_work_left_is_waited_for() {
+        let text = "lab = \"l\"\n[pool.main]\nnodes = 1\n[workload.web]\nreplicas = 1\n\
+                    [[step]]\nname = \"more\"\ndo = [{ scale = \"web\", replicas = 2 }]\n\
+                    [[step.check]]\nworkload = \"web\"\nrunning = 2\n";
+        let lab =
+            parse("lab.toml", text, &LoadOptions::default()).unwrap_or_else(|all| panic!("{}", all.render(false)));
+        let world = EmbeddedWorld::new(0).unwrap();
+        world.up(&lab).unwrap();
+        let after = crate::lesson::stage(&lab, 1);
+        let [before, scaled] = [false, true].map(|scales| {
+            if scales {
+                world.perform(&lab, 0).unwrap();
+            }
+            world.wait(&after, Duration::ZERO).unwrap();
+            world.snapshot(&after).unwrap()
+        });
+        let timeout = Duration::from_secs(60);
+        for (seconds, says_so, holds) in [(0, true, true), (5, true, true), (70, true, false), (5, false, false)] {
+            let (before, scaled) = (before.clone(), scaled.clone());
+            let until = Duration::from_secs(seconds);
+            let mut starved = Starved { clock: Duration::ZERO, until, says_so, before, after: scaled };
+            let looked = look_until(&mut starved, &after, Until::Decided(timeout), |_| {});
+            let (report, _) = world.block_on(looked).unwrap();
+            assert_eq!(report.ok(), holds, "{seconds} s, {says_so}: {report:?}");
+            assert_eq!(starved.clock >= timeout, seconds > 60, "{:?}", starved.clock);
+        }
     }
 }

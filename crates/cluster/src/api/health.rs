@@ -113,6 +113,14 @@ pub(super) fn checks(path: &str) -> impl Iterator<Item = &'static str> {
 /// The check of `/readyz` that fails while a controller goes on without an object at which it panicked.
 const CONTROL: &str = "control-plane";
 
+/// The check of `/readyz`, of this cluster alone and not among the others, that fails while controllers have work left.
+pub(super) const SETTLED: &str = "settled";
+
+/// `/readyz/settled`
+pub(super) fn settled(cluster: &Cluster) -> Response<Body> {
+    if cluster.is_settled() { answer::text(200, "ok") } else { answer::text(500, "controllers have work left\n") }
+}
+
 /// `/healthz`, `/livez`, `/readyz`. `faults` are those of the cluster's own controllers.
 pub(super) fn check(path: &str, one: Option<&str>, verbose: bool, faults: &[ControlFault]) -> Response<Body> {
     let faults = if path == "readyz" { faults } else { &[] };

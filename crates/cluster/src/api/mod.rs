@@ -246,6 +246,9 @@ impl Call<'_> {
         match path {
             Path::Root => Ok(self.root()),
             Path::Version => Ok(health::version(self.cluster())),
+            Path::Health(check, Some(one)) if (&*check, &*one) == ("readyz", health::SETTLED) => {
+                Ok(health::settled(self.cluster()))
+            }
             Path::Health(check, one) => {
                 let faults = self.cluster().control_faults();
                 Ok(health::check(&check, one.as_deref(), self.query.flag("verbose"), &faults))

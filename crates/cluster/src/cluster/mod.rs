@@ -64,6 +64,8 @@ pub struct Cluster {
     clock: Arc<dyn Clock>,
     changed: watch::Sender<u64>,
     faults: Mutex<Vec<ControlFault>>,
+    /// Up to which change the controllers have done what was due, and when something is due next.
+    settled: Mutex<(u64, Option<Timestamp>)>,
     /// How many long requests are under way.
     busy: watch::Sender<usize>,
     /// Whether the API is to answer nobody.
@@ -134,6 +136,7 @@ impl Cluster {
             clock,
             changed: watch::Sender::new(0),
             faults: Mutex::default(),
+            settled: Mutex::default(),
             busy: watch::Sender::new(0),
             silent: Arc::new(watch::Sender::new(false)),
             #[cfg(feature = "server")]
@@ -153,6 +156,16 @@ impl Cluster {
     /// What the control plane goes on without.
     pub fn control_faults(&self) -> Vec<ControlFault> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the controllers have done all that is due now, having seen every change.
+    pub(crate) fn is_settled(&self) -> bool {
+        let (seen, due) = *self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        seen == self.version() && due.is_none_or(|due| due > self.now())
+    }
+
+    pub(crate) fn set_settled(&self, seen: u64, due: Option<Timestamp>) {
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = (seen, due);
     }
 
     pub(crate) fn set_control_faults(&self, faults: Vec<ControlFault>) {

@@ -87,7 +87,9 @@ impl ControlPlane {
             self.observe();
             let plane = &mut self.plane;
             let Some(key) = plane.queue.pop(plane.cluster.now()) else {
-                return Progress::Settled(plane.queue.next_due());
+                let due = plane.queue.next_due();
+                plane.cluster.set_settled(self.seen, due);
+                return Progress::Settled(due);
             };
             if !plane.faults.is_empty() && plane.faults.bar(&key) {
                 continue;
@@ -139,7 +141,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::clock::SteppedClock;
+    use crate::clock::{Clock, SteppedClock};
     use crate::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
     use crate::control::{Controller, Settings};
     use crate::resource::{JOBS, NODES, PODS, ResourceId};
@@ -232,6 +234,27 @@ mod tests {
         touch(&cluster, PODS);
         plane.run();
         assert!(is_running(&cluster, "bad"));
+    }
+
+    #[test]
+    fn a_cluster_is_settled_when_all_was_seen_and_nothing_is_due() {
+        let clock = Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH));
+        let cluster = Arc::new(Cluster::new(Arc::clone(&clock) as Arc<dyn Clock>, 7));
+        cluster.create(NODES, "", node(), &WriteOptions::client("test")).unwrap();
+        let mut plane = ControlPlane::new(Arc::clone(&cluster), Settings::default());
+        plane.run();
+        assert!(cluster.is_settled());
+        cluster.create(PODS, "default", pod("more"), &WriteOptions::client("test")).unwrap();
+        assert!(!cluster.is_settled(), "nobody has seen the pod");
+        while plane.run_for(Duration::ZERO) == Progress::Unfinished {
+            assert!(!cluster.is_settled());
+        }
+        assert!(cluster.is_settled() && is_running(&cluster, "more"));
+        let due = plane.run().unwrap();
+        clock.step_to(due);
+        assert!(!cluster.is_settled(), "something is due");
+        plane.run();
+        assert!(cluster.is_settled());
     }
 
     #[test]

@@ -116,6 +116,9 @@ impl ControlThreads {
         let (stop, stopped) = oneshot::channel();
         let (ends, end) = std::sync::mpsc::channel();
         let rest = rest.filter(|rest| rest.version == cluster.version());
+        if let Some(rest) = rest {
+            cluster.set_settled(rest.version, rest.due);
+        }
         let rest = Arc::new(Mutex::new(rest));
         let work = Work {
             name: Arc::clone(name),
