@@ -25,6 +25,8 @@ pub const SCRIPT: &str = include_str!("../../templates/board/board.js");
 /// Most pods listed for a node, and most workloads that are asked whether they may come.
 const PODS: usize = 100;
 const GUESTS: usize = 30;
+/// Most differences from the lab shown below the checks.
+const ASIDES: usize = 8;
 
 /// The templates; names that end in `.html` are escaped.
 const TEMPLATES: [(&str, &str); 6] = [
@@ -223,6 +225,15 @@ pub fn checks(of: &verify::Report, form: Form) -> Result<String> {
     let mut document = report::json(of);
     document["summary"] = report::summary(of).into();
     document["live"] = (form != Form::Saved).into();
+    let lists = [("Also changed, not asked for", "to undo", &of.unasked), ("Not done yet", "to do", &of.open)];
+    let told = lists.into_iter().filter(|(_, _, all)| !all.is_empty());
+    document["asides"] = told
+        .map(|(title, verb, all)| {
+            let shown: Vec<Value> =
+                all.iter().take(ASIDES).map(|one| json!({ "what": one.what, "command": one.command })).collect();
+            json!({ "title": title, "verb": verb, "all": shown, "more": all.len().saturating_sub(ASIDES) })
+        })
+        .collect();
     rendered("checks.html", &document)
 }
 

@@ -1,77 +1,99 @@
 //! What a learner changed that no step asks for, written into the report of the step that is graded.
 
+use std::sync::Arc;
+
+use kube::Client;
+
 use super::baseline::Baseline;
-use super::change::{Change, Objects};
+use super::change::Objects;
+use super::live::objects as live_objects;
 use super::slips::slips;
 use super::told::Told;
 use super::twin::Twin;
-use crate::error::Result;
-use crate::lesson::Tools;
+use crate::error::{Context, Kind, Result};
+use crate::lesson::{Tools, undone_drains};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{Aside, CheckResult, Report};
 
 /// What a learner has at hand.
-#[derive(Debug)]
-pub struct AtHand<'a> {
+#[derive(Debug, Clone)]
+pub struct AtHand {
     /// What of the cluster is the provider's.
-    pub baseline: &'a Baseline,
+    pub baseline: Baseline,
     /// What the lab should be.
-    pub twin: &'a Twin,
+    pub twin: Arc<Twin>,
     /// What commands are typed with.
-    pub tools: &'a Tools,
+    pub tools: Tools,
 }
 
-/// Adds to the report of a step (from 0), or of the set-up, what was changed and not asked for, and what the step asks for and is not
-/// done: then that is the way, and no other fix is offered. Where there is nothing to do, returns what leads back. `first` is what
-/// anything that is typed to mend something depends on.
-///
-/// # Errors
-/// When the lab cannot be made in this process, to compare with it.
-pub fn mention(
-    report: &mut Report,
-    lab: &Lab,
-    step: Option<usize>,
-    done: usize,
-    found: &Objects,
-    at_hand: &AtHand<'_>,
-    first: Option<Aside>,
-) -> Result<Option<String>> {
-    let steps = step.map_or(0, |step| step.saturating_add(1));
-    let slips = slips(lab, step, steps == done, found, at_hand.baseline, at_hand.twin)?;
-    let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
-    // What is typed to mend anything would look there, so it comes first.
-    report.unasked = first.into_iter().chain::<Vec<Aside>>(asides(&slips.unasked)).collect();
-    if report.ok() {
-        return Ok(None);
+/// What a report says beside its checks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asides {
+    /// What was changed and not asked for.
+    pub unasked: Vec<Aside>,
+    /// What the step asks for and is not done.
+    pub open: Vec<Aside>,
+}
+
+impl Asides {
+    /// Of a step (from 0), or of the set-up.
+    ///
+    /// # Errors
+    /// When the lab cannot be made in this process, to compare with it.
+    pub fn of(lab: &Lab, step: Option<usize>, done: usize, found: &Objects, at_hand: &AtHand) -> Result<Self> {
+        let steps = step.map_or(0, |step| step.saturating_add(1));
+        let slips = slips(lab, step, steps == done, found, &at_hand.baseline, &at_hand.twin)?;
+        let all = |told: Vec<Told>| told.into_iter().map(Told::aside).collect();
+        let open = Told::to_do(&slips.open, lab, step.unwrap_or_default(), &at_hand.tools);
+        Ok(Self { unasked: all(Told::all(&slips.unasked, lab, steps)), open: all(open) })
     }
-    let open = Told::to_do(&slips.open, lab, step.unwrap_or_default(), at_hand.tools);
-    let open = open.into_iter().map(Told::aside).collect();
-    goes_first(report, open);
+
+    /// Of a cluster as it is now, what drains of a step that does not hold would still move among it.
+    ///
+    /// # Errors
+    /// When the cluster does not answer, or as [`Asides::of`].
+    pub async fn found(
+        client: &Client,
+        lab: &Lab,
+        (step, done): (Option<usize>, usize),
+        holds: bool,
+        at_hand: AtHand,
+    ) -> Result<Self> {
+        let found = live_objects(client).await?;
+        let drains = match step.filter(|_| !holds) {
+            Some(step) => undone_drains(client, lab, step).await?,
+            None => Vec::new(),
+        };
+        let lab = lab.clone();
+        // The twin of the lab is made by a runtime of its own.
+        let compared = tokio::task::spawn_blocking(move || Self::of(&lab, step, done, &found, &at_hand)).await;
+        let mut asides = compared.kind(Kind::Failed, || "could not compare the cluster".to_owned())??;
+        asides.open.splice(0..0, drains);
+        Ok(asides)
+    }
+
+    /// Adds it to a report. What the step asks for is the way, where that is not done: no other fix is offered then.
+    pub fn tell(self, report: &mut Report) {
+        report.unasked = self.unasked;
+        if !report.ok() {
+            if !self.open.is_empty() {
+                report.checks.iter_mut().for_each(|check| check.suggestions.clear());
+            }
+            report.open = self.open;
+        }
+    }
+}
+
+/// What leads back where a report offers nothing to do.
+pub fn way_back(report: &Report, lab: &Lab, step: Option<usize>) -> Option<String> {
     let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
     let nothing = report.unasked.is_empty() && report.open.is_empty() && report.checks.iter().any(helpless);
     let name = &lab.name;
     let before = step.and_then(|step| step.checked_sub(1)).and_then(|before| lab.steps.get(before));
-    Ok(nothing.then(|| match before.map(|step| &step.name) {
+    nothing.then(|| match before.map(|step| &step.name) {
         Some(before) => {
             format!("everything the step asks for is in place, but came about in a different order; `klab reset {name} --to {before}` goes back to where the step begins")
         }
         None => format!("`klab reset {name}` goes back to where the lesson begins"),
-    }))
-}
-
-/// Adds what drains of the step would still move, as not done yet. With it, nothing needs to lead back.
-pub fn mention_drains(report: &mut Report, drains: Vec<Aside>, way_back: Option<String>) -> Option<String> {
-    if drains.is_empty() || report.ok() {
-        return way_back;
-    }
-    goes_first(report, drains);
-    None
-}
-
-/// Puts what the step still asks for first, and drops the fixes that reach the same end another way.
-fn goes_first(report: &mut Report, open: Vec<Aside>) {
-    if !open.is_empty() {
-        report.checks.iter_mut().for_each(|check| check.suggestions.clear());
-    }
-    report.open.splice(0..0, open);
+    })
 }

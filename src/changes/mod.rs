@@ -14,7 +14,7 @@ mod twin;
 pub use baseline::Baseline;
 pub use change::{Change, Named, Objects};
 pub use live::objects as live_objects;
-pub use mention::{AtHand, mention, mention_drains};
+pub use mention::{Asides, AtHand, way_back};
 pub use namespace::elsewhere;
 pub use slips::{Slips, slips};
 pub use told::Told;

@@ -1,6 +1,7 @@
 //! `klab verify`: wait until every check holds or can no longer hold, and say which.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -9,12 +10,12 @@ use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end, tool
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
-use crate::changes::{AtHand, Baseline, Twin, elsewhere, live_objects, mention, mention_drains};
+use crate::changes::{Asides, AtHand, Baseline, Twin, elsewhere, way_back};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Verb, Warning};
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
 use crate::lesson::pass::{self, Looks, Passed};
-use crate::lesson::{staged, undone_drains};
+use crate::lesson::staged;
 use crate::observe;
 use crate::state::Progress;
 use crate::state::class::Class;
@@ -165,17 +166,14 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
     }
     let looks_elsewhere = elsewhere(kubeconfig, lab).filter(|_| !report.ok());
     let mentioned = context.client(&lab.name.value, kubeconfig).and_then(|client| {
-        let (found, drains) = context.block_on(async {
-            let drains = match graded.step.filter(|_| !report.ok()) {
-                Some(step) => undone_drains(&client, lab, step).await?,
-                None => Vec::new(),
-            };
-            Ok::<_, Error>((live_objects(&client).await?, drains))
-        })?;
         let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
-        let at_hand = AtHand { baseline: &baseline, twin: &Twin::of(lab), tools: &tools(context, lab) };
-        let way_back = mention(report, lab, graded.step, done, &found, &at_hand, looks_elsewhere)?;
-        Ok(mention_drains(report, drains, way_back))
+        let at_hand = AtHand { baseline, twin: Arc::new(Twin::of(lab)), tools: tools(context, lab) };
+        let at = (graded.step, done);
+        let mut asides = context.block_on(Asides::found(&client, lab, at, report.ok(), at_hand))?;
+        // What is typed to mend anything would look there, so it comes first.
+        asides.unasked.splice(0..0, looks_elsewhere);
+        asides.tell(report);
+        Ok(way_back(report, lab, graded.step))
     });
     mentioned.unwrap_or_else(|error| {
         let words = format!("what differs from the lab could not be found: {error}");

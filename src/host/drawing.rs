@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
+use super::grading::at_hand;
 use super::observer::standing;
 use super::register::Phase;
 use super::seat::SeatId;
@@ -15,6 +16,7 @@ use super::state::Host;
 use super::templates::rendered;
 use crate::board::Frame;
 use crate::board::page::{self, Form};
+use crate::changes::Asides;
 use crate::error::{Context, Error, Kind, Result};
 use crate::grade::hinted;
 use crate::lesson::staged;
@@ -74,11 +76,13 @@ async fn due<'b>(news: &Notify, old_ones: &'b Semaphore) -> Why<'b> {
 /// Draws a board again whenever its seat has changed, for as long as somebody looks at it.
 async fn keep_current(host: Arc<Host>, stage: Weak<Stage>) {
     let Some(news) = stage.upgrade().map(|stage| stage.news()) else { return };
+    // What the first picture does not say yet.
+    news.notify_one();
     loop {
         let why = due(&news, host.boards.old_ones()).await;
         let Some(stage) = stage.upgrade() else { return };
         let since = Instant::now();
-        if let Err(error) = draw(&host, &stage).await {
+        if let Err(error) = draw_all(&host, &stage).await {
             tracing::warn!(seat = %stage.seat, "the board could not be drawn: {error:#}");
         }
         drop(stage);
@@ -90,15 +94,39 @@ async fn keep_current(host: Arc<Host>, stage: Weak<Stage>) {
     }
 }
 
-/// Looks at the seat, and shows what is otherwise.
-async fn draw(host: &Host, stage: &Stage) -> Result<()> {
-    let Some(course) = host.course(&stage.lab) else { return Ok(()) };
-    let frame = frame(host, stage.seat, &stage.lab).await?;
+/// Looks at the seat, shows what is otherwise, and then what differs from the lab: the page does not wait for that.
+async fn draw_all(host: &Host, stage: &Stage) -> Result<()> {
+    let is_well = draw(host, stage).await?;
+    if compare(host, stage, is_well).await? {
+        draw(host, stage).await?;
+    }
+    Ok(())
+}
+
+/// Compares a seat with its lab where a check does not hold, or where that costs little; says whether there is news.
+async fn compare(host: &Host, stage: &Stage, is_well: bool) -> Result<bool> {
+    let Some(course) = host.course(&stage.lab) else { return Ok(false) };
+    let (lab, twin) = (course.lab(), &course.twin);
+    let progress = host.progress(stage.seat, &stage.lab)?;
+    let (step, done) = (progress.graded(lab.steps.len()), progress.done);
+    if lab.steps.is_empty() || (is_well && !twin.is_made(done.saturating_add(1))) {
+        return Ok(stage.keep_asides(step, Asides::default()));
+    }
+    let client = host.client_of(stage.seat)?;
+    Ok(stage.keep_asides(step, Asides::found(&client, lab, (step, done), is_well, at_hand(twin)).await?))
+}
+
+/// Looks at the seat, and shows what is otherwise; says whether all checks hold.
+async fn draw(host: &Host, stage: &Stage) -> Result<bool> {
+    let Some(course) = host.course(&stage.lab) else { return Ok(true) };
+    let mut frame = frame(host, stage.seat, &stage.lab).await?;
+    let step = frame.progress.graded(course.lab().steps.len());
+    stage.asides(step).tell(Arc::make_mut(&mut frame.report));
     let mut parts = page::all_parts(&frame, Some(&course.written), form(host, stage.viewer))?;
     parts.push(("silence".to_owned(), String::new()));
     parts.push(("class".to_owned(), bar(host, stage)?));
     stage.show(parts, &frame.board);
-    Ok(())
+    Ok(frame.report.ok())
 }
 
 /// What a page may do: nothing in a class that is closed, which the bar says.

@@ -1,6 +1,7 @@
 //! The lesson of a seat, graded where the seat is: nobody grades himself.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kube::Client;
@@ -10,13 +11,14 @@ use super::register::Phase;
 use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
-use crate::changes::{AtHand, Baseline, Twin, live_objects, mention, mention_drains};
+use crate::changes::{Asides, AtHand, Baseline, Twin, way_back};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
+use crate::lesson::glance::holds;
 use crate::lesson::pass::{self, Looks, Passed};
 use crate::lesson::words::{find, label};
-use crate::lesson::{Tools, note_before, open_next, staged, undone_drains};
+use crate::lesson::{Tools, note_before, open_next, staged};
 use crate::observe;
 use crate::state::Progress;
 use crate::until_decided::{Live, Until, look_until};
@@ -176,6 +178,49 @@ pub async fn grade(
     Ok(())
 }
 
+/// Moves on a learner who types without klab and without the page: the checks of a step ahead hold, and show that it was done.
+/// Where somebody works on the seat, or has been told by klab where the lesson is, nothing happens.
+///
+/// # Errors
+/// When the cluster does not answer, or the lesson cannot be made to compare with.
+pub async fn keep_up(host: &Host, seat: SeatId) -> Result<()> {
+    let resets = || host.metrics.resets.load(Ordering::Relaxed);
+    let (lab, before) = (host.register().seat(seat).map(|seat| seat.lab.clone()), resets());
+    let Some(course) = lab.and_then(|lab| host.course(&lab)) else { return Ok(()) };
+    let (lab, progress) = (course.lab(), host.progress(seat, &course.lab().name.value)?);
+    let is_alone = !progress.started || progress == course.begins;
+    if host.phase() != Phase::Open || progress.is_opened() || !is_alone {
+        return Ok(());
+    }
+    let client = host.client_of(seat)?;
+    for step in progress.done..lab.steps.len() {
+        if lab.steps.get(step).is_none_or(|step| step.actions.is_empty()) {
+            continue;
+        }
+        if !holds(&client, lab, &progress, step).await? {
+            return Ok(());
+        }
+        // The twin of the lab is made by a runtime of its own.
+        let twin = Arc::clone(&course.twin);
+        let shows = tokio::task::spawn_blocking(move || twin.shows(step)).await;
+        if !shows.kind(Kind::Failed, || "could not make the lesson".to_owned())?? {
+            continue;
+        }
+        let mut reached = Progress { started: false, done: step.saturating_add(1), ..progress.clone() };
+        note(lab, &mut reached, &client).await?;
+        let moved = host.turns.while_free(seat, || {
+            let is_same = host.progress(seat, &lab.name.value)? == progress && resets() == before;
+            if is_same {
+                host.moved(seat, reached)?;
+                count(&host.metrics.passed);
+            }
+            Ok(())
+        });
+        return moved.unwrap_or(Ok(()));
+    }
+    Ok(())
+}
+
 /// Notes the pods as they are now, where checks of the next step will compare with them.
 ///
 /// # Errors
@@ -194,25 +239,18 @@ async fn add_slips(
     client: &Client,
 ) -> Result<Option<String>> {
     let (lab, twin) = (at_work.lab, at_work.twin);
-    if lab.steps.is_empty() || (graded.step.is_none() && graded.report.ok()) {
+    let is_well = graded.report.ok();
+    if lab.steps.is_empty() || (graded.step.is_none() && is_well) {
         return Ok(None);
     }
-    let found = live_objects(client).await?;
-    let drains = match graded.step.filter(|_| !graded.report.ok()) {
-        Some(step) => undone_drains(client, lab, step).await?,
-        None => Vec::new(),
-    };
-    let (lab, twin, step, mut report) = (lab.clone(), Arc::clone(twin), graded.step, graded.report.clone());
-    // The twin of the lab is made by a runtime of its own.
-    let compared = tokio::task::spawn_blocking(move || {
-        let at_hand = AtHand { baseline: &Baseline::default(), twin: &twin, tools: &Tools::Seat };
-        let way_back = mention(&mut report, &lab, step, done, &found, &at_hand, None)?;
-        let way_back = mention_drains(&mut report, drains, way_back);
-        Ok::<_, Error>((report, way_back))
-    });
-    let (report, way_back) = compared.await.kind(Kind::Failed, || "could not compare the cluster".to_owned())??;
-    graded.report = report;
-    Ok(way_back)
+    let asides = Asides::found(client, lab, (graded.step, done), is_well, at_hand(twin)).await?;
+    asides.tell(&mut graded.report);
+    Ok(way_back(&graded.report, lab, graded.step))
+}
+
+/// What the learners of a class have at hand, whose lab has this twin.
+pub(super) fn at_hand(twin: &Arc<Twin>) -> AtHand {
+    AtHand { baseline: Baseline::default(), twin: Arc::clone(twin), tools: Tools::Seat }
 }
 
 /// Opens the next step for a learner who is shown it.

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::grading::keep_up;
 use super::metrics::count;
 use super::seat::SeatId;
 use super::standing::Standing;
 use super::state::Host;
 use crate::error::{Error, Result};
 use crate::lesson::glance::{Glance, glance};
+use crate::lesson::pass::acting;
 
 /// A seat is looked at no more often than this.
 const EACH: Duration = Duration::from_millis(250);
@@ -35,7 +37,7 @@ pub fn begin(host: &Arc<Host>) -> Result<()> {
         .map_err(|error| Error::from(anyhow::Error::new(error)))
 }
 
-async fn follow(host: &Host) {
+async fn follow(host: &Arc<Host>) {
     let Some(server) = host.server().cloned() else { return };
     // The lesson of a seat has gone on, or its cluster has come to rest after a change.
     let (mut moves, mut settled) = (host.moves.subscribe(), server.settled());
@@ -80,21 +82,33 @@ async fn until(at: Option<Instant>) {
 }
 
 /// Looks at a seat and tells those who look on.
-async fn look(host: &Host, seat: SeatId) {
+async fn look(host: &Arc<Host>, seat: SeatId) {
     match tokio::time::timeout(LOOK, judged(host, seat)).await {
-        Ok(Ok(())) => count(&host.metrics.judged),
+        Ok(Ok(is_ahead)) => {
+            count(&host.metrics.judged);
+            if is_ahead {
+                let host = Arc::clone(host);
+                // Other seats do not wait for it.
+                tokio::spawn(async move {
+                    if let Err(error) = keep_up(&host, seat).await {
+                        tracing::warn!(%seat, "the lesson could not go on by itself: {error:#}");
+                    }
+                });
+            }
+        }
         Ok(Err(error)) => tracing::warn!(%seat, "the seat could not be looked at: {error:#}"),
         Err(_) => tracing::warn!(%seat, "the seat does not answer"),
     }
     host.stages.poke(seat);
 }
 
-async fn judged(host: &Host, seat: SeatId) -> Result<()> {
-    let Some(mut standing) = standing(host, seat) else { return Ok(()) };
-    let Some(course) = host.course(&standing.lab) else { return Ok(()) };
+/// Takes in where the learner of a seat is; says whether a step that nobody has opened holds.
+async fn judged(host: &Host, seat: SeatId) -> Result<bool> {
+    let Some(mut standing) = standing(host, seat) else { return Ok(false) };
+    let Some(course) = host.course(&standing.lab) else { return Ok(false) };
     let lab = course.lab();
     let progress = host.progress(seat, &standing.lab)?;
-    let Glance { step, report } = glance(&host.client_of(seat)?, lab, &progress).await?;
+    let Glance { step, report, ahead } = glance(&host.client_of(seat)?, lab, &progress).await?;
     standing.step = step.map_or(0, |step| step.saturating_add(1));
     standing.step_name =
         step.and_then(|step| lab.steps.get(step)).map(|step| step.name.value.clone()).unwrap_or_default();
@@ -103,7 +117,7 @@ async fn judged(host: &Host, seat: SeatId) -> Result<()> {
     standing.failing = failing.map_or_else(String::new, |check| format!("{} → {}", check.name, check.now()));
     standing.active = Some(Timestamp::now());
     host.standings.put(standing);
-    Ok(())
+    Ok(ahead.is_some())
 }
 
 /// What is known of a seat without looking at its cluster: what was seen last, and how far its lesson has come now.
@@ -119,10 +133,11 @@ pub fn standing(host: &Host, seat: SeatId) -> Option<Standing> {
     let steps = course.lab().steps.len();
     let step = progress.graded(steps);
     let seen = host.standings.get(seat);
+    // By the step that is graded, or by the next one, which a learner may be at without opening it.
+    let number = |step: usize| step.saturating_add(1);
+    let here = [Some(step.map_or(0, number)), acting(course.lab(), &progress).map(number)];
     let since = match &seen {
-        Some(seen) if seen.done == progress.done && seen.step == step.map_or(0, |step| step.saturating_add(1)) => {
-            seen.since
-        }
+        Some(seen) if seen.done == progress.done && here.contains(&Some(seen.step)) => seen.since,
         Some(_) => Timestamp::now(),
         None => crate::state::Progress::written_at(&host.seat_folder(seat))
             .and_then(|time| Timestamp::try_from(time).ok())

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use super::seat::SeatId;
 use crate::board::scene::{Changes, Number, Scene};
+use crate::changes::Asides;
 use crate::error::Result;
 use klab_lab::board::Board;
 
@@ -36,6 +37,7 @@ pub struct Stage {
     /// Who looks.
     pub viewer: Viewer,
     scene: Mutex<(Scene, Option<Arc<Board>>)>,
+    asides: Mutex<(Option<usize>, Asides)>,
     newest: watch::Sender<Number>,
     changed: Arc<Notify>,
 }
@@ -90,6 +92,7 @@ impl Stage {
             lab: lab.to_owned(),
             viewer,
             scene: Mutex::new((Scene::keeping(PAST), None)),
+            asides: Mutex::default(),
             newest: watch::Sender::new(0),
             changed: Arc::new(Notify::new()),
         }
@@ -110,6 +113,21 @@ impl Stage {
         inner.1 = Some(Arc::new(board));
         let last = inner.0.last();
         self.newest.send_if_modified(|newest| std::mem::replace(newest, last) != last);
+    }
+
+    /// What was found beside the checks of a step.
+    pub fn asides(&self, step: Option<usize>) -> Asides {
+        let (of, asides) = &*self.asides.lock().unwrap_or_else(PoisonError::into_inner);
+        if *of == step { asides.clone() } else { Asides::default() }
+    }
+
+    /// Keeps what was found beside the checks of a step; says whether that is news.
+    pub fn keep_asides(&self, step: Option<usize>, asides: Asides) -> bool {
+        let found = (step, asides);
+        let mut kept = self.asides.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = *kept != found && (kept.1 != Asides::default() || found.1 != Asides::default());
+        *kept = found;
+        is_news
     }
 
     /// What says that the seat has changed, without keeping the board.

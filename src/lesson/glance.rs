@@ -2,7 +2,7 @@
 
 use kube::Client;
 
-use super::pass::ahead;
+use super::pass::{acting, is_within_reach};
 use crate::error::Result;
 use crate::observe;
 use crate::stage::staged;
@@ -17,6 +17,8 @@ pub struct Glance {
     pub step: Option<usize>,
     /// What they say, explained where they do not hold.
     pub report: Report,
+    /// A step ahead (from 0), not opened yet, whose checks hold.
+    pub ahead: Option<usize>,
 }
 
 /// A lab by the checks of one step of its lesson.
@@ -40,6 +42,19 @@ impl Seen {
         let report = verify::evaluate(&stage.checks, &snapshot, &verify::Context::of(&stage));
         Ok(Self { step, stage, snapshot, report })
     }
+
+    fn holds(&self) -> bool {
+        self.report.ok() && !self.report.checks.is_empty()
+    }
+}
+
+/// Whether a step (from 0) has checks, and all of them hold now.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn holds(client: &Client, lab: &Lab, progress: &Progress, step: usize) -> Result<bool> {
+    let snapshot = observe::look(client).await?;
+    Ok(Seen::by(client, lab, progress, Some(step), snapshot).await?.holds())
 }
 
 /// Looks once, judged by the checks of the step that the learner is at.
@@ -47,13 +62,15 @@ impl Seen {
 /// # Errors
 /// When the cluster does not answer.
 pub async fn glance(client: &Client, lab: &Lab, progress: &Progress) -> Result<Glance> {
-    let ahead = ahead(lab, progress);
     let snapshot = observe::look(client).await?;
     let mut seen = Seen::by(client, lab, progress, progress.graded(lab.steps.len()), snapshot).await?;
-    if ahead.is_some() && !seen.report.ok() {
+    let mut ahead = None;
+    if let Some(step) = acting(lab, progress) {
+        let later = Seen::by(client, lab, progress, Some(step), seen.snapshot.clone()).await?;
+        ahead = Some(step).filter(|_| later.holds());
         // Who has typed the next step's commands already has left behind what was reached.
-        let later = Seen::by(client, lab, progress, ahead, seen.snapshot.clone()).await?;
-        if later.report.ok() && !later.report.checks.is_empty() {
+        let is_meant = ahead.is_some() || ((progress.started || progress.done > 0) && is_within_reach(&later.report));
+        if !seen.report.ok() && is_meant {
             seen = later;
         }
     }
@@ -61,5 +78,5 @@ pub async fn glance(client: &Client, lab: &Lab, progress: &Progress) -> Result<G
         observe::complete(client, &mut seen.snapshot).await?;
         verify::diagnose(&mut seen.report, &seen.stage.checks, &seen.snapshot, &verify::Context::of(&seen.stage));
     }
-    Ok(Glance { step: seen.step, report: seen.report })
+    Ok(Glance { step: seen.step, report: seen.report, ahead })
 }

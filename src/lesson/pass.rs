@@ -38,8 +38,14 @@ pub struct Graded {
 /// The number (from 0) of the next step, where the learner may have typed its commands without opening it. Of a step without
 /// actions nobody can tell.
 pub fn ahead(lab: &Lab, progress: &Progress) -> Option<usize> {
+    acting(lab, progress).filter(|step| *step == progress.done)
+}
+
+/// The number (from 0) of the first step ahead that acts, where the learner types without opening steps: those without actions
+/// before it leave nothing to see.
+pub fn acting(lab: &Lab, progress: &Progress) -> Option<usize> {
     let acts = |step: &usize| lab.steps.get(*step).is_some_and(|step| !step.actions.is_empty());
-    progress.next(lab.steps.len()).filter(|_| !progress.is_opened()).filter(acts)
+    (progress.done..lab.steps.len()).find(acts).filter(|_| !progress.is_opened())
 }
 
 /// Grades where the learner is: the step that the guide has opened, else what was reached last, so that what holds goes on
@@ -75,7 +81,7 @@ pub async fn graded(looks: &mut impl Looks, lab: &Lab, progress: &Progress, time
 }
 
 /// Whether the cluster is as a step wants it, or on its way there: nothing of it is out of reach.
-fn is_within_reach(report: &Report) -> bool {
+pub(super) fn is_within_reach(report: &Report) -> bool {
     let out_of_reach = |check: &CheckResult| matches!(check.verdict, Verdict::Impossible { .. });
     !report.checks.is_empty() && !report.checks.iter().any(out_of_reach)
 }

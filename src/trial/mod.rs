@@ -22,6 +22,6 @@ mod tests;
 
 pub use embedded::EmbeddedWorld;
 pub use outcome::{Failure, LabTrial, Moment, Phase, Picture, Trial};
-pub use run::{Patience, World, run};
+pub use run::{Patience, World, run, shows};
 pub use seat::as_seat;
 pub use sweep::{MakeWorld, Plan, sweep};

@@ -63,6 +63,25 @@ pub struct Patience {
     pub step: Duration,
 }
 
+/// The checks of a step (from 0) that is next, those that compare with the pods as they are now told of them.
+fn checks_of(world: &dyn World, lab: &Lab, step: usize) -> Result<Vec<Check>> {
+    let before = stage(lab, step);
+    let mut checks = lab.steps.get(step).map(|step| step.checks.clone()).unwrap_or_default();
+    if Before::is_asked_for(&checks) {
+        Before::of(&checks.clone(), &world.snapshot(&before)?, &verify::Context::of(&before)).tell(&mut checks);
+    }
+    Ok(checks)
+}
+
+/// Whether a step (from 0) that is next has checks, and some of them do not hold before its actions: then they show that it was done.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub fn shows(world: &dyn World, lab: &Lab, step: usize) -> Result<bool> {
+    let checks = checks_of(world, lab, step)?;
+    Ok(!world.look(&with_checks(&stage(lab, step), &checks))?.ok())
+}
+
 /// Tries a lesson. What was made is removed however it ends. Where it `draws`, pictures of every moment are kept.
 pub fn run(world: &dyn World, lab: &Lab, seed: u64, patience: Patience, draws: bool) -> Trial {
     let started = Instant::now();
@@ -104,11 +123,7 @@ impl Course<'_> {
         let moment = Moment::Step(step.name.value.clone());
         let before = with_checks(&stage(lab, number), &step.before);
         self.wait(&before, Moment::Before(step.name.value.clone()), patience, false)?;
-        let mut checks = step.checks.clone();
-        if Before::is_asked_for(&checks) {
-            let snapshot = world.snapshot(&before).map_err(error(&moment))?;
-            Before::of(&step.checks, &snapshot, &verify::Context::of(&before)).tell(&mut checks);
-        }
+        let checks = checks_of(world, lab, number).map_err(error(&moment))?;
         let after = with_checks(&stage(lab, number + 1), &checks);
         let mut held_before = false;
         let mut drawn_before = None;

@@ -123,7 +123,7 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let kubeconfig = context.kubeconfig(seat)?;
     let lab = &lesson.lab;
     let client = context.client(seat, &kubeconfig)?;
-    let glance::Glance { step, report } = context.block_on(glance::glance(&client, lab, &lesson.progress))?;
+    let glance::Glance { step, report, .. } = context.block_on(glance::glance(&client, lab, &lesson.progress))?;
     let step = step.and_then(|step| Some((step + 1, lab.steps.get(step)?.name.value.clone())));
     let (done, steps) = (lesson.progress.done, lab.steps.len());
     Ok(Glance { number, seat: seat.to_owned(), step, done, steps, report })

@@ -1,11 +1,13 @@
 //! What an instructor sees and does, and what not.
 
+use http_body_util::BodyExt;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::map;
-use super::running::{Running, client_of};
+use super::running::{PATIENCE, Running, client_of};
 
 #[tokio::test]
 async fn the_link_is_given_for_a_cookie_and_stands_in_no_address() {
@@ -131,4 +133,71 @@ async fn what_an_instructor_says_is_said_to_those_it_is_for() {
         "the instructor does not go on for the learner"
     );
     assert!(!host.of_seat(&ann, "GET", "/guide").await.unwrap().to_string().contains("Bob"));
+}
+
+/// The first seat of the class when it is so.
+async fn seat_when(host: &Running, is: impl Fn(&Value) -> bool) -> Value {
+    let look = async {
+        loop {
+            let class = host.instruct("GET", "/teach/class.json").await.unwrap();
+            let seat = serde_json::from_str::<Value>(&class).unwrap()["seats"][0].clone();
+            if is(&seat) {
+                return seat;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, look).await.expect("the instructor does not see it")
+}
+
+#[tokio::test]
+async fn a_learner_who_types_kubectl_alone_is_seen_to_go_on() {
+    let host = Running::start(&["scheduling"]);
+    let ann = host.join(&host.code, "Ann", "2468").await.unwrap();
+    let client = client_of(&ann["kubeconfig"]).await;
+    let scale = async |name: &str, replicas: u32| {
+        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        Api::<Deployment>::default_namespaced(client.clone())
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    };
+    // No step asks for this.
+    scale("plain", 4).await;
+    assert_eq!(seat_when(&host, |seat| seat["held"] != json!(null)).await["done"], json!(0));
+    // Three steps that only look come before the one that scales.
+    scale("nanomon-api", 3).await;
+    let seat = seat_when(&host, |seat| seat["done"] != json!(0)).await;
+    assert_eq!((&seat["done"], &seat["step_name"]), (&json!(4), &json!("selector")));
+    // What klab says to a learner who begins with it goes on from there.
+    let status = host.of_seat(&ann, "GET", "").await.unwrap();
+    assert_eq!(status["done"], json!(4));
+    scale("nanomon-api", 2).await;
+    let seat = seat_when(&host, |seat| seat["failing"] != json!("")).await;
+    assert_eq!(seat["done"], json!(4), "{seat}");
+}
+
+#[tokio::test]
+async fn the_page_says_what_was_changed_and_not_asked_for() {
+    let host = Running::start(&["scheduling"]);
+    let ann = host.join(&host.code, "Ann", "2468").await.unwrap();
+    let nodes = Api::<Node>::all(client_of(&ann["kubeconfig"]).await);
+    let taint =
+        Patch::Merge(json!({ "spec": { "taints": [{ "key": "oops", "value": "yes", "effect": "NoExecute" }] } }));
+    for node in nodes.list(&ListParams::default()).await.unwrap().items {
+        nodes.patch(node.metadata.name.as_deref().unwrap(), &PatchParams::default(), &taint).await.unwrap();
+    }
+    let bearer = format!("Bearer {}", host.word());
+    let events = http::Request::get("/teach/seats/0-1/events").header("authorization", bearer);
+    let browser = klab::client::bearer::client(&host.url, klab::client::bearer::Trust::Anybody, None, PATIENCE);
+    let mut events = browser.await.unwrap().send(events.body(kube::client::Body::empty()).unwrap()).await.unwrap();
+    let mut shown = String::new();
+    let read = async {
+        while !shown.contains("oops=yes:NoExecute is not in the lab") {
+            let frame = events.body_mut().frame().await.expect("the page ends").unwrap();
+            shown.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap()));
+        }
+    };
+    tokio::time::timeout(PATIENCE, read).await.expect("the page does not say it");
+    assert!(shown.contains("Also changed, not asked for") && shown.contains("oops=yes:NoExecute-"), "{shown}");
 }
