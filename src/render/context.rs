@@ -14,6 +14,8 @@ use klab_lab::spec::source::Located;
 use klab_lab::spec::workload::{Bundle, BundleKind, BundleRef, VolumeSource, Workload, WorkloadKind};
 use klab_lab::spec::{Lab, NodeSet};
 
+/// The kind of a mount whose claim a StatefulSet makes for each pod.
+const CLAIM_TEMPLATE: &str = "claim-template";
 /// The labels by which a workload's owner finds its pods: one that no author can change.
 fn selector(workload: &Workload) -> BTreeMap<String, String> {
     [(WORKLOAD_LABEL.to_owned(), workload.name.value.clone())].into()
@@ -36,6 +38,17 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
     let target_port =
         workload.ports.first().map(|port| port.container).or(workload.service.as_ref().map(|port| **port));
     let pod_labels = lab.pod_labels(workload);
+    let mounts = workload.mounts.iter().enumerate().map(|(index, (path, source))| {
+        let (kind, name) = match &source.value {
+            VolumeSource::Bundle(bundle) => (table(bundle.kind), &bundle.name),
+            VolumeSource::Claim(name) => ("claim", name),
+            VolumeSource::ClaimTemplate(size) => (CLAIM_TEMPLATE, size),
+        };
+        json!({ "volume": format!("volume-{index}"), "path": path, "kind": kind, "name": name })
+    });
+    let mounts: Vec<Value> = mounts.collect();
+    let (claim_templates, volumes): (Vec<&Value>, Vec<&Value>) =
+        mounts.iter().partition(|mount| mount["kind"] == CLAIM_TEMPLATE);
     json!({ "workload": {
         "name": workload.name.value,
         "kind": workload.kind.as_str(),
@@ -47,13 +60,7 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
         "args": workload.args,
         "env": workload.env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
         "env_from": workload.env_from.iter().map(|bundle| source(bundle)).collect::<Vec<_>>(),
-        "mounts": workload.mounts.iter().enumerate().map(|(index, (path, source))| {
-            let (kind, name) = match &source.value {
-                VolumeSource::Bundle(bundle) => (table(bundle.kind), &bundle.name),
-                VolumeSource::Claim(name) => ("claim", name),
-            };
-            json!({ "volume": format!("volume-{index}"), "path": path, "kind": kind, "name": name })
-        }).collect::<Vec<_>>(),
+        "mounts": mounts, "volumes": volumes, "claim_templates": claim_templates,
         "ports": workload.ports.iter().map(|port| json!({
             "container": port.container, "host": port.host, "protocol": port.protocol, "name": port.name,
         })).collect::<Vec<_>>(),

@@ -53,6 +53,22 @@ fn every_name_that_a_lab_may_have_can_be_made_as_a_lab_and_as_a_seat() {
 }
 
 #[test]
+fn a_stateful_set_makes_a_claim_for_each_of_its_pods_and_nothing_else_does() {
+    let table = |kind: &str| {
+        format!(
+            "[workload.db]\nkind = \"{kind}\"\nreplicas = 2\nmounts = {{ \"/data\" = \"claim-template/2Gi\" }}\n\
+             [[check]]\nworkload = \"db\"\nrunning = 2\n\
+             [[check]]\nobject = \"persistentvolumeclaim/volume-0-db-1\"\n\
+             cel = \"object.status.phase == 'Bound' && object.spec.resources.requests.storage == '2Gi'\"\n"
+        )
+    };
+    let trial = tried(&lab("db", &table("statefulset")), 1, 1);
+    assert!(trial.ok(), "{}", text(trial));
+    let told = parse("lab.toml", &format!("lab = \"db\"\n{}", table("deployment")), &LoadOptions::default());
+    assert!(told.unwrap_err().render(false).contains("`claim-template/2Gi` is not for a deployment"));
+}
+
+#[test]
 fn what_the_cluster_is_to_refuse_is_refused_or_the_step_fails() {
     let budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: { name: web }\nspec:\n  minAvailable: 1\n  \
                   selector: { matchLabels: { app: web } }\n";

@@ -353,7 +353,7 @@ impl<'i> Walk<'_, 'i> {
         if self.path.first().is_some_and(|table| table == "workload") && OF_CLAIMS.contains(&normal.as_str()) {
             diagnostic = diagnostic.help(
                 "write the PersistentVolumeClaim in a `[[manifest]]`, and mount it here by its name: \
-                 `mounts = { \"/data\" = \"claim/NAME\" }`",
+                 `mounts = { \"/data\" = \"claim/NAME\" }`; in a StatefulSet `\"claim-template/1Gi\"` makes a claim for each pod",
             );
         } else if let Some(key) = did_you_mean(name, properties.keys().map(String::as_str)).or(synonym) {
             let what = properties[key]["description"].as_str().unwrap_or_default();

@@ -200,6 +200,8 @@ pub enum VolumeSource {
     Bundle(BundleRef),
     /// The volume of a PersistentVolumeClaim of this name.
     Claim(String),
+    /// The volume of a claim that a StatefulSet makes for each of its pods, of this size.
+    ClaimTemplate(String),
 }
 
 /// `[namespace.NAME]`: a namespace with labels. Namespaces that objects name are made without being declared.

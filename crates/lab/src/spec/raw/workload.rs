@@ -37,7 +37,8 @@ pub(in crate::spec) struct Workload {
     /// ConfigMaps and Secrets whose entries become environment variables: "config/NAME" or "secret/NAME".
     #[serde(default)]
     pub env_from: Vec<At<String>>,
-    /// ConfigMaps and Secrets as files, and volumes of claims that are there, by path: { "/etc/app" = "config/NAME", "/data" = "claim/NAME" }.
+    /// ConfigMaps and Secrets as files, and volumes of claims, by path: { "/etc/app" = "config/NAME", "/data" = "claim/NAME" }; in a
+    /// StatefulSet "claim-template/1Gi" is a claim of each pod's own.
     #[serde(default)]
     pub mounts: Table<At<String>>,
     /// Ports of the container: a number, or a table such as { container = 80, host = 8080 }.

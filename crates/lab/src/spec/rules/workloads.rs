@@ -398,7 +398,7 @@ pub(super) fn unknown_bundle(context: &Context<'_>, found: &mut Vec<Diagnostic>)
         let of_variables = workload.env_from.iter().map(|bundle| (&bundle.value, &bundle.at));
         let of_mounts = workload.mounts.iter().filter_map(|(_, source)| match &source.value {
             VolumeSource::Bundle(bundle) => Some((bundle, &source.at)),
-            VolumeSource::Claim(_) => None,
+            VolumeSource::Claim(_) | VolumeSource::ClaimTemplate(_) => None,
         });
         for (reference, at) in of_variables.chain(of_mounts) {
             let table = if reference.kind == BundleKind::Config { "config" } else { "secret" };

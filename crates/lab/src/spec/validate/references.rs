@@ -1,6 +1,6 @@
 //! Texts by which a workload names ConfigMaps, Secrets and volume claims.
 
-use super::syntax::{Mistake, Parsed, dns_subdomain};
+use super::syntax::{Mistake, Parsed, dns_subdomain, quantity};
 use crate::spec::workload::{BundleKind, BundleRef, VolumeSource};
 
 /// `config/NAME` or `secret/NAME`.
@@ -11,14 +11,17 @@ pub(super) fn bundle(text: &str) -> Parsed<BundleRef> {
     dns_subdomain(name).map(|name| BundleRef { kind, name })
 }
 
-/// `config/NAME`, `secret/NAME` or `claim/NAME`.
+/// `config/NAME`, `secret/NAME`, `claim/NAME` or `claim-template/SIZE`.
 pub(super) fn volume_source(text: &str) -> Parsed<VolumeSource> {
     if let Some(("claim" | "pvc" | "persistentvolumeclaim", name)) = text.split_once('/') {
         return dns_subdomain(name).map(VolumeSource::Claim);
     }
+    if let Some(("claim-template", size)) = text.split_once('/') {
+        return quantity(size).map(|_| VolumeSource::ClaimTemplate(size.to_owned()));
+    }
     let (kind, name) = bundle_parts(text).ok_or_else(|| {
         let message = format!("`{text}` is no ConfigMap, Secret or volume claim");
-        Mistake::new(message, "expected `config/NAME`, `secret/NAME` or `claim/NAME`")
+        Mistake::new(message, "expected `config/NAME`, `secret/NAME`, `claim/NAME` or `claim-template/SIZE`")
     })?;
     dns_subdomain(name).map(|name| VolumeSource::Bundle(BundleRef { kind, name }))
 }

@@ -11,7 +11,7 @@ use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
 use crate::spec::source::Located;
 use crate::spec::workload::{
-    Bundle, BundleKind, ManifestContent, ManifestSource, Namespace, Port, Workload, WorkloadKind,
+    Bundle, BundleKind, ManifestContent, ManifestSource, Namespace, Port, VolumeSource, Workload, WorkloadKind,
 };
 
 /// The image of workloads that do not say: it does nothing, needs next to nothing, and is on every node already.
@@ -44,13 +44,7 @@ impl Reader<'_> {
             args: raw.args.clone(),
             env: self.env(&raw.env),
             env_from: self.texts(&raw.env_from, "object", references::bundle),
-            mounts: raw
-                .mounts
-                .iter()
-                .filter_map(|(path, source)| {
-                    self.text(source, "object", references::volume_source).map(|source| (path.get().clone(), source))
-                })
-                .collect(),
+            mounts: raw.mounts.iter().filter_map(|(path, source)| self.mount(path, source, kind)).collect(),
             ports: raw.ports.iter().filter_map(|port| self.port(port)).collect(),
             service: raw.service.as_ref().and_then(|port| self.service(port)),
             requests: self.quantities(&raw.requests),
@@ -119,6 +113,21 @@ impl Reader<'_> {
             return None;
         }
         Some(text.to_owned())
+    }
+
+    /// What a container sees at a path; a claim for each pod only in what makes claims.
+    fn mount(
+        &mut self,
+        path: &At<String>,
+        raw: &At<String>,
+        kind: WorkloadKind,
+    ) -> Option<(String, Located<VolumeSource>)> {
+        let source = self.text(raw, "object", references::volume_source)?;
+        if matches!(source.value, VolumeSource::ClaimTemplate(_)) && kind != WorkloadKind::StatefulSet {
+            self.not_for(raw.span(), raw.get(), kind, "only a statefulset makes a claim for each of its pods");
+            return None;
+        }
+        Some((path.get().clone(), source))
     }
 
     fn not_for(&mut self, span: std::ops::Range<usize>, what: &str, kind: WorkloadKind, label: &str) {
