@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
+use crate::lesson::Going;
 use crate::pool::Asked;
 use crate::seat::{Host, Line};
 use crate::state::Joined;
@@ -108,9 +109,9 @@ pub(super) fn verify(context: &Context, joined: &Joined, step: Option<&str>, sec
 }
 
 /// `klab step`.
-pub(super) fn step(context: &Context, joined: &Joined, to: Option<&str>, all: bool, back: bool) -> Result<()> {
+pub(super) fn step(context: &Context, joined: &Joined, going: &Going) -> Result<()> {
     let flag = |is_set: bool| is_set.then_some("true");
-    let query = [("to", to), ("all", flag(all)), ("back", flag(back))];
+    let query = [("to", going.to.as_deref()), ("all", flag(going.all)), ("back", flag(going.back))];
     follow(context, joined, &path(joined, "/step", &query), Vec::new(), true)
 }
 

@@ -19,9 +19,9 @@ use klab_lab::spec::{Lab, SimLike, Workload};
 /// What can be typed after `klab render`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab file, or the name of a lab that is up.
+    /// The lab file, or the name of a lab that is up; without it, the one that is meant.
     #[arg(value_name = "LAB")]
-    lab: String,
+    lab: Option<String>,
     #[command(flatten)]
     options: LabOptions,
     /// Only the objects of this workload, also of one that a step makes.
@@ -37,10 +37,9 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is invalid or a template fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let named = arguments.lab.as_str();
-    if !is_path(named)
-        && !Path::new(named).exists()
-        && let Some(joined) = joined::meant(context, Some(named))?
+    let named = arguments.lab.as_deref();
+    if !named.is_some_and(|named| is_path(named) || Path::new(named).exists())
+        && let Some(joined) = joined::meant(context, named)?
     {
         return joined::render(context, &joined, arguments.workload.as_deref(), arguments.step.as_deref());
     }
@@ -65,16 +64,14 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// The lab of a file, the one of this name that is up, or the lesson of this name that comes with klab; and the file for
 /// messages.
 fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
-    let argument = arguments.lab.as_str();
-    if is_path(argument) || Path::new(argument).exists() {
-        let file = PathBuf::from(argument);
-        return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
+    if let Some(argument) = arguments.lab.as_deref() {
+        let is_file = is_path(argument) || Path::new(argument).exists();
+        let file = if is_file { argument.into() } else { shipped::lab_file(&context.home, Path::new(argument))? };
+        if is_file || (file != Path::new(argument) && context.record(argument)?.is_none()) {
+            return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
+        }
     }
-    let file = shipped::lab_file(&context.home, Path::new(argument))?;
-    if file != Path::new(argument) && context.record(argument)?.is_none() {
-        return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
-    }
-    let lab = super::applied::lab(context, Some(argument), &arguments.options)?;
+    let lab = super::applied::lab(context, arguments.lab.as_deref(), &arguments.options)?;
     let file = PathBuf::from(lab.source.name());
     Ok((lab, file))
 }

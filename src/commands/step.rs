@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
-use crate::lesson::{Performer, Run, Tools, WallClock, stage, staged, step_kinds};
+use crate::lesson::{Going, Performer, Run, Tools, WallClock, stage, staged, step_kinds};
 use crate::pool::Kept;
 use crate::provider::{self, Work};
 use crate::state::{Doing, Record};
@@ -24,15 +24,8 @@ use klab_lab::spec::Step;
 pub struct Arguments {
     #[command(flatten)]
     which: WhichLesson,
-    /// Go on until this step, by name or number, is done; back to it, where later ones are.
-    #[arg(long, value_name = "STEP", conflicts_with_all = ["all", "back"])]
-    to: Option<String>,
-    /// Perform all steps that are left.
-    #[arg(long, conflicts_with = "back")]
-    all: bool,
-    /// Undo the last step that was done.
-    #[arg(long)]
-    back: bool,
+    #[command(flatten)]
+    going: Going,
     /// Allow steps to run programs on this machine, as the lab file says.
     #[arg(long)]
     allow_run: bool,
@@ -51,9 +44,7 @@ impl Arguments {
     pub(super) fn to(lab: &str, step: &str) -> Self {
         Self {
             which: WhichLesson::of(lab),
-            to: Some(step.to_owned()),
-            all: false,
-            back: false,
+            going: Going { to: Some(step.to_owned()), ..Going::default() },
             allow_run: false,
             report: None,
             timeout: None,
@@ -71,7 +62,7 @@ const TIMEOUTS: (Duration, Duration) = (Duration::from_mins(2), Duration::from_s
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
     if let Some(joined) = joined::meant(context, arguments.which.lab.as_deref())? {
-        return joined::step(context, &joined, arguments.to.as_deref(), arguments.all, arguments.back);
+        return joined::step(context, &joined, &arguments.going);
     }
     let lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let name = lesson.lab.name.value.clone();
@@ -95,17 +86,17 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
     let arguments = at_work.arguments;
     let total = lesson.lab.steps.len();
-    if arguments.back {
+    if arguments.going.back {
         at_work.undo(lesson)?;
         return at_work.grade_back(lesson);
     }
-    let wanted = match &arguments.to {
+    let wanted = match &arguments.going.to {
         Some(name) => find(&lesson.lab, name)? + 1,
-        None if arguments.all => total,
+        None if arguments.going.all => total,
         None => (lesson.progress.done + 1).min(total),
     };
     if lesson.progress.done == wanted && lesson.progress.doing.is_none() {
-        let words = match &arguments.to {
+        let words = match &arguments.going.to {
             Some(_) => format!("{} is the last one done already", label(&lesson.lab, wanted - 1)),
             None => the_end(&lesson.lab),
         };

@@ -21,8 +21,8 @@ use super::state::Host;
 use super::talk::{HEARTBEAT, Talk};
 use super::typed;
 use crate::error::{Error, Kind};
-use crate::lesson::staged;
 use crate::lesson::text::Page;
+use crate::lesson::{Going, staged};
 use crate::observe;
 use crate::pool::Asked;
 use klab_lab::verify;
@@ -155,29 +155,13 @@ pub async fn grade(
     answer
 }
 
-/// How far to go.
-#[derive(Debug, Deserialize)]
-pub struct Stepped {
-    to: Option<String>,
-    #[serde(default)]
-    all: bool,
-    #[serde(default)]
-    back: bool,
-}
-
-impl Stepped {
-    fn way(self) -> Way {
-        Way::of(self.to, self.all, self.back)
-    }
-}
-
 /// Performs steps for the learner.
 pub async fn step(
     State(host): State<Arc<Host>>,
     OwnerAtWork(learner): OwnerAtWork,
-    Query(query): Query<Stepped>,
+    Query(going): Query<Going>,
 ) -> Response {
-    let way = query.way();
+    let way = Way::of(going);
     host.audit.seat("step", learner.seat, "learner");
     let (talk, answer) = Talk::new();
     in_the_background(talk, move |talk| performing::go(&host, learner.seat, &learner.lab, &way, talk));

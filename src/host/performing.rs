@@ -19,7 +19,7 @@ use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
 use crate::lesson::command::{self, Line};
 use crate::lesson::words::{find, label, title};
-use crate::lesson::{self, Performer, Time, Tools, WallClock, stage, staged};
+use crate::lesson::{self, Going, Performer, Time, Tools, WallClock, stage, staged};
 use crate::observe;
 use crate::pool::at_work::{self, bring_about, intend};
 use crate::pool::{self, Asked, Kept, list, list_document};
@@ -56,8 +56,8 @@ pub enum Way {
 
 impl Way {
     /// As it is asked for: to a step, to the end, back, or on by one.
-    pub fn of(to: Option<String>, all: bool, back: bool) -> Self {
-        match (to, all, back) {
+    pub fn of(going: Going) -> Self {
+        match (going.to, going.all, going.back) {
             (Some(step), ..) => Self::To(step),
             (None, true, _) => Self::All,
             (None, false, true) => Self::Back,

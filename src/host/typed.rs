@@ -18,6 +18,7 @@ use super::talk::Talk;
 use crate::console::{Piece, Run};
 use crate::error::{Error, Kind, Result};
 use crate::event::Verb;
+use crate::lesson::Going;
 use crate::lesson::text::Page;
 use crate::pool::Asked;
 
@@ -54,15 +55,8 @@ enum Command {
     Step {
         #[command(flatten)]
         lab: Lab,
-        /// Go on until this step is done; back to it, where later ones are.
-        #[arg(long, value_name = "STEP", conflicts_with_all = ["all", "back"])]
-        to: Option<String>,
-        /// Do all steps that are left.
-        #[arg(long, conflicts_with = "back")]
-        all: bool,
-        /// Undo the last step that was done.
-        #[arg(long)]
-        back: bool,
+        #[command(flatten)]
+        going: Going,
     },
     /// Say why a pod is where it is, or why it is nowhere.
     Explain {
@@ -230,8 +224,8 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
             begin::grading(Arc::clone(host), learner.clone(), step, timeout, talk);
             return Ok(told(lines));
         }
-        Command::Step { to, all, back, .. } => {
-            let way = Way::of(to, all, back);
+        Command::Step { going, .. } => {
+            let way = Way::of(going);
             return Ok(working(host, learner, "step", move |host, learner, talk| {
                 performing::go(host, learner.seat, &learner.lab, &way, talk)
             }));

@@ -7,6 +7,7 @@ pub mod command;
 mod control_plane;
 mod drain;
 pub mod glance;
+mod going;
 mod history;
 mod line;
 pub mod look;
@@ -27,6 +28,7 @@ mod workloads;
 
 pub use crate::stage::{note_before, open_next, stage, stage_within, staged};
 pub use drain::undone as undone_drains;
+pub use going::Going;
 pub use nodes::change as change_nodes;
 pub use performer::{Performer, Run};
 pub use reset::{reset, restart_misplaced};
