@@ -3,6 +3,7 @@
 mod account;
 mod answer;
 mod arguments;
+mod asked;
 pub mod az;
 mod az_files;
 mod catalogue;
@@ -37,6 +38,7 @@ use jiff::Timestamp;
 
 use self::account::Account;
 use self::answer::ToolVersion;
+use self::asked::Asked;
 use self::az::{Az, Ledger, Pace};
 pub use self::expired::Expired;
 use self::place::Place;
@@ -103,7 +105,15 @@ impl Aks {
     /// A site with the lab that is made there, as of now.
     fn with_lab<'a>(&self, site: Site<'a>, lab: &'a Lab) -> LabSite<'a> {
         let tags = site.place.tags(lab, Timestamp::now());
-        LabSite { site, lab, tags, kubeconfig: credentials::path(&self.home.lab(&lab.name.value)) }
+        let folder = self.home.lab(&lab.name.value);
+        let asked = Asked::read(&folder, site.place, Some(lab));
+        LabSite { site, lab, tags, asked, kubeconfig: credentials::path(&folder) }
+    }
+
+    /// What the plan compares with the lab file, which may be gone.
+    fn observed(&self, world: &World, place: &Place, lab: Option<&Lab>) -> Observed {
+        let asked = Asked::read(&self.home.lab(&place.lab), place, lab);
+        converge::observed(world, place, &asked, lab)
     }
 
     /// az before it is known where the lab is.
@@ -214,7 +224,7 @@ impl Aks {
             );
             return Ok(vec![Error::message(Kind::Outside, message).hint(command)]);
         }
-        let actions = plan(lab, &converge::observed(world, place, Some(lab)));
+        let actions = plan(lab, &self.observed(world, place, Some(lab)));
         if actions.iter().all(|action| matches!(action, Action::UpdatePool { .. } | Action::RemovePool { .. })) {
             return Ok(Vec::new());
         }
@@ -275,7 +285,7 @@ impl Provider for Aks {
     fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
         let place = file.map_or_else(|| self.place_of_name(lab), |file| self.place_of_lab(file));
         let known = place.and_then(|place| self.look(place))?;
-        Ok(converge::observed(&known.world, &known.place, file))
+        Ok(self.observed(&known.world, &known.place, file))
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {

@@ -269,9 +269,8 @@ pub(super) struct AgentPool {
     pub(super) orchestrator_version: Option<String>,
     /// Version down to the patch.
     pub(super) current_orchestrator_version: Option<String>,
-    /// Tags.
-    #[serde(default, deserialize_with = "null_is_default")]
-    pub(super) tags: BTreeMap<String, String>,
+    /// Tags; none where the answer does not tell them.
+    pub(super) tags: Option<BTreeMap<String, String>>,
     /// Why it failed.
     pub(super) status: Option<Status>,
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::answer::{AgentPool, ManagedCluster};
 use super::arguments;
+use super::asked::Asked;
 use super::cluster;
 use super::credentials;
 use super::drain;
@@ -25,11 +26,13 @@ use klab_lab::spec::{Lab, Pool};
 use klab_lab::words::plural;
 
 /// What the plan compares with the lab file.
-pub(super) fn observed(world: &World, place: &Place, lab: Option<&Lab>) -> Observed {
+pub(super) fn observed(world: &World, place: &Place, asked: &Asked, lab: Option<&Lab>) -> Observed {
     let mut observed = world.usable().map(ManagedCluster::observed).unwrap_or_default();
     for (name, pool) in &mut observed.pools {
-        pool.foreign =
-            world.usable().and_then(|cluster| cluster.pool(name)).is_some_and(|pool| !place.owns(&pool.tags));
+        pool.foreign = world.usable().is_some_and(|cluster| {
+            let all = &cluster.agent_pool_profiles;
+            cluster.pool(name).is_some_and(|pool| !asked.owns(place, pool, all))
+        });
         // Azure does not care how a size is spelt.
         let spelt = lab.and_then(|lab| lab.pool(name)).map(size_name);
         if let Some(spelt) = spelt.filter(|spelt| spelt.eq_ignore_ascii_case(&pool.declared.size)) {

@@ -20,7 +20,7 @@ const SUFFIXES: &str = "xyzwvu";
 /// Azure cannot rename pools, and a lab's pods look for the pool's name.
 pub(super) fn stand_in(at: &LabSite<'_>, pool: &Pool, live: &[AgentPool]) -> String {
     let longest = if pool.os == Os::Windows { 6 } else { 12 };
-    let foreign = live.iter().filter(|pool| !at.site.place.owns(&pool.tags)).map(|pool| pool.name.as_str());
+    let foreign = live.iter().filter(|pool| !at.asked.owns(at.site.place, pool, live)).map(|pool| pool.name.as_str());
     let taken: BTreeSet<&str> = at.lab.pools.iter().map(|pool| pool.name.value.as_str()).chain(foreign).collect();
     let name = &pool.name.value;
     let stem: String = name.chars().take(longest - 1).collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::arguments::{self, Arguments};
+use super::asked::Asked;
 use super::az::Az;
 use super::place::Place;
 use klab_lab::spec::{Lab, Pool};
@@ -22,6 +23,8 @@ pub(super) struct LabSite<'a> {
     pub(super) lab: &'a Lab,
     /// The tags of everything that is made.
     pub(super) tags: BTreeMap<String, String>,
+    /// What klab has asked for there.
+    pub(super) asked: Asked,
     /// Where the lab's kubeconfig is, or is to be.
     pub(super) kubeconfig: PathBuf,
 }
