@@ -31,6 +31,7 @@ pub(super) fn kind(state: &State, caller: &Caller, arguments: &[&str]) -> Ended 
     match arguments {
         ["create", "cluster", ..] => create(state, caller, name, arguments),
         ["delete", "cluster", ..] => {
+            drop(state.creation_ends());
             let nodes: Vec<String> = of_cluster(state, name).into_iter().map(|container| container.name).collect();
             let mut call = vec!["rm", "-f", "-v"];
             call.extend(nodes.iter().map(String::as_str));
@@ -114,6 +115,7 @@ struct ConfigMount {
 
 #[expect(clippy::too_many_lines, reason = "a row for each request")]
 fn create(state: &State, caller: &Caller, cluster: &str, arguments: &[&str]) -> Ended {
+    let _creating = state.creation_ends();
     let kubeconfig = PathBuf::from(value(arguments, "--kubeconfig").expect("klab never uses the user's kubeconfig"));
     assert!(arguments.contains(&"--retain"), "klab reads journals before it removes what failed");
     let text = fs::read_to_string(value(arguments, "--config").unwrap()).unwrap();

@@ -42,6 +42,7 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
             Ok(names.join("\n"))
         },
         ["rm", rest @ ..] => {
+            let _created = state.creation_ends();
             for name in rest.iter().filter(|name| !name.starts_with('-')) {
                 let Some(container) = state.container(name) else { return failed(format!("Error: No such container: {name}\n")) };
                 fs::remove_file(state.folder.join(format!("containers/{name}.json"))).unwrap();
@@ -122,6 +123,8 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
             state.write_json("images.json", &images);
             Ok(String::new())
         }
+        // Volumes go with their containers.
+        ["volume", "rm", ..] => Ok(String::new()),
         ["save", rest @ ..] => {
             let file = value(rest, "--output").unwrap();
             fs::write(file, rest.last().unwrap()).unwrap();

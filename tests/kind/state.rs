@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,8 @@ pub(super) struct State {
     /// Itself, for what goes on after a call.
     pub(super) own: Weak<Self>,
     under_way: Arc<UnderWay>,
+    /// Held while kind makes a cluster. A kind that was interrupted goes on here to its end, and nothing is removed before that.
+    creating: Mutex<()>,
     /// One at a time changes what several calls count.
     counting: Mutex<()>,
 }
@@ -93,6 +95,7 @@ impl State {
             looks: AtomicI64::default(),
             own: own.clone(),
             under_way: Arc::default(),
+            creating: Mutex::default(),
             counting: Mutex::default(),
         })
     }
@@ -107,6 +110,11 @@ impl State {
     pub(super) fn rests(&self) {
         let count = self.under_way.count.lock().unwrap();
         drop(self.under_way.fewer.wait_while(count, |count| *count > 0).unwrap());
+    }
+
+    /// Waits until no kind makes a cluster; none begins as long as the guard lives.
+    pub(super) fn creation_ends(&self) -> MutexGuard<'_, ()> {
+        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Containers that a program asked for which has ended since appear now.
