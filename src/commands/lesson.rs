@@ -14,7 +14,7 @@ use crate::provider::Provider;
 use crate::state::{Lock, Progress};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Before;
-use klab_lab::words::plural;
+use klab_lab::words::{all, plural};
 
 pub(super) use crate::lesson::command::of_step as lines;
 pub(super) use crate::lesson::words::{find, label, only_typed, step_document, the_end, title};
@@ -91,7 +91,7 @@ impl Lesson {
         match self.next() {
             Some(0) if !self.progress.started => format!("at the set-up, {} ahead", plural(total, "step")),
             Some(next) => format!("at {}, {} done", label(&self.lab, next), self.progress.done),
-            None => format!("all {} done", plural(total, "step")),
+            None => format!("{} done", all(total, "step")),
         }
     }
 

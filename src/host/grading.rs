@@ -24,7 +24,7 @@ use crate::state::Progress;
 use crate::until_decided::{Live, Until, look_until};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Before, Report};
-use klab_lab::words::plural;
+use klab_lab::words::all;
 
 /// Longest that somebody may wait for checks.
 pub const LONGEST: Duration = Duration::from_mins(10);
@@ -150,7 +150,7 @@ pub async fn grade(
     }
     match pass::passed(lab, &progress, graded.step) {
         Passed::All if lab.steps.is_empty() => {}
-        Passed::All => events.note(Verb::FinishSteps, format!("all {}", plural(lab.steps.len(), "step"))),
+        Passed::All => events.note(Verb::FinishSteps, all(lab.steps.len(), "step")),
         Passed::Before(done) => {
             let words = next.map_or(String::new(), |next| format!("; `klab guide` opens {}", label(lab, next)));
             events.note(Verb::HoldStep, format!("{}{words}", label(lab, done.saturating_sub(1))));

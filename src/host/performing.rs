@@ -31,7 +31,7 @@ use crate::until_decided::{Live, Until, look_until};
 use klab_cluster::server::files::create_private_folder;
 use klab_lab::spec::{Action, Lab, Step};
 use klab_lab::verify::Before;
-use klab_lab::words::plural;
+use klab_lab::words::all;
 
 /// How long checks are waited for after a step, and after one was undone.
 const PATIENCE: (Duration, Duration) = (Duration::from_mins(2), Duration::from_secs(15));
@@ -93,7 +93,7 @@ pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, way: &Way, talk: &Talk) -> 
             Way::To(_) => {
                 format!("{} is the last one done already", label(steps.at_work.lab, wanted.saturating_sub(1)))
             }
-            _ => format!("all {}", plural(total, "step")),
+            _ => all(total, "step"),
         };
         steps.events.note(Verb::FinishSteps, words);
         return Ok(());

@@ -6,7 +6,7 @@ use super::command::{Line, of_step as lines};
 use super::tools::Tools;
 use crate::error::{Error, Kind, Result};
 use klab_lab::spec::{Action, Lab, Located, Step, did_you_mean};
-use klab_lab::words::plural;
+use klab_lab::words::all;
 
 /// The index (from 0) of a step by its name, or by its number as `Step 4 of 21` shows it. A name that is a number comes first.
 ///
@@ -36,8 +36,8 @@ pub fn label(lab: &Lab, step: usize) -> String {
 
 /// What is said where the last step is done.
 pub fn the_end(lab: &Lab) -> String {
-    let steps = plural(lab.steps.len(), "step");
-    format!("all {steps}; `klab lessons` shows what to learn next, `klab down {}` removes this lab", lab.name)
+    let steps = all(lab.steps.len(), "step");
+    format!("{steps}; `klab lessons` shows what to learn next, `klab down {}` removes this lab", lab.name)
 }
 
 /// `taint  Repel pods with a taint`: the title, or the name where there is none.

@@ -12,7 +12,7 @@ use super::text::{broken, columns, cut, lines};
 use super::view::View;
 use klab_lab::board::StepState;
 use klab_lab::report::summary;
-use klab_lab::words::plural;
+use klab_lab::words::{all, plural};
 
 /// The keys that are told of.
 const KEYS: &[(&str, &str)] = &[
@@ -139,7 +139,9 @@ impl View {
         };
         let place = match total {
             0 => plural(board.nodes.len(), "node") + ", " + &plural(board.pods.len(), "pod"),
-            _ if progress.done >= total => format!("all {} are done", plural(total, "step")),
+            _ if progress.done >= total => {
+                format!("{} {} done", all(total, "step"), if total == 1 { "is" } else { "are" })
+            }
             _ if open => format!("step {number} of {total}: {}", name(progress.done)),
             _ if !progress.started => format!("at the set-up, {} ahead (l)", plural(total, "step")),
             _ => {

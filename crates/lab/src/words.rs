@@ -27,6 +27,11 @@ pub fn plural(count: usize, one: &str) -> String {
     }
 }
 
+/// `the only step`, `all 2 steps`.
+pub fn all(count: usize, one: &str) -> String {
+    if count == 1 { format!("the only {one}") } else { format!("all {}", plural(count, one)) }
+}
+
 /// `1 pod is starting`, `2 pods are starting`.
 pub(crate) fn counted(count: usize, noun: &str, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {noun} {one}") } else { format!("{count} {noun}s {many}") }
@@ -116,6 +121,7 @@ mod tests {
         {
             assert_eq!(plural(count, one), text);
         }
+        assert_eq!([1, 2].map(|count| all(count, "step")), ["the only step", "all 2 steps"]);
     }
 
     #[test]
