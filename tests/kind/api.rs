@@ -45,16 +45,26 @@ impl State {
     }
 
     pub(super) fn stop_api(&self, cluster: &str) {
-        let stopped = self.servers.lock().unwrap().remove(cluster);
-        if let Some(Server { api, end, thread }) = stopped {
-            drop((api, end));
-            thread.join().unwrap();
-        }
+        stop(self.servers.lock().unwrap().remove(cluster));
+    }
+
+    /// Stops the server of a cluster, and removes what it has stored before another one can start.
+    pub(super) fn remove_api(&self, cluster: &str) {
+        let mut servers = self.servers.lock().unwrap();
+        stop(servers.remove(cluster));
+        let _ = fs::remove_dir_all(self.server_folder(cluster));
     }
 
     /// Ends all servers, without waiting for that.
     pub(super) fn end(&self) {
         self.servers.lock().unwrap().clear();
+    }
+}
+
+fn stop(server: Option<Server>) {
+    if let Some(Server { api, end, thread }) = server {
+        drop((api, end));
+        thread.join().unwrap();
     }
 }
 

@@ -47,8 +47,7 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
                 let Some(container) = state.container(name) else { return failed(format!("Error: No such container: {name}\n")) };
                 fs::remove_file(state.folder.join(format!("containers/{name}.json"))).unwrap();
                 if container.role == "control-plane" {
-                    state.stop_api(&container.cluster);
-                    let _ = fs::remove_dir_all(state.server_folder(&container.cluster));
+                    state.remove_api(&container.cluster);
                 }
             }
             Ok(String::new())
