@@ -28,6 +28,8 @@ use klab_lab::verify::{Report, Snapshot};
 const AGAIN: Duration = Duration::from_millis(200);
 /// How long it does so.
 const LET_GO: Duration = Duration::from_mins(2);
+/// How long the lab's own thread may write to its folder after the lab is removed.
+const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// Labs that are up for a test at this moment, for the case of an interruption.
 #[derive(Clone, Default)]
@@ -52,7 +54,7 @@ impl Live {
         let removals: Vec<_> = live
             .into_iter()
             .map(|(home, lab)| {
-                let context = context.apart(Home::new(&home), Arc::new(Silent));
+                let (context, live) = (context.apart(Home::new(&home), Arc::new(Silent)), self.clone());
                 std::thread::spawn(move || {
                     let until = deadline::within(LET_GO);
                     // The thread that was interrupted may still hold the lab's lock for a moment.
@@ -62,13 +64,25 @@ impl Live {
                         }
                         std::thread::sleep(AGAIN);
                     }
-                    // Nothing but the files of the test itself.
-                    let _ = std::fs::remove_dir_all(&home);
+                    live.remove_files(&home);
                     Ok(())
                 })
             })
             .collect();
         removals.into_iter().filter_map(|removal| removal.join().ok()?.err()).collect()
+    }
+
+    /// Removes the files of a test whose lab is gone, again until the lab's own thread no longer writes there.
+    fn remove_files(&self, home: &Path) {
+        let until = deadline::within(LAST_WRITES);
+        loop {
+            let is_let_go = self.all().iter().all(|(live, _)| live != home);
+            let _ = std::fs::remove_dir_all(home);
+            if (is_let_go && !home.exists()) || Instant::now() > until {
+                return;
+            }
+            std::thread::sleep(AGAIN);
+        }
     }
 }
 
