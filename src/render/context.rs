@@ -16,6 +16,7 @@ use klab_lab::spec::{Lab, NodeSet};
 
 /// The kind of a mount whose claim a StatefulSet makes for each pod.
 const CLAIM_TEMPLATE: &str = "claim-template";
+
 /// The labels by which a workload's owner finds its pods: one that no author can change.
 fn selector(workload: &Workload) -> BTreeMap<String, String> {
     [(WORKLOAD_LABEL.to_owned(), workload.name.value.clone())].into()

@@ -63,12 +63,12 @@ pub struct Patience {
     pub step: Duration,
 }
 
-/// The checks of a step (from 0) that is next, those that compare with the pods as they are now told of them.
+/// The checks of the next step (from 0). Those that compare pods get the pods as they are now.
 fn checks_of(world: &dyn World, lab: &Lab, step: usize) -> Result<Vec<Check>> {
     let before = stage(lab, step);
     let mut checks = lab.steps.get(step).map(|step| step.checks.clone()).unwrap_or_default();
     if Before::is_asked_for(&checks) {
-        Before::of(&checks.clone(), &world.snapshot(&before)?, &verify::Context::of(&before)).tell(&mut checks);
+        Before::of(&checks, &world.snapshot(&before)?, &verify::Context::of(&before)).tell(&mut checks);
     }
     Ok(checks)
 }

@@ -102,11 +102,7 @@ impl Topology {
     pub(super) fn key(self, spec: &mut PodSpec) -> Option<&mut String> {
         match self {
             Self::Spread(at) => Some(&mut spec.topology_spread_constraints.as_mut()?.get_mut(at)?.topology_key),
-            Self::Affinity(at) => {
-                let affinity = spec.affinity.as_mut()?.pod_affinity.as_mut()?;
-                let terms = affinity.required_during_scheduling_ignored_during_execution.as_mut()?;
-                Some(&mut terms.get_mut(at)?.topology_key)
-            }
+            Self::Affinity(at) => Some(&mut required_affinity(spec)?.get_mut(at)?.topology_key),
         }
     }
 }
@@ -249,15 +245,12 @@ impl Edit {
             }
             Self::DropHostPort(port) => drop_host_port(spec, *port),
             Self::LookInto { term, namespace } => {
-                let affinity = spec.affinity.as_mut().and_then(|affinity| affinity.pod_affinity.as_mut());
-                let terms = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_mut());
-                let Some(term) = terms.and_then(|terms| terms.get_mut(*term)) else { return false };
+                let Some(term) = required_affinity(spec).and_then(|terms| terms.get_mut(*term)) else { return false };
                 term.namespaces = Some(vec![namespace.clone()]);
             }
             Self::DropPodAffinity(term) => {
-                let affinity = spec.affinity.as_mut().and_then(|affinity| affinity.pod_affinity.as_mut());
-                let terms = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_mut());
-                let Some(terms) = terms.filter(|terms| *term < terms.len()) else { return false };
+                let terms = required_affinity(spec).filter(|terms| *term < terms.len());
+                let Some(terms) = terms else { return false };
                 terms.remove(*term);
             }
             Self::DropPodAntiAffinity(term) => {
@@ -470,6 +463,11 @@ fn change_affinity(spec: &mut PodSpec, key: &str, from: &str, to: &str) {
                 .for_each(|value| to.clone_into(value));
         }
     }
+}
+
+/// The required pod affinity terms of a pod.
+fn required_affinity(spec: &mut PodSpec) -> Option<&mut Vec<PodAffinityTerm>> {
+    spec.affinity.as_mut()?.pod_affinity.as_mut()?.required_during_scheduling_ignored_during_execution.as_mut()
 }
 
 fn drop_host_port(spec: &mut PodSpec, port: i32) {

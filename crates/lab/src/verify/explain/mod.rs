@@ -470,7 +470,7 @@ fn pending(
     result
 }
 
-/// The priority class of a pod that may take nobody's place, where less important pods have what it needs.
+/// The priority class of a pod that never preempts, where less important pods have the room it needs.
 fn never_preempts(view: &View<'_>, pod: &PodView<'_>, refusals: &[Refusal<'_>]) -> Option<String> {
     let spec = pod.pod.spec.as_ref().filter(|spec| spec.preemption_policy.as_deref() == Some("Never"))?;
     let is_room = |reason: &Reason| matches!(reason, Reason::Insufficient { .. } | Reason::TooManyPods { .. });

@@ -45,7 +45,7 @@ pub(super) fn silent(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_>
     };
     let tolerations = first.pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten());
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
-    let mut ends = taints.filter(|taint| taint.effect == NO_EXECUTE).map(|taint| {
+    let ends = taints.filter(|taint| taint.effect == NO_EXECUTE).map(|taint| {
         let tolerant =
             tolerations.clone().filter(|toleration| Toleration::from(*toleration).tolerates(&Taint::from(taint)));
         let least =
@@ -55,13 +55,7 @@ pub(super) fn silent(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_>
         // None: for ever.
         least.unwrap_or(Some(0)).map(|seconds| (seconds - passed).max(0))
     });
-    let end = ends.next().map(|first| {
-        ends.fold(first, |one, two| match (one, two) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        })
-    });
-    let then = match end {
+    let then = match ends.min_by_key(|left| left.unwrap_or(i64::MAX)) {
         Some(None) if matches!(first.owner, Owner::DaemonSet(_)) => {
             ", and pods of a DaemonSet are never evicted for that".to_owned()
         }
