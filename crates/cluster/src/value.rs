@@ -145,6 +145,26 @@ pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
     })
 }
 
+/// The terms of a label selector, each with its key: `tier` and `tier in (a,b)`.
+pub(crate) fn selector_terms(labels: &Value, expressions: &Value) -> Vec<(String, String)> {
+    let equal = labels.as_object().into_iter().flatten();
+    let equal = equal.map(|(key, value)| (key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
+    let expressed = items(expressions).iter().map(|expression| {
+        let key = text(expression, &["key"]);
+        let mut values: Vec<&str> = items(&expression["values"]).iter().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let term = match text(expression, &["operator"]) {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        (key.to_owned(), term)
+    });
+    equal.chain(expressed).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use crate::patch::ScaleManagers;
 use crate::resource::{self as kinds, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
 use crate::status::Status;
 use crate::transaction::{DeleteOptions, Deleted, Transaction};
-use crate::value::time_text;
+use crate::value::{condition_is_true, selector_terms, time_text};
 
 /// How many evicted pods a budget may wait for.
 const MAX_DISRUPTED_PODS: usize = 2000;
@@ -157,7 +157,7 @@ fn charge_budget(transaction: &mut Transaction<'_>, pod: &Arc<Object>, value: &V
     let number = |field: &str| changed["status"][field].as_i64().unwrap_or_default();
     let (healthy, desired, allowed) =
         (number("currentHealthy"), number("desiredHealthy"), number("disruptionsAllowed"));
-    if !is_ready(value) {
+    if !condition_is_true(&value["status"]["conditions"], "Ready") {
         let always = changed["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
         if always || (desired > 0 && healthy >= desired) {
             return Ok(());
@@ -318,36 +318,9 @@ pub(crate) fn scale_of(resource: ResourceId, paths: &ScalePaths, value: &Value) 
 /// A label selector in the form of a query parameter: `app=web,tier in (a,b)`.
 fn selector_text(resource: ResourceId, selector: &Value) -> String {
     let equals = if resource == kinds::REPLICATION_CONTROLLERS { selector } else { &selector["matchLabels"] };
-    let mut terms: Vec<(String, String)> = equals
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| (key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())))
-        .collect();
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let key = expression["key"].as_str().unwrap_or_default();
-        let mut values: Vec<&str> =
-            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        let term = match expression["operator"].as_str().unwrap_or_default() {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        };
-        terms.push((key.to_owned(), term));
-    }
+    let mut terms = selector_terms(equals, &selector["matchExpressions"]);
     terms.sort();
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
-}
-
-fn is_ready(pod: &Value) -> bool {
-    pod["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 /// Changes the condition of that type, adding it if there is none.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age;
+use crate::value::selector_terms;
 
 /// One object on its way to be cells.
 pub(crate) struct Row<'a> {
@@ -67,23 +68,8 @@ pub(super) fn labels(map: &Value) -> String {
 
 /// A LabelSelector as text.
 pub(super) fn label_selector(selector: &Value) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        parts.push(format!("{key}={}", value.as_str().unwrap_or_default()));
-    }
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let key = expression["key"].as_str().unwrap_or_default();
-        let mut values: Vec<&str> =
-            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        parts.push(match expression["operator"].as_str().unwrap_or_default() {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.to_owned(),
-            _ => format!("!{key}"),
-        });
-    }
+    let terms = selector_terms(&selector["matchLabels"], &selector["matchExpressions"]);
+    let mut parts: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
     parts.sort();
     none_if_empty(parts.join(","))
 }
