@@ -226,8 +226,9 @@ pub fn checks(of: &verify::Report, form: Form) -> Result<String> {
     document["summary"] = report::summary(of).into();
     document["live"] = (form != Form::Saved).into();
     let lists = [("Also changed, not asked for", "to undo", &of.unasked), ("Not done yet", "to do", &of.open)];
-    let told = lists.into_iter().filter(|(_, _, all)| !all.is_empty());
-    document["asides"] = told
+    document["asides"] = lists
+        .into_iter()
+        .filter(|(_, _, all)| !all.is_empty())
         .map(|(title, verb, all)| {
             let shown: Vec<Value> =
                 all.iter().take(ASIDES).map(|one| json!({ "what": one.what, "command": one.command })).collect();

@@ -179,7 +179,7 @@ pub async fn grade(
 }
 
 /// Moves on a learner who types without klab and without the page: the checks of a step ahead hold, and show that it was done.
-/// Where somebody works on the seat, or has been told by klab where the lesson is, nothing happens.
+/// Does nothing while another command works on the seat, or where klab has opened a step for the learner.
 ///
 /// # Errors
 /// When the cluster does not answer, or the lesson cannot be made to compare with.

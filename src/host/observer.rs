@@ -102,7 +102,7 @@ async fn look(host: &Arc<Host>, seat: SeatId) {
     host.stages.poke(seat);
 }
 
-/// Takes in where the learner of a seat is; says whether a step that nobody has opened holds.
+/// Records where the learner of a seat is; returns whether a step holds that klab has not opened.
 async fn judged(host: &Host, seat: SeatId) -> Result<bool> {
     let Some(mut standing) = standing(host, seat) else { return Ok(false) };
     let Some(course) = host.course(&standing.lab) else { return Ok(false) };

@@ -26,7 +26,7 @@ impl Turns {
         is_free.then(|| Turn { turns: self, seat })
     }
 
-    /// Does something short if nobody works on the seat. Meanwhile everybody waits, and is refused nothing.
+    /// Does something short if no command works on the seat. Commands that come meanwhile wait; none is refused.
     pub fn while_free<T>(&self, seat: SeatId, act: impl FnOnce() -> T) -> Option<T> {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         (!taken.contains(&seat)).then(act)

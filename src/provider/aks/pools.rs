@@ -188,7 +188,7 @@ pub(super) fn run_beside(
 
 /// Warns of a pool that was made just now and does not have its tags: by them klab knows what it may remove.
 pub(super) fn warn_of_lost_tags(site: Site<'_>, pool: &AgentPool, work: &Work<'_>) {
-    // What the answer does not tell, nobody took away.
+    // An answer without tags does not show that a policy took them.
     if pool.tags.as_ref().is_some_and(|tags| !site.place.owns(tags)) {
         let words = format!(
             "pool `{0}` came without the lab's tags, which a policy may take away; klab replaces or removes it only with \
