@@ -76,7 +76,7 @@ pub(crate) fn convert(transaction: &Transaction<'_>, to: ResourceId, mut value: 
 /// after the write it is too late to ask for it.
 ///
 /// # Errors
-/// As [`convert`], and that somebody has to be asked about the write first.
+/// As [`convert`], and that a webhook must answer about the write first.
 pub(crate) fn for_storage(
     transaction: &Transaction<'_>,
     resource: ResourceId,
@@ -97,7 +97,7 @@ pub(crate) fn for_storage(
     let Some(storing) = definition.as_ref().and_then(|definition| definition.storing()) else {
         return Ok((resource, value));
     };
-    // What controllers write stays in the version that it is in: they wait for nobody.
+    // A controller's write stays in its version: controllers do not wait for a webhook.
     if storing == resource || transaction.options.served.is_none() {
         return Ok((resource, value));
     }

@@ -31,7 +31,7 @@ pub(crate) fn append(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     buffer[start + 8..payload].copy_from_slice(&checksum);
 }
 
-/// The mark of a file of which so many bytes, the mark's own among them, are on the disk.
+/// The mark of a file that has this many bytes on the disk, the mark's own included.
 pub(crate) fn mark(bytes: u64) -> [u8; MARK] {
     let mut mark = [0; MARK];
     mark[..4].copy_from_slice(MARK_START);

@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::defaults::Addresses;
-use crate::object::Object;
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
 use crate::resource::NAMESPACES;
 use crate::schema::Path;
@@ -18,40 +17,9 @@ use crate::value::time_text;
 
 const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
 
-/// A new ResourceClaim; `complete` of its kind.
-pub(crate) fn admit(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    errors: &mut Errors,
-) -> Option<Addresses> {
-    if replaced.is_none() {
-        check_admin_requests(transaction, new, &new["spec"], errors);
-    }
-    None
-}
-
-/// A new ResourceClaimTemplate.
-pub(crate) fn admit_template(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    errors: &mut Errors,
-) -> Option<Addresses> {
-    if replaced.is_none() {
-        check_admin_requests(transaction, new, &new["spec"]["spec"], errors);
-    }
-    None
-}
-
 /// Says of the taints of a ResourceSlice since when they are there.
-pub(crate) fn date_taints(
-    transaction: &mut Transaction<'_>,
-    _: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    let now = time_text(transaction.now);
+pub(crate) fn date_taints(new: &mut Value, now: Timestamp) {
+    let now = time_text(now);
     let devices = new["spec"].get_mut("devices").and_then(Value::as_array_mut).into_iter().flatten();
     let taints = devices.filter_map(|device| device.get_mut("taints").and_then(Value::as_array_mut)).flatten();
     for taint in taints {
@@ -59,7 +27,6 @@ pub(crate) fn date_taints(
             taint["timeAdded"] = json!(now);
         }
     }
-    None
 }
 
 fn gives_admin_access(transaction: &Transaction<'_>, object: &Value) -> bool {
@@ -68,7 +35,8 @@ fn gives_admin_access(transaction: &Transaction<'_>, object: &Value) -> bool {
     namespace.is_some_and(|namespace| namespace.value()["metadata"]["labels"][ADMIN_ACCESS] == "true")
 }
 
-fn check_admin_requests(transaction: &Transaction<'_>, object: &Value, spec: &Value, errors: &mut Errors) {
+/// Refuses admin access that a new claim or template asks for in its `spec`, where the namespace does not give it.
+pub(crate) fn check_admin_requests(transaction: &Transaction<'_>, object: &Value, spec: &Value, errors: &mut Errors) {
     let requests = spec["devices"]["requests"].as_array();
     let first = requests.into_iter().flatten().position(|request| request["exactly"]["adminAccess"] == true);
     if let Some(at) = first.filter(|_| !gives_admin_access(transaction, object)) {

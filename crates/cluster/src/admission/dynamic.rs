@@ -17,7 +17,7 @@ use crate::status::Status;
 use crate::store::Store;
 use crate::transaction::{Transaction, WriteOptions};
 
-/// Kinds that make other kinds' writes ask somebody.
+/// Kinds whose objects have webhooks or policies look at writes of other kinds.
 const ASKING: [ResourceId; 4] = [
     MUTATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
@@ -25,7 +25,7 @@ const ASKING: [ResourceId; 4] = [
     VALIDATING_ADMISSION_POLICY_BINDINGS,
 ];
 
-/// Whether somebody is to be asked about writes.
+/// Whether webhooks or policies are configured.
 pub(crate) fn is_configured(store: &Store) -> bool {
     ASKING.iter().any(|kind| store.count(*kind) > 0)
 }
@@ -35,7 +35,7 @@ pub(crate) fn has_webhooks(store: &Store) -> bool {
     ASKING[..2].iter().any(|kind| store.count(*kind) > 0)
 }
 
-/// What is done to an object, before it is known by whom.
+/// A change of an object, without the user who makes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deed<'a> {
     pub(crate) operation: Operation,
@@ -48,7 +48,7 @@ pub(crate) struct Deed<'a> {
     pub(crate) old: Option<&'a Value>,
 }
 
-/// Whether somebody is to be asked about this write.
+/// Whether webhooks or policies look at this write.
 pub(crate) fn is_asked(transaction: &Transaction<'_>, resource: ResourceId) -> bool {
     !transaction.is_considered
         && transaction.options.consultation.is_some()

@@ -37,7 +37,7 @@ pub(super) fn form(
 }
 
 /// A custom resource in another version. What controllers write is seen in the version that it is in, where a webhook
-/// would have to be asked: they wait for nobody.
+/// would have to answer: controllers do not wait for one.
 fn in_form(transaction: &Transaction<'_>, to: ResourceId, value: Value) -> Result<Value, Status> {
     let definition = transaction.state.definitions.of(&transaction.state.store, to);
     let is_asked = definition.is_some_and(|definition| definition.webhook().is_some());

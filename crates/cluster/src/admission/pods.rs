@@ -3,6 +3,7 @@
 // upstream: plugin/pkg/admission/serviceaccount/admission.go Admit (v1.36)
 // upstream: plugin/pkg/admission/defaulttolerationseconds/admission.go Admit (v1.36)
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
@@ -10,13 +11,10 @@ use super::label_keys;
 use super::limit_range::add_default_limits;
 use super::priority::add_priority;
 use super::runtime_class::add_runtime_class;
-use crate::defaults::Addresses;
-use crate::object::Object;
 use crate::pod_resources::quality_of_service;
 use crate::resource::{NODES, PODS, SERVICE_ACCOUNTS};
 use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::validation::Errors;
 use crate::value::time_text;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -43,18 +41,10 @@ pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod:
 
 /// Works out what follows from the rest of a new pod: selectors, the class of service, the gated condition.
 // upstream: pkg/registry/core/pod/strategy.go PrepareForCreate (v1.36)
-pub(crate) fn finish_pod(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    pod: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    if replaced.is_none() {
-        label_keys::merge(pod);
-        pod["status"]["qosClass"] = json!(quality_of_service(pod));
-        mark_gated(pod, &time_text(transaction.now));
-    }
-    None
+pub(crate) fn finish_pod(pod: &mut Value, now: Timestamp) {
+    label_keys::merge(pod);
+    pod["status"]["qosClass"] = json!(quality_of_service(pod));
+    mark_gated(pod, &time_text(now));
 }
 
 fn add_service_account(transaction: &mut Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {

@@ -33,7 +33,7 @@ pub(crate) fn restrict(value: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Refuses the decision of somebody who may not decide for the signer.
+/// Refuses the decision of a user who may not decide for the signer.
 pub(crate) fn check_approval(transaction: &Transaction<'_>, current: &Object, new: &Value) -> Result<(), Status> {
     let Some(user) = transaction.options.user else { return Ok(()) };
     let old = current.value();

@@ -31,7 +31,7 @@ const LARGEST: usize = 3 * 1024 * 1024;
 /// What those that change an object have done so far, and who has to look again.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
-    /// Whether somebody changed the object after one who wants to know.
+    /// Whether a later webhook or policy changed the object after one that asks to see changes.
     pub(crate) is_to_repeat: bool,
     /// Who wants to know of changes, and has been asked.
     invoked: Vec<String>,
@@ -40,13 +40,13 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Somebody changed the object.
+    /// Notes a change of the object.
     pub(crate) fn changed(&mut self) {
         self.again.extend(self.invoked.drain(..));
         self.is_to_repeat = true;
     }
 
-    /// Somebody was asked who wants to know of later changes.
+    /// Notes a webhook or policy that asks to see later changes.
     pub(crate) fn invoked(&mut self, id: &str) {
         self.invoked.push(id.to_owned());
     }

@@ -1,4 +1,4 @@
-//! One embedded cluster: its lock, and the store behind it. Every write, whoever makes it, goes through `pipeline`.
+//! One embedded cluster: its lock, and the store behind it. Every write of every client goes through `pipeline`.
 //!
 //! The HTTP layer and the controllers use the same calls, so quota, defaults and deletion rules hold for both.
 //! Every write runs under one lock from reading the old version to storing the new one.

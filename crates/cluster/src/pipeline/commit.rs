@@ -26,7 +26,7 @@ pub(crate) fn show_managers(
 }
 
 /// Who manages an object's fields after those have changed it who were asked: they may say so, and what they say that
-/// is none is taken back. What they change belongs to nobody unless they say to whom.
+/// is none is taken back. What they change has no manager unless they name one.
 // upstream: apiserver pkg/endpoints/handlers/fieldmanager/admission.go (v1.36)
 pub(crate) fn managers_left(
     transaction: &mut Transaction<'_>,

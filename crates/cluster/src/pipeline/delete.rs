@@ -25,7 +25,7 @@ const ORPHAN: &str = "orphan";
 /// Namespaces a cluster cannot do without.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Deletes an object, or marks it for deletion, if nobody objects who may.
+/// Deletes an object, or marks it for deletion, unless a webhook or a policy refuses.
 pub(crate) fn delete(
     transaction: &mut Transaction<'_>,
     resource: ResourceId,
@@ -53,7 +53,7 @@ pub(crate) fn delete(
     delete_considered(transaction, resource, namespace, name, options)
 }
 
-/// [`delete`] without asking anybody.
+/// [`delete`] without webhooks and policies.
 pub(crate) fn delete_considered(
     transaction: &mut Transaction<'_>,
     resource: ResourceId,

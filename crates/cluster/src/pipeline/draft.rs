@@ -34,9 +34,11 @@ pub(crate) struct Draft<'a> {
     pub(crate) is_applied: bool,
     /// The managers of its fields.
     pub(crate) managed: Option<ManagedFields>,
+    /// The version that it replaces, as webhooks and policies see it, where they are asked.
+    pub(crate) shown: Option<Value>,
     /// What is wrong with it.
     pub(crate) errors: Errors,
-    /// The addresses in use once it is stored, if it has one.
+    /// Of a new Service, the addresses in use once it is stored.
     pub(crate) addresses: Option<Addresses>,
     /// The object, where a stage finds that nothing is left to store.
     pub(crate) settled: Option<Arc<Object>>,
@@ -58,6 +60,7 @@ impl<'a> Draft<'a> {
             is_applied: applied.is_some(),
             applied,
             managed: None,
+            shown: None,
             errors: Errors::default(),
             addresses: None,
             settled: None,
@@ -79,6 +82,11 @@ impl<'a> Draft<'a> {
             replaced: Some((current, old)),
             ..Self::new(current.resource, &current.namespace, new, applied)
         }
+    }
+
+    /// Whether it replaces no version.
+    pub(crate) fn is_new(&self) -> bool {
+        self.replaced.is_none()
     }
 
     /// The version that it replaces.

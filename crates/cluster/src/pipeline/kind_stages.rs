@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
+use super::draft::Draft;
 use super::{services, strategy};
 use crate::admission::{default_class, devices, limit_range, pods, priority, protect, signing};
-use crate::defaults::Addresses;
-use crate::object::Object;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, FLOW_SCHEMAS, INGRESSES, JOBS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId,
@@ -13,11 +12,9 @@ use crate::resource::{
 };
 use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::validation::Errors;
 
-/// Changes a version of an object, which replaces another one if there is one. Gives the addresses in use once a new
-/// object is stored.
-type Complete = fn(&mut Transaction<'_>, Option<(&Object, &Value)>, &mut Value, &mut Errors) -> Option<Addresses>;
+/// Changes a version of an object.
+type Complete = fn(&mut Transaction<'_>, &mut Draft<'_>);
 
 /// Fills in what depends on other objects, in a namespace, or refuses the new object.
 pub(super) fn admit(
@@ -43,16 +40,36 @@ pub(super) fn admit(
 /// Changes a new version once its fields are assigned to managers, so that no manager owns what it sets.
 pub(super) fn complete(resource: ResourceId) -> Option<Complete> {
     Some(match resource {
-        CERTIFICATE_SIGNING_REQUESTS => strategy::sign_request,
-        FLOW_SCHEMAS => strategy::find_level,
-        JOBS => strategy::select_own_pods,
-        NAMESPACES => strategy::finalize_namespace,
-        PODS => pods::finish_pod,
-        RESOURCE_CLAIMS => devices::admit,
-        RESOURCE_CLAIM_TEMPLATES => devices::admit_template,
-        RESOURCE_SLICES => devices::date_taints,
+        CERTIFICATE_SIGNING_REQUESTS => |transaction, draft| {
+            strategy::sign_request(transaction.options.user, draft.old(), &mut draft.new);
+        },
+        FLOW_SCHEMAS => |transaction, draft| strategy::find_level(transaction, &mut draft.new),
+        JOBS => |_, draft| strategy::select_own_pods(draft.old(), &mut draft.new),
+        NAMESPACES => |_, draft| {
+            if draft.is_new() {
+                strategy::finalize_namespace(&mut draft.new);
+            }
+        },
+        PODS => |transaction, draft| {
+            if draft.is_new() {
+                pods::finish_pod(&mut draft.new, transaction.now);
+            }
+        },
+        RESOURCE_CLAIMS => |transaction, draft| {
+            if draft.is_new() {
+                devices::check_admin_requests(transaction, &draft.new, &draft.new["spec"], &mut draft.errors);
+            }
+        },
+        RESOURCE_CLAIM_TEMPLATES => |transaction, draft| {
+            if draft.is_new() {
+                devices::check_admin_requests(transaction, &draft.new, &draft.new["spec"]["spec"], &mut draft.errors);
+            }
+        },
+        RESOURCE_SLICES => |transaction, draft| devices::date_taints(&mut draft.new, transaction.now),
         SERVICES => services::allocate_addresses,
-        VALIDATING_ADMISSION_POLICIES => strategy::check_types,
+        VALIDATING_ADMISSION_POLICIES => |transaction, draft| {
+            strategy::check_types(transaction, draft.old(), &mut draft.new);
+        },
         _ => return None,
     })
 }

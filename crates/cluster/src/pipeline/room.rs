@@ -26,7 +26,7 @@ pub(crate) fn has_room_to_grow(transaction: &Transaction<'_>, current: &Object, 
     if bytes < transaction.state.limits.most(3) || current.deleting {
         return Ok(());
     }
-    // Of what is said in the object; its managers follow from that.
+    // Only the object counts; its managers follow from it.
     let length = serde_json::to_vec(new).map_or(0, |text| text.len());
     if length <= current.json.len() {
         return Ok(());

@@ -2,27 +2,24 @@
 
 use serde_json::Value;
 
+use super::draft::Draft;
 use crate::defaults::{Addresses, Ranges};
 use crate::ip_range::IpRange;
 use crate::object::Object;
 use crate::resource::{SERVICE_CIDRS, SERVICES};
 use crate::transaction::Transaction;
-use crate::validation::Errors;
 
-/// Gives a Service addresses and ports that no other has. Those in use are given back for a new Service, to be kept
-/// once it is stored.
-pub(crate) fn allocate_addresses(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    service: &mut Value,
-    errors: &mut Errors,
-) -> Option<Addresses> {
+/// Gives a Service addresses and ports that no other has.
+pub(super) fn allocate_addresses(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) {
+    let replaced = draft.replaced;
+    let Draft { new: service, errors, addresses: kept, .. } = draft;
     let ranges = ranges_for(transaction, replaced.map(|(_, old)| old), service);
     let Some((current, old)) = replaced else {
         let mut addresses = transaction.state.addresses.take().unwrap_or_else(|| addresses_in_use(transaction, None));
         let random = &mut transaction.state.random;
         addresses.allocate(service, &ranges, errors, || random.next());
-        return Some(addresses);
+        *kept = Some(addresses);
+        return;
     };
     if old["spec"] != service["spec"] {
         keep_allocated(old, service);
@@ -31,7 +28,6 @@ pub(crate) fn allocate_addresses(
         addresses.allocate(service, &ranges, errors, || random.next());
         transaction.state.addresses = None;
     }
-    None
 }
 
 /// The name of the range that every cluster begins with.
@@ -57,7 +53,7 @@ fn ranges_for(transaction: &Transaction<'_>, old: Option<&Value>, service: &Valu
         }
     }
     if !is_there {
-        // Nobody has made the cluster what it begins with.
+        // The cluster does not have its first objects yet.
         ranges.ready.extend(RANGE.parse::<IpRange>());
     }
     let wanted = service["spec"]["clusterIP"].as_str().unwrap_or_default();

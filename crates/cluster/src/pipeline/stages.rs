@@ -18,8 +18,6 @@ use super::{kind_stages, metadata, parts, room};
 use crate::admission::{self, Deed, Newcomer, devices, quota};
 use crate::custom_versions::{for_storage, is_stored};
 use crate::dynamic_admission::Operation;
-use crate::managed_fields::ManagedFields;
-use crate::object::Object;
 use crate::part::Part;
 use crate::patch::Managed;
 use crate::registry;
@@ -27,8 +25,8 @@ use crate::resource::{self as kinds, ResourceId};
 use crate::schema::schema;
 use crate::status::Status;
 use crate::transaction::{Intent, Transaction};
+use crate::validation;
 use crate::validation::warnings::Warnings;
-use crate::validation::{self, Errors};
 
 /// How often a generated name that is taken is drawn again.
 const NAME_ATTEMPTS: usize = 8;
@@ -168,54 +166,31 @@ pub(super) fn prepare(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome
     Ok(())
 }
 
-/// Assigns the fields to managers.
+/// Assigns the fields to managers, unless server-side apply has done so.
 pub(super) fn assign_fields(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
-    let applied = draft.applied.take();
-    draft.managed = match draft.replaced {
-        None => {
-            let writer = transaction.writer(draft.resource, Part::Main);
-            let managed = applied.or_else(|| track_in_version(None, &mut draft.new, &writer));
-            managed.and_then(|managed| managed.kept(draft.resource))
-        }
-        Some((current, old)) => {
-            managers_after(transaction, current, draft.part, (old, &mut draft.new), draft.asked.as_ref(), applied)?
-        }
+    let managed = match draft.applied.take() {
+        None => tracked(transaction, draft)?,
+        applied => applied,
+    };
+    draft.managed = match managed {
+        Some(managed) => managed.kept(draft.resource),
+        None => draft.replaced.and_then(|(current, _)| current.managed().cloned()),
     };
     Ok(())
 }
 
-/// Who owns what after a write that is no server-side apply.
-fn tracked(
-    transaction: &Transaction<'_>,
-    current: &Object,
-    part: Part,
-    old: &Value,
-    new: &mut Value,
-    asked: Option<Value>,
-) -> Result<Option<Managed>, Status> {
-    let mut writer = transaction.writer(current.resource, part);
-    look_elsewhere(transaction, &mut writer, current, old, new)?;
-    Ok(match asked {
+/// The managers after a write that is no server-side apply.
+fn tracked(transaction: &Transaction<'_>, draft: &mut Draft<'_>) -> Result<Option<Managed>, Status> {
+    let mut writer = transaction.writer(draft.resource, draft.part);
+    if let Some((current, old)) = draft.replaced {
+        look_elsewhere(transaction, &mut writer, current, old, &draft.new)?;
+    }
+    let replaced = draft.replaced.map(|(current, old)| (&**current, old));
+    Ok(match draft.asked.clone() {
         // upstream: fields are the writer's before the strategy drops what a resize may not change.
-        Some(mut asked) => track_in_version(Some((current, old)), &mut asked, &writer),
-        None => track_in_version(Some((current, old)), new, &writer),
+        Some(mut asked) => track_in_version(replaced, &mut asked, &writer),
+        None => track_in_version(replaced, &mut draft.new, &writer),
     })
-}
-
-/// [`tracked`], or what server-side apply has made of the managers, as it is kept.
-fn managers_after(
-    transaction: &Transaction<'_>,
-    current: &Object,
-    part: Part,
-    (old, new): (&Value, &mut Value),
-    asked: Option<&Value>,
-    applied: Option<Managed>,
-) -> Result<Option<ManagedFields>, Status> {
-    let managed = match applied {
-        None => tracked(transaction, current, part, old, new, asked.cloned())?,
-        applied => applied,
-    };
-    Ok(managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(current.resource)))
 }
 
 /// Fills in what depends on other objects, or refuses the new object.
@@ -240,31 +215,27 @@ pub(super) fn keep_annotations(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -
     Ok(())
 }
 
-/// Describes the write to webhooks and policies; `shown` is the replaced version as they see it.
-fn deed<'a>(draft: &'a Draft<'_>, shown: Option<&'a Value>) -> Deed<'a> {
+/// Describes the write to webhooks and policies.
+fn deed<'a>(draft: &'a Draft<'_>) -> Deed<'a> {
     Deed {
-        operation: if draft.replaced.is_some() { Operation::Update } else { Operation::Create },
+        operation: if draft.is_new() { Operation::Create } else { Operation::Update },
         resource: draft.resource,
         subresource: draft.part.subresource(),
         namespace: draft.namespace,
         name: if draft.is_name_generated { "" } else { &draft.name },
         kind: None,
-        old: shown.or(draft.old()),
+        old: draft.shown.as_ref().or(draft.old()),
     }
-}
-
-/// The version that is replaced, as webhooks and policies see it where they are asked.
-fn shown(transaction: &Transaction<'_>, draft: &Draft<'_>) -> Option<Value> {
-    let (current, _) = draft.replaced?;
-    admission::is_asked(transaction, draft.resource).then(|| current.whole())
 }
 
 /// Has webhooks and policies change the version.
 pub(super) fn admit_dynamically(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     let mut new = draft.new.take();
     show_managers(transaction, draft.resource, &mut new, draft.managed.as_ref());
-    let shown = shown(transaction, draft);
-    admission::mutate(transaction, &deed(draft, shown.as_ref()), Some(&mut new))?;
+    if let Some((current, _)) = draft.replaced.filter(|_| admission::is_asked(transaction, draft.resource)) {
+        draft.shown = Some(current.whole());
+    }
+    admission::mutate(transaction, &deed(draft), Some(&mut new))?;
     draft.managed = managers_left(transaction, draft.resource, &mut new, draft.managed.take());
     draft.new = new;
     Ok(())
@@ -273,8 +244,7 @@ pub(super) fn admit_dynamically(transaction: &mut Transaction<'_>, draft: &mut D
 /// Changes the version once its fields are assigned to managers, so that no manager owns what this sets.
 pub(super) fn complete(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     if let Some(complete) = kind_stages::complete(draft.resource) {
-        let replaced = draft.replaced.map(|(current, old)| (&**current, old));
-        draft.addresses = complete(transaction, replaced, &mut draft.new, &mut draft.errors);
+        complete(transaction, draft);
     }
     Ok(())
 }
@@ -293,34 +263,22 @@ fn names_finalizers_freely(resource: ResourceId) -> bool {
     resource.row().custom || resource == kinds::CUSTOM_RESOURCE_DEFINITIONS
 }
 
-/// Looks for what is wrong with an object in the version that it is sent in.
+/// Looks for what is wrong with an object in the version that it is sent in: with an Event of the group events.k8s.io, and
+/// with a custom resource by its definition.
 pub(super) fn validate_version(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
-    if draft.is_changed() {
-        check_version(transaction, draft.resource, draft.part, draft.old(), &draft.new, &mut draft.errors);
+    let (resource, old) = (draft.resource, draft.old());
+    let is_grouped_event = draft.part == Part::Main && transaction.second(resource) == Some(kinds::GROUPED_EVENTS);
+    if !(is_grouped_event || resource.row().custom) || !draft.is_changed() {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// What is wrong with an object by the version that it is sent in: with a custom resource by its definition, with an Event
-/// of the group events.k8s.io.
-fn check_version(
-    transaction: &Transaction<'_>,
-    resource: ResourceId,
-    part: Part,
-    old: Option<&Value>,
-    new: &Value,
-    errors: &mut Errors,
-) {
-    if part == Part::Main && transaction.second(resource) == Some(kinds::GROUPED_EVENTS) {
-        validation::records::grouped_event(old, new, errors);
-    }
-    if !resource.row().custom {
-        return;
+    if is_grouped_event {
+        validation::records::grouped_event(old, &draft.new, &mut draft.errors);
     }
     let definition = transaction.state.definitions.of(&transaction.state.store, resource);
     if let Some(version) = definition.as_ref().and_then(|definition| definition.version(transaction.served(resource))) {
-        version.check(old, new, errors);
+        version.check(old, &draft.new, &mut draft.errors);
     }
+    Ok(())
 }
 
 /// Looks for what the status of a ResourceClaim may not say, and completes it.
@@ -408,8 +366,7 @@ pub(super) fn check_pod_security(transaction: &mut Transaction<'_>, draft: &mut 
 
 /// Has webhooks and policies judge the version.
 pub(super) fn judge_dynamically(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
-    let shown = shown(transaction, draft);
-    admission::judge(transaction, &deed(draft, shown.as_ref()), Some(&draft.new))
+    admission::judge(transaction, &deed(draft), Some(&draft.new))
 }
 
 /// Brings the object into the version that it is stored in.

@@ -3,80 +3,52 @@
 use serde_json::{Value, json};
 
 use crate::builtin;
-use crate::defaults::Addresses;
 use crate::defaults::job::{generate_selector, inherit_labels};
 use crate::dynamic_admission::policy::type_check;
-use crate::object::Object;
+use crate::rbac::User;
 use crate::registry::strategy::spec;
 use crate::resource::PRIORITY_LEVEL_CONFIGURATIONS;
 use crate::transaction::Transaction;
-use crate::validation::Errors;
 use crate::value::time_text;
 
 /// A new namespace is held until what it contains is gone.
 // upstream: pkg/registry/core/namespace/strategy.go PrepareForCreate (v1.36)
-pub(crate) fn finalize_namespace(
-    _: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    if replaced.is_none() {
-        let mut finalizers = new["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
-        if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
-            finalizers.push(json!("kubernetes"));
-        }
-        new["spec"]["finalizers"] = json!(finalizers);
+pub(super) fn finalize_namespace(new: &mut Value) {
+    let mut finalizers = new["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+    if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
+        finalizers.push(json!("kubernetes"));
     }
-    None
+    new["spec"]["finalizers"] = json!(finalizers);
 }
 
 /// A new Job selects its own pods, unless it says otherwise.
-pub(crate) fn select_own_pods(
-    _: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    if replaced.is_none() {
+pub(super) fn select_own_pods(old: Option<&Value>, new: &mut Value) {
+    if old.is_none() {
         generate_selector(new);
     }
     inherit_labels(new);
-    None
 }
 
 /// The expressions of a policy are held against the types of the kinds it is for.
-pub(crate) fn check_types(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    let generation = replaced
-        .map_or(1, |(_, old)| old["metadata"]["generation"].as_i64().unwrap_or_default() + i64::from(spec(old, new)));
-    if replaced.is_none_or(|(_, old)| spec(old, new)) {
+pub(super) fn check_types(transaction: &Transaction<'_>, old: Option<&Value>, new: &mut Value) {
+    let before = old.map_or(0, |old| old["metadata"]["generation"].as_i64().unwrap_or_default());
+    if old.is_none_or(|old| spec(old, new)) {
         let state = &transaction.state;
         let of_custom = |group: &str, version: &str, plural: &str| {
             let definition = state.definitions.named(&state.store, &format!("{plural}.{group}"))?;
             let version = definition.versions.iter().find(|known| known.id.row().version == version)?;
             Some((version.id, version.declaration()?))
         };
-        new["status"] = type_check::status(new, generation, &of_custom);
+        new["status"] = type_check::status(new, before + 1, &of_custom);
     }
-    None
 }
 
 /// A certificate request is its sender's, and stays as it was sent.
 // upstream: pkg/registry/certificates/certificates/strategy.go PrepareForCreate, PrepareForUpdate (v1.36)
-pub(crate) fn sign_request(
-    transaction: &mut Transaction<'_>,
-    replaced: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
-    if let Some((_, old)) = replaced {
+pub(super) fn sign_request(sender: Option<&User>, old: Option<&Value>, new: &mut Value) {
+    if let Some(old) = old {
         new["spec"] = old["spec"].clone();
-    } else if let Some(user) = transaction.options.user
+    } else if let Some(user) = sender
         && let Some(spec) = new["spec"].as_object_mut()
     {
         for field in ["username", "uid", "groups", "extra"] {
@@ -93,17 +65,11 @@ pub(crate) fn sign_request(
             spec.insert("extra".to_owned(), json!(user.extra));
         }
     }
-    None
 }
 
 /// Says whether the level that a flow names is there.
 // upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go syncFlowSchemaStatus (v1.36)
-pub(crate) fn find_level(
-    transaction: &mut Transaction<'_>,
-    _: Option<(&Object, &Value)>,
-    new: &mut Value,
-    _: &mut Errors,
-) -> Option<Addresses> {
+pub(super) fn find_level(transaction: &Transaction<'_>, new: &mut Value) {
     let level = new["spec"]["priorityLevelConfiguration"]["name"].as_str().unwrap_or_default().to_owned();
     let found =
         transaction.state.store.get(PRIORITY_LEVEL_CONFIGURATIONS, "", &level).is_some() || builtin::has_level(&level);
@@ -117,5 +83,4 @@ pub(crate) fn find_level(
             "message": format!("This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" {rest}"),
         }]);
     }
-    None
 }

@@ -227,7 +227,7 @@ pub(crate) fn write_over(
 /// What the controllers of a real cluster put into each new namespace: the account pods run as by default and the
 /// certificate they trust. Made with the namespace, so that no pod has to wait for them.
 fn populate_namespace(transaction: &mut Transaction<'_>, namespace: &str) {
-    // Controllers may, whoever made the namespace.
+    // Controllers may, even where the maker of the namespace may not.
     let options = WriteOptions {
         manager: "kube-controller-manager",
         client: false,

@@ -93,6 +93,13 @@ impl<'a> Transaction<'a> {
         current.managed().filter(|_| *current.uid == *text("uid")).cloned()
     }
 
+    /// Gives a version of an object the next resourceVersion.
+    fn number(&mut self, value: &mut Value) -> u64 {
+        let version = self.state.store.next_version();
+        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        version
+    }
+
     /// Stores a version as it is: the next resourceVersion, history, log.
     pub(crate) fn put(
         &mut self,
@@ -100,8 +107,7 @@ impl<'a> Transaction<'a> {
         mut value: Value,
         managed: Option<ManagedFields>,
     ) -> Arc<Object> {
-        let version = self.state.store.next_version();
-        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        let version = self.number(&mut value);
         let object = self.store(Arc::new(Object::with_tree(resource, version, value, managed)));
         self.state.trees.keep(&object);
         object
@@ -124,8 +130,7 @@ impl<'a> Transaction<'a> {
         mut value: Value,
         managed: Option<ManagedFields>,
     ) -> Arc<Object> {
-        let version = self.state.store.next_version();
-        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        let version = self.number(&mut value);
         let last = self.state.store.remove(Object::new(resource, version, &value).managed_by(managed), self.now);
         let random = self.state.random_state();
         if let Some(log) = &mut self.state.log {
