@@ -1,6 +1,6 @@
 //! The one path every create and update takes, under the cluster's lock: for each operation the list of its stages.
 //!
-//! An admission step is a function in `admission` and an entry in a list; one for a single kind is an arm in `kind_stages.rs`.
+//! An admission step is a function in `stages.rs` and an entry in a list; one for a single kind is an arm in `kind_stages.rs`.
 
 use std::sync::Arc;
 
