@@ -1,4 +1,5 @@
-//! A connection whose other end must take what is written to it within a time: one that does not is cut off.
+//! A connection that shares its thread and its patience: it writes a bounded amount at a time, and a peer that takes nothing
+//! for too long is cut off.
 
 use std::io;
 use std::pin::Pin;
@@ -8,10 +9,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+/// Bytes that a connection writes before other connections of the thread have their turn. On a fast network a peer takes
+/// megabytes at once, and hundreds of peers that do would keep the next request waiting for a second.
+const MAX_TURN: usize = 64 * 1024;
+
 /// A stream that gives up when nothing of a write was taken for a while.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
+    /// Bytes written in this turn.
+    written: usize,
     /// Runs out while a write waits.
     until: Option<Pin<Box<Sleep>>>,
     /// Ends when the other end has nothing more to say here, though it may have become something else than HTTP.
@@ -20,7 +27,7 @@ pub(super) struct Patient<S> {
 
 impl<S> Patient<S> {
     pub(super) fn new(stream: S, patience: Duration, ended: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self { stream, patience, until: None, ended: Some(Box::pin(ended)) }
+        Self { stream, patience, written: 0, until: None, ended: Some(Box::pin(ended)) }
     }
 
     /// What a write came to, if its time is not over.
@@ -58,7 +65,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if self.written >= MAX_TURN {
+            self.written = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let part = &bytes[..bytes.len().min(MAX_TURN)];
+        let outcome = Pin::new(&mut self.stream).poll_write(context, part);
+        match &outcome {
+            Poll::Ready(Ok(taken)) => self.written = self.written.saturating_add(*taken),
+            _ => self.written = 0,
+        }
         self.within(context, outcome)
     }
 
@@ -75,6 +92,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
@@ -97,6 +116,26 @@ mod tests {
         };
         let (written, ()) = tokio::join!(patient.write_all(&[0; 4 + 9]), slow);
         written.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_large_answer_lets_others_have_their_turn() {
+        let size = 16 * MAX_TURN;
+        let (near, _far) = duplex(size);
+        let mut patient = Patient::new(near, Duration::from_secs(10), std::future::pending());
+        let (is_written, turns) = (Cell::new(false), Cell::new(0));
+        let writing = async {
+            patient.write_all(&vec![0; size]).await.unwrap();
+            is_written.set(true);
+        };
+        let others = async {
+            while !is_written.get() {
+                turns.set(turns.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::join!(writing, others);
+        assert!(turns.get() >= size / MAX_TURN - 1, "{}", turns.get());
     }
 
     #[tokio::test(start_paused = true)]
