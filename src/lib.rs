@@ -11,6 +11,7 @@ pub mod allocator;
 mod applied;
 pub mod apply;
 mod at_work;
+pub mod az;
 pub mod board;
 pub mod changes;
 pub mod cli;

@@ -409,6 +409,10 @@ impl<'i> Walk<'_, 'i> {
             DeValue::Table(_) if wants("array") && written.starts_with('[') => {
                 diagnostic.patch("one of a list has two brackets", &at, format!("[[{name}]]"))
             }
+            // The header `[manifest.web]` makes `manifest` a table: its place is a word of the header.
+            DeValue::Table(_) if wants("array") && !written.starts_with('{') => {
+                diagnostic.help(format!("each one starts with `[[{name}]]`"))
+            }
             DeValue::String(_) | DeValue::Table(_) if wants("array") => {
                 diagnostic.patch("write a list", &at, format!("[{written}]"))
             }

@@ -195,9 +195,10 @@ pub(super) fn unknown_topology(context: &Context<'_>, found: &mut Vec<Diagnostic
             let diagnostic = Diagnostic::warning("unknown-topology", message)
                 .at(at, format!("no pool has the label `{key}`"))
                 .note("a node without the label takes no such pod, and no other pod counts there");
-            // `zone` is the last part of a key, and `topology.kubernetes.io/zon` a slip in one.
+            // `zone` is the last part of a key, and `topology.kubernetes.io/zon` a slip in one. Among the sorted keys those of
+            // `failure-domain.beta.kubernetes.io`, which Kubernetes has replaced, stand before those of `topology`.
             let last = |known: &&&str| known.rsplit('/').next() == Some(key);
-            let near = keys.iter().find(last).copied().or_else(|| did_you_mean(key, keys.iter().copied()));
+            let near = keys.iter().rfind(last).copied().or_else(|| did_you_mean(key, keys.iter().copied()));
             found.push(match near {
                 Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                 None => diagnostic,
