@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::api::resource::v1::{DeviceAttribute, DeviceCapacity};
+use klab_cel::{Bindings, Budget, Declaration, Environment, Key, Opaque, Program, Shape, Type, Value};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{DeviceFacts, DeviceSelector, SelectorLanguage};
 
-use crate::cel::{self, Bindings, Budget, Declaration, Environment, Key, Opaque, Program, Shape, Type, Value};
+use crate::work;
 
 /// Longest expression.
 pub(crate) const LONGEST: usize = 10 * 1024;
@@ -41,7 +42,7 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
             ("capacity", by_name(quantity)),
         ],
     );
-    Environment::new().for_devices().variable("device", device)
+    Environment::new().metered(work::steps).for_devices().variable("device", device)
 });
 
 /// What keeps an expression from being one.
@@ -149,14 +150,14 @@ fn attribute(name: &str, attribute: &DeviceAttribute) -> Result<Value, String> {
         DeviceAttribute { bool: Some(flag), .. } => Ok(Value::Bool(*flag)),
         DeviceAttribute { string: Some(text), .. } => Ok(Value::from(text.as_str())),
         DeviceAttribute { version: Some(version), .. } => {
-            cel::semver(version).map_err(|error| format!("attribute {name}: parse semantic version: {error}"))
+            klab_cel::semver(version).map_err(|error| format!("attribute {name}: parse semantic version: {error}"))
         }
         _ => Err(format!("attribute {name}: unsupported attribute value")),
     }
 }
 
 fn capacity(capacity: &DeviceCapacity) -> Value {
-    cel::quantity(Quantity::parse(&capacity.value.0).unwrap_or_default())
+    klab_cel::quantity(Quantity::parse(&capacity.value.0).unwrap_or_default())
 }
 
 /// Values by domain and name; names without a domain are in the driver's.

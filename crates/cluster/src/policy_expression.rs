@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use crate::cel::{Declaration, Environment, Field, ObjectType, Program, Shape, Type};
+use klab_cel::{Declaration, Environment, Field, ObjectType, Program, Shape, Type};
+
+use crate::work;
 
 /// What an expression must come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,7 @@ fn environment(source: &str, names: &Names<'_>, patches: bool) -> Environment {
     let unknown = || Declaration::simple(Type::Dyn);
     let object = || names.object.cloned().unwrap_or_else(unknown);
     let mut environment = Environment::new()
+        .metered(work::steps)
         .variable("object", object())
         .variable("oldObject", object())
         .variable("request", REQUEST.clone())
@@ -140,7 +143,7 @@ fn message_types(source: &str) -> Vec<(String, Declaration)> {
 }
 
 fn list(element: Declaration) -> Declaration {
-    Declaration { shape: Shape::List(Arc::new(element), crate::cel::ListKind::Atomic), max_elements: None, min_size: 2 }
+    Declaration { shape: Shape::List(Arc::new(element), klab_cel::ListKind::Atomic), max_elements: None, min_size: 2 }
 }
 
 fn map(value: Declaration) -> Declaration {

@@ -3,11 +3,11 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go Dispatch, validator.go
 // Validate (v1.36)
 
+use klab_cel::Value;
 use serde_json::{Value as Json, json};
 
 use super::form::form;
 use super::parameters;
-use crate::cel::Value;
 use crate::dynamic_admission::condition::{Verdict, failed, judge};
 use crate::dynamic_admission::policy::definition::{Binding, Policy, Rule};
 use crate::dynamic_admission::request::Request;

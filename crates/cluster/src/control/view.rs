@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use jiff::Timestamp;
+use klab_cel::names::is_extended_resource;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::pod_ranges::PodRanges;
 use super::queue::ObjectName;
 use super::settings::{DEVICES_ANNOTATION, PRESSURE_ANNOTATION, STOPPED};
-use crate::names::is_extended_resource;
 use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::value::selects;

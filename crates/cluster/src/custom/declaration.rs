@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use klab_cel::{Declaration, Field, LARGEST_REQUEST, ListKind, ObjectType, Shape, Type, is_word};
 use serde_json::Value;
 
 use super::fill::with_object_metadata;
-use crate::cel::{Declaration, Field, LARGEST_REQUEST, ListKind, ObjectType, Shape, Type, is_word};
 
 /// Longest text without a limit of its own: a request's, without quotes.
 const LONGEST: u64 = LARGEST_REQUEST - 2;

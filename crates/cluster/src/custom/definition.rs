@@ -2,12 +2,13 @@
 //!
 //! // upstream: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go ValidateCustomResourceDefinition
 
+use klab_cel::{LARGEST_REQUEST, pattern};
 use serde_json::Value;
 
 use super::declaration::declare;
 use super::rules::Rule;
-use crate::cel::{LARGEST_REQUEST, pattern};
 use crate::validation::{Errors, webhook};
+use crate::work;
 
 /// Most that one rule may be estimated to cost.
 const RULE_LIMIT: u64 = 10_000_000;
@@ -180,7 +181,9 @@ impl Walk {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.errors.forbidden(format!("{path}.uniqueItems"), detail);
         }
-        if let Some(Err(fault)) = schema["pattern"].as_str().filter(|text| !text.is_empty()).map(pattern) {
+        if let Some(Err(fault)) =
+            schema["pattern"].as_str().filter(|text| !text.is_empty()).map(|text| pattern(text, Some(work::steps)))
+        {
             // upstream: apiextensions-apiserver pkg/apiserver/schema/validation.go validateNestedValueValidation
             let detail = format!("must be a valid regular expression, but isn't: {fault}");
             self.errors.invalid(format!("{path}.pattern"), &schema["pattern"], detail);

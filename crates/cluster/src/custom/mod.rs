@@ -23,11 +23,11 @@ pub(crate) use outline::{Listing, Outline};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use klab_cel::{Budget, Declaration};
 use serde_json::{Value, json};
 
 use self::conversion::Webhook;
 use self::outline::Outlines;
-use crate::cel::{Budget, Declaration};
 use crate::object::Object;
 use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
 use crate::store::Store;
@@ -280,7 +280,7 @@ impl Version {
             errors.add_unchecked();
             return;
         }
-        let mut budget = Budget::of(crate::cel::REQUEST_LIMIT);
+        let mut budget = Budget::of(klab_cel::REQUEST_LIMIT);
         rules.evaluate(old, new, &mut budget, errors);
     }
 }

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use klab_cel::{Bindings, Budget, Declaration, Environment, Failure, Program, Shape, Type};
 use serde_json::Value;
 
 use super::declaration::declare;
 use super::lists;
-use crate::cel::{self, Bindings, Budget, Declaration, Environment, Failure, Program, Shape, Type};
 use crate::schema::Path;
 use crate::validation::Errors;
 use crate::work;
@@ -52,7 +52,8 @@ impl Rule {
         } else {
             declaration.clone()
         };
-        let environment = Environment::new().variable("self", declaration.clone()).variable("oldSelf", old);
+        let environment =
+            Environment::new().metered(work::steps).variable("self", declaration.clone()).variable("oldSelf", old);
         let source = text("rule");
         // It is read, its types are checked, and its cost is estimated.
         work::steps(source.len() as u64);
@@ -222,14 +223,14 @@ impl Rules {
             }
             let was = match (&before, rule.optional_old) {
                 (Some(before), false) => before.clone(),
-                (before, _) => cel::Value::Optional(before.clone().map(Arc::new)),
+                (before, _) => klab_cel::Value::Optional(before.clone().map(Arc::new)),
             };
             let bindings = Bindings(vec![("self", this.clone()), ("oldSelf", was)]);
-            let mut own = Budget::of(cel::PER_CALL_LIMIT.min(budget.limit.saturating_sub(budget.spent)));
+            let mut own = Budget::of(klab_cel::PER_CALL_LIMIT.min(budget.limit.saturating_sub(budget.spent)));
             let outcome = program.evaluate(&bindings, &mut own);
             budget.spent = budget.spent.saturating_add(own.spent);
             match outcome {
-                Ok(cel::Value::Bool(true)) => {}
+                Ok(klab_cel::Value::Bool(true)) => {}
                 Ok(_) => {
                     // What was there before and was not changed is not refused, but for rules about changes.
                     if !rule.uses_old && old == Some(new) {
@@ -278,10 +279,10 @@ impl Rules {
     ) {
         let mut detail = rule.fallback();
         if let Some(Ok(program)) = &rule.message {
-            let mut own = Budget::of(cel::PER_CALL_LIMIT.min(budget.limit.saturating_sub(budget.spent)));
+            let mut own = Budget::of(klab_cel::PER_CALL_LIMIT.min(budget.limit.saturating_sub(budget.spent)));
             let text = program.evaluate(bindings, &mut own).ok();
             budget.spent = budget.spent.saturating_add(own.spent);
-            let text = text.as_ref().and_then(cel::Value::as_str).map(str::trim);
+            let text = text.as_ref().and_then(klab_cel::Value::as_str).map(str::trim);
             if let Some(text) = text
                 && !text.is_empty()
                 && !text.contains(['\n', '\r'])

@@ -4,10 +4,10 @@
 
 use std::collections::HashSet;
 
+use klab_cel::pattern;
 use serde_json::{Value, json};
 
 use super::lists;
-use crate::cel::pattern;
 use crate::schema::Path;
 use crate::validation::Errors;
 use crate::work;
@@ -108,7 +108,7 @@ impl Check<'_> {
             self.errors.invalid(path, value, format!("{path} in body should be at least {least} chars long"));
         }
         if let Some(wanted) = schema["pattern"].as_str()
-            && !pattern(wanted).is_ok_and(|pattern| pattern.is_match(text))
+            && !pattern(wanted, Some(work::steps)).is_ok_and(|pattern| pattern.is_match(text))
         {
             self.errors.invalid(path, value, format!("{path} in body should match '{wanted}'"));
         }
@@ -259,9 +259,9 @@ fn plain(number: f64) -> String {
 /// Whether a text has the format; those that are not known fit everything.
 fn has_format(format: &str, text: &str) -> bool {
     match format {
-        "date-time" | "datetime" => crate::cel::is_timestamp(text) && text.len() > 10,
-        "date" => crate::cel::is_timestamp(text) && text.len() == 10,
-        "duration" => crate::cel::duration_nanos(text).is_some(),
+        "date-time" | "datetime" => klab_cel::is_timestamp(text) && text.len() > 10,
+        "date" => klab_cel::is_timestamp(text) && text.len() == 10,
+        "duration" => klab_cel::duration_nanos(text).is_some(),
         "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
         "cidr" => text.split_once('/').is_some_and(|(ip, bits)| {

@@ -5,7 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cel::{Opaque, Value};
+use klab_cel::{Opaque, Value};
+
 use crate::rbac::{Attributes, Decision, ResourceSubject, Subject, User, authorize};
 use crate::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 use crate::store::Store;

@@ -2,10 +2,10 @@
 
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go Match (v1.36)
 
+use klab_cel::{Program, Value};
 use serde_json::Value as Json;
 
 use super::scene::Scene;
-use crate::cel::{Program, Value};
 use crate::policy_expression::{Names, Wanted, compile};
 
 /// A condition.
@@ -59,11 +59,11 @@ pub(crate) fn judge(conditions: &[Condition], scene: &Scene<'_>, ignores_failure
 }
 
 /// What is said of an expression without a value.
-pub(crate) fn failed(source: &str, failure: &crate::cel::Failure) -> String {
+pub(crate) fn failed(source: &str, failure: &klab_cel::Failure) -> String {
     match failure {
-        crate::cel::Failure::OutOfBudget => {
+        klab_cel::Failure::OutOfBudget => {
             "validation failed due to running out of cost budget, no further validation rules will be run".to_owned()
         }
-        crate::cel::Failure::Error(_) => format!("expression '{source}' resulted in error: {failure}"),
+        klab_cel::Failure::Error(_) => format!("expression '{source}' resulted in error: {failure}"),
     }
 }

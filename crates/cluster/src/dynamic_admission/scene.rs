@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use klab_cel::{Budget, Failure, PER_CALL_LIMIT, Program, REQUEST_LIMIT, Value, Variables};
 use serde_json::Value as Json;
 
 use super::authorizer::Authorizer;
 use super::request::Request;
-use crate::cel::{Budget, Failure, PER_CALL_LIMIT, Program, REQUEST_LIMIT, Value, Variables};
 use crate::policy_expression::{NAMESPACE, REQUEST};
 use crate::rbac::ResourceSubject;
 use crate::resource::NAMESPACES;

@@ -237,7 +237,7 @@ fn scalar_of(out: &mut Vec<u8>, number: u32, scalar: Scalar, value: &Value) {
         }
         (Scalar::Duration, Value::String(text)) => {
             let mut inner = Vec::new();
-            varint(&mut inner, 1, crate::cel::duration_nanos(text).unwrap_or_default() as u64);
+            varint(&mut inner, 1, klab_cel::duration_nanos(text).unwrap_or_default() as u64);
             bytes(out, number, &inner);
         }
         (Scalar::Any, value) => {

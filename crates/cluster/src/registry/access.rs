@@ -1,8 +1,9 @@
 //! Kinds about who may do what: the groups rbac, authentication, authorization and certificates.
 
+use klab_cel::names;
+
 use super::aspects::{ANSWERED_ONLY, Aspects, Field, InitialStatus, Validation};
 use crate::defaults;
-use crate::names;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LOCAL_SUBJECT_ACCESS_REVIEWS, ROLE_BINDINGS,
     ROLES, ResourceId, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS,

@@ -1,9 +1,9 @@
 //! What there is to say of a kind, aspect by aspect.
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::usage::Take;
-use crate::names;
 use crate::table::{self, Row};
 use crate::validation::warnings::Warnings;
 use crate::validation::{Errors, metadata};

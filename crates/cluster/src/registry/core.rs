@@ -1,11 +1,12 @@
 //! Kinds of the core group, and Events under their own group.
 
+use klab_cel::names;
+
 use super::aspects::{ANSWERED_ONLY, Aspects, Conversion, Field, InitialStatus, Quota, Validation};
 use super::conversion;
 use super::strategy;
 use super::usage;
 use crate::defaults;
-use crate::names;
 use crate::resource::{
     BINDINGS, COMPONENT_STATUSES, CONFIG_MAPS, CONTAINER_FILES, ENDPOINTS, EVENTS, GROUPED_EVENTS, LIMIT_RANGES,
     NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, REPLICATION_CONTROLLERS,

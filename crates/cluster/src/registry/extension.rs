@@ -1,11 +1,12 @@
 //! Kinds that extend and configure the API server: the groups admissionregistration, apiextensions, apiregistration and
 //! flowcontrol.
 
+use klab_cel::names;
+
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
 use crate::custom;
 use crate::defaults;
-use crate::names;
 use crate::resource::{
     API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS, FLOW_SCHEMAS, MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS, PRIORITY_LEVEL_CONFIGURATIONS, ResourceId,

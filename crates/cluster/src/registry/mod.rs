@@ -19,9 +19,9 @@ mod workloads;
 
 pub(crate) use aspects::{Aspects, Field, InitialStatus, Quota, Validation};
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
-use crate::names;
 use crate::resource::{RESOURCES, ResourceId};
 use crate::table;
 

@@ -1,9 +1,10 @@
 //! Kinds of the groups networking and discovery.
 
+use klab_cel::names;
+
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
 use crate::defaults;
-use crate::names;
 use crate::resource::{
     ENDPOINT_SLICES, INGRESS_CLASSES, INGRESSES, IP_ADDRESSES, NETWORK_POLICIES, ResourceId, SERVICE_CIDRS,
 };

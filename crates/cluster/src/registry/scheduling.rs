@@ -1,9 +1,10 @@
 //! Kinds about where and how pods run: the groups policy, scheduling, node and coordination.
 
+use klab_cel::names;
+
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
 use crate::defaults;
-use crate::names;
 use crate::resource::{LEASES, POD_DISRUPTION_BUDGETS, PRIORITY_CLASSES, RUNTIME_CLASSES, ResourceId};
 use crate::table;
 use crate::validation;

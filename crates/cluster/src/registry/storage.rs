@@ -1,10 +1,11 @@
 //! Kinds of volumes and devices: the groups storage and resource.
 
+use klab_cel::names;
+
 use super::aspects::{Aspects, Field, InitialStatus, Quota, Validation};
 use super::strategy;
 use super::usage;
 use crate::defaults;
-use crate::names;
 use crate::resource::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
     RESOURCE_SLICES, ResourceId, STORAGE_CLASSES, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,

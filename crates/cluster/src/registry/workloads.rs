@@ -1,10 +1,11 @@
 //! Kinds that make pods, or scale those that do: the groups apps, batch and autoscaling.
 
+use klab_cel::names;
+
 use super::aspects::{Aspects, Conversion, Field, InitialStatus, Validation};
 use super::conversion;
 use super::strategy;
 use crate::defaults;
-use crate::names;
 use crate::resource::{
     CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS,
     HORIZONTAL_POD_AUTOSCALERS_V1, JOBS, REPLICA_SETS, ResourceId, STATEFUL_SETS,

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
+use klab_cel::{Type, is_word};
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::{Errors, admission_rules, metadata};
-use crate::cel::{Type, is_word};
-use crate::names;
 use crate::policy_expression::{Names, Wanted, compile};
 use crate::schema::Path;
 

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::{Errors, metadata};
-use crate::names;
 use crate::schema::Path;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];

@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/autoscaling/validation/validation.go (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::{Errors, container};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimSpec (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::{Errors, metadata};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -2,12 +2,12 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidateConfigMap (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{supported, text};
 use super::workload::int_or_percent;
 use super::{Errors, metadata};
-use crate::names;
 use crate::schema::Path;
 
 /// Most bytes in a ConfigMap or a Secret.

@@ -4,12 +4,12 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::volumes::Volumes;
 use super::{Errors, environment, mounts, pod_claims, quota, security_context};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

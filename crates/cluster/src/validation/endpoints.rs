@@ -7,11 +7,11 @@ use std::net::IpAddr;
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::Value;
 
 use super::Errors;
 use super::field::{entries, supported, text};
-use crate::names;
 use crate::schema::Path;
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];

@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidateEnv, ValidateEnvFrom, validateObjectFieldSelector (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
 use super::{Errors, file_paths};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

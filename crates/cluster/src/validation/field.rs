@@ -1,9 +1,9 @@
 //! Fields as rules read them, and the rules that many fields share.
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::errors::Errors;
-use crate::names;
 use crate::schema::Path;
 use crate::work;
 

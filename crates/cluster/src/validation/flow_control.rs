@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/flowcontrol/validation/validation.go (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::{entries, supported, text};
-use crate::names;
 use crate::schema::Path;
 
 const HIGHEST_PRECEDENCE: i64 = 10_000;

@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/core/validation/validation.go validateProbe, validateHandler, validateLifecycle (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
 use super::{Errors, container};
-use crate::names;
 use crate::schema::Path;
 
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];

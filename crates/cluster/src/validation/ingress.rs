@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/networking/validation/validation.go ValidateIngressSpec, ValidateIngressClass (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{domain_path, entries, supported, text};
 use super::{Errors, addresses, container};
-use crate::names;
 use crate::schema::Path;
 
 const CLASS: &str = "kubernetes.io/ingress.class";

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
 use super::{Errors, container};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -2,11 +2,11 @@
 
 // upstream: staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::{entries, text};
-use crate::names;
 use crate::schema::Path;
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;

@@ -58,9 +58,9 @@ pub(crate) mod workload;
 
 pub(crate) use errors::Errors;
 
+use klab_cel::names;
 use serde_json::Value;
 
-use crate::names;
 use crate::resource::{JOBS, PODS, RESOURCE_CLAIMS, ResourceId};
 
 /// What is wrong with a change of an object's status alone.

@@ -2,10 +2,10 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidateNode (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::{Errors, placement};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -2,13 +2,13 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidatePersistentVolumeSpec, ValidatePersistentVolumeUpdate (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::claim_spec::{access_modes, class};
 use super::field::{entries, supported, text};
 use super::volume_sources::{SOURCES, driver, iscsi_name};
 use super::{Errors, file_paths, placement};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -4,12 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::{entries, supported, text};
 use super::metadata::{labels, selector};
-use crate::names;
 use crate::schema::Path;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use klab_cel::names;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{container_limits, container_requests};
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use super::field::{entries, supported, text};
 use super::{
     Errors, container, handlers, metadata, placement, pod_claims, pod_network, pod_system, security_context, volumes,
 };
-use crate::names;
 use crate::pod_resources::container_amounts;
 use crate::schema::Path;
 

@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::{entries, text};
-use crate::names;
 use crate::schema::Path;
 
 /// The claims of a pod.

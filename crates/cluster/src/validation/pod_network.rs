@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
 use super::{Errors, addresses};
-use crate::names;
 use crate::schema::Path;
 
 const MOST_SERVERS: usize = 3;

@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidatePodStatusUpdate, validatePodConditions (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::{entries, text};
-use crate::names;
 use crate::schema::Path;
 
 /// Conditions of the API server's own, whose names need no check.

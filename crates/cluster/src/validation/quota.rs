@@ -3,11 +3,11 @@
 // upstream: pkg/apis/core/validation/validation.go ValidateResourceQuota, validateResourceQuotaScopes,
 // validateScopedResourceSelectorRequirement; pkg/apis/core/helper/helpers.go (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::{entries, text};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

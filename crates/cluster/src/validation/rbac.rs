@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/rbac/validation/validation.go (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::{Errors, metadata};
-use crate::names;
 use crate::schema::Path;
 
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -4,11 +4,11 @@
 // upstream: pkg/apis/apps/validation/validation.go ValidateControllerRevisionCreate (v1.36)
 // upstream: pkg/apis/core/validation/events.go legacyValidateEvent (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::{not_negative, text};
-use crate::names;
 use crate::schema::Path;
 
 const STRATEGY: &str = "OldestEmulationVersion";

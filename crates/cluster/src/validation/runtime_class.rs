@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
 use super::{Errors, container, metadata, placement};
-use crate::names;
 use crate::schema::Path;
 
 pub(crate) fn check(value: &Value, errors: &mut Errors) {

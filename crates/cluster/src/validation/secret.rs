@@ -3,13 +3,13 @@
 // upstream: pkg/apis/core/validation/validation.go ValidateSecret, ValidateSecretUpdate (v1.36)
 
 use base64::Engine as _;
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::config::{DATA_LIMIT, frozen};
 use super::field::text;
 use crate::go_text::no_map;
-use crate::names;
 use crate::schema::Path;
 
 const ACCOUNT: &str = "kubernetes.io/service-account.name";

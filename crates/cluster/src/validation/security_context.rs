@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/core/validation/validation.go ValidateSecurityContext, validatePodSpecSecurityContext (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{containers, entries, supported, text};
 use super::{Errors, file_paths, sysctl};
-use crate::names;
 use crate::schema::Path;
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];

@@ -4,13 +4,13 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::container::number;
 use super::endpoints::elsewhere;
 use super::field::{entries, supported, text};
 use super::{Errors, addresses, handlers, metadata, ranges};
-use crate::names;
 use crate::schema::Path;
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";

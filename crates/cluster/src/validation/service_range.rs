@@ -2,12 +2,12 @@
 
 // upstream: pkg/apis/networking/validation/validation.go ValidateServiceCIDR, ValidateIPAddress (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::Errors;
 use super::field::text;
 use super::ranges::{cidr, first, range};
-use crate::names;
 use crate::schema::Path;
 
 const IMMUTABLE: &str = "field is immutable";

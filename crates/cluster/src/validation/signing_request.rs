@@ -4,12 +4,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use klab_cel::names;
 use serde_json::Value;
 
 use super::Errors;
 use super::field::{entries, text};
 use crate::certificates::{Asked, RequestFault};
-use crate::names;
 use crate::schema::Path;
 
 const LONGEST_SIGNER: usize = 571;

@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
 use super::{Errors, claim_spec, workload};
-use crate::names;
 use crate::schema::Path;
 
 /// A new set.

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
 use super::{Errors, metadata, volume_sources};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -2,11 +2,11 @@
 
 // upstream: pkg/apis/core/validation/validation.go validateHostPathVolumeSource and the functions beside it (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::{Errors, file_paths};
-use crate::names;
 use crate::schema::Path;
 
 const HOST_PATHS: [&str; 8] =

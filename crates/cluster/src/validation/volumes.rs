@@ -4,12 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
 use super::volume_sources::{self, driver, iscsi_name};
 use super::{Errors, claim_spec, environment, file_paths, metadata};
-use crate::names;
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::admission_rules::{policy, qualified_name, rule, selectors};
 use super::field::{entries, supported, text};
 use super::{Errors, admission_policy};
-use crate::names;
 use crate::schema::Path;
 
 /// Versions of reviews that API servers know.

@@ -1,5 +1,6 @@
 //! A snapshot with its threads joined: pods with their state, node, owners and generation, in one fixed order.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -7,12 +8,14 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use klab_cel::Budget;
 use kube_core::ResourceExt;
 
 use super::context::Context;
 use super::mounting::{FAILED_MOUNT, Told, Unmounted};
 use super::pod::{self, PodState};
 use super::snapshot::Snapshot;
+use crate::expression::MAX_COST;
 use crate::membership::{labelled_pool, pool_of};
 use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{NodeSet, Workload, WorkloadKind};
@@ -30,7 +33,7 @@ pub(crate) struct View<'a> {
     /// By namespace and name.
     pub(crate) pods: Vec<PodView<'a>>,
     /// What the expressions of all checks may still cost.
-    pub(crate) expressions: crate::expression::Budget,
+    pub(crate) expressions: RefCell<Budget>,
 }
 
 /// A pod and what it belongs to.
@@ -308,7 +311,7 @@ impl<'a> View<'a> {
             })
             .collect();
         pods.sort_by_key(|pod| (pod.namespace, pod.name));
-        Self { snapshot, context, nodes, pods, expressions: crate::expression::Budget::default() }
+        Self { snapshot, context, nodes, pods, expressions: RefCell::new(Budget::of(MAX_COST)) }
     }
 
     /// The pool a node belongs to.

@@ -27,6 +27,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_cel::names::is_extended_resource;
 use serde_json::{Value, json};
 
 use self::container::{Role, State};
@@ -44,7 +45,6 @@ use super::reconcile::{Change, Reconciler};
 use super::view::{NodeInfo, Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::names::is_extended_resource;
 use crate::resource::{
     CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES,
 };

@@ -3,9 +3,9 @@
 // upstream: rancher/local-path-provisioner provisioner.go provisionFor (v0.0.31), as kind deploys it;
 // sig-storage-lib-external-provisioner controller/controller.go provisionClaimOperation (v11)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
-use crate::names;
 use crate::object::Object;
 use crate::value::{items, text};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use klab_cel::{Program, Type};
 use serde_json::Value as Json;
 
-use crate::cel::{Program, Type};
 use crate::dynamic_admission::condition::Condition;
 use crate::dynamic_admission::matching::Matching;
 use crate::policy_expression::{Names, Wanted, compile};

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use klab_cel::{Declaration, Field, ListKind, ObjectType, Shape, Type};
 use serde_json::{Value as Json, json};
 
-use crate::cel::{Declaration, Field, ListKind, ObjectType, Shape, Type};
 use crate::policy_expression::{Names, Wanted, compile, type_errors};
 use crate::resource::ResourceId;
 use crate::schema::{self, Scalar, TypeId, schema};

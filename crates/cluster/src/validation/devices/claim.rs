@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
 use super::super::{Errors, metadata};
 use super::{common, internal};
-use crate::names;
 use crate::schema::Path;
 
 const MAX_REQUESTS: usize = 32;

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::super::Errors;
 use super::super::field::{entries, supported, text};
 use crate::device_selector::{self, Fault};
-use crate::names;
 use crate::schema::Path;
 
 pub(super) const MAX_CONFIG: usize = 32;

@@ -4,13 +4,13 @@
 
 use std::sync::LazyLock;
 
+use klab_cel::names;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::super::field::{entries, text};
 use super::super::{Errors, placement};
 use super::{capacity, common};
-use crate::names;
 use crate::schema::Path;
 
 const MAX_ENTRIES: usize = 32;

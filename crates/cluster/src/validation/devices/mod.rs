@@ -36,7 +36,7 @@ pub(crate) fn class(value: &Value, errors: &mut Errors) {
         }
     }
     let name = &spec["extendedResourceName"];
-    if name.as_str().is_some_and(|name| !crate::names::is_extended_resource(name)) {
+    if name.as_str().is_some_and(|name| !klab_cel::names::is_extended_resource(name)) {
         errors.invalid(path.field("extendedResourceName"), name, "must be a valid extended resource name");
     }
 }

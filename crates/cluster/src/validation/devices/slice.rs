@@ -2,12 +2,12 @@
 
 // upstream: pkg/apis/resource/validation/validation.go validateResourceSliceSpec (v1.36)
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
 use super::super::{Errors, placement};
 use super::{common, device};
-use crate::names;
 use crate::schema::Path;
 
 const MAX_DEVICES: usize = 128;

@@ -2,11 +2,11 @@
 
 // upstream: pkg/api/node/util.go (v1.36)
 
+use klab_cel::names;
 use serde_json::Value;
 
 use super::super::field::{entries, text};
 use super::told::Warnings;
-use crate::names;
 use crate::schema::Path;
 
 const OLD: [(&str, &str); 8] = [

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use klab_cel::names;
 use serde_json::Value;
 
 use super::super::field;
-use crate::names;
 use crate::schema::Path;
 use crate::work;
 use klab_scheduler::quantity::Quantity;

@@ -241,7 +241,7 @@ fn other_separators(text: &str) -> Option<String> {
 /// A CEL expression on `object`.
 pub(super) fn expression(text: &str) -> Parsed<String> {
     crate::expression::parse(text).map(|()| text.to_owned()).map_err(|error| {
-        let mistake = Mistake::new("this is not a CEL expression on `object`", error.message)
+        let mistake = Mistake::new("this is not a CEL expression on `object`", error)
             .help("write a condition such as `object.status.readyReplicas == 2`");
         match compared(text).filter(|meant| crate::expression::parse(meant).is_ok()) {
             Some(meant) => {

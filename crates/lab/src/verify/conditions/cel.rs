@@ -38,7 +38,7 @@ impl Rule for Cel<'_> {
 }
 
 fn decided(expression: &str, object: &Value, view: &View<'_>) -> Fact {
-    let seen = expression::evaluate(expression, object, &view.expressions);
+    let seen = expression::evaluate(expression, object, &mut view.expressions.borrow_mut());
     Fact::new(if seen.holds { Standing::Holds } else { Standing::Blocked(seen.now.clone()) }, seen.now)
 }
 
