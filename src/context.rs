@@ -19,11 +19,12 @@ use crate::later;
 use crate::provider::sim::daemon;
 use crate::provider::{self, AzureNames, Memory, Provider};
 use crate::shipped;
-use crate::state::azure::ClusterNote;
+use crate::state::azure;
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Home, Joined, Record};
 use crate::ui::Ui;
+use klab_az::notes::ClusterNote;
 use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, Unread, did_you_mean};
 use klab_lab::words::plural;
 
@@ -90,7 +91,7 @@ impl Context {
         if let Some(names) = self.provider(provider)?.azure_names(lab) {
             return Ok(names);
         }
-        let note = ClusterNote::read(&self.home.lab(lab))?;
+        let note = azure::read::<ClusterNote>(&self.home.lab(lab))?;
         let name = |said: Option<String>| said.unwrap_or_else(|| format!("klab-{lab}"));
         Ok(AzureNames { group: name(note.group), cluster: name(note.cluster) })
     }

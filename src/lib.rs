@@ -11,7 +11,6 @@ pub mod allocator;
 mod applied;
 pub mod apply;
 mod at_work;
-pub mod az;
 pub mod board;
 pub mod changes;
 pub mod cli;

@@ -2,96 +2,56 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "all rows of the table do what they do in one form")]
 
-use klab_lab::spec::{VmSize, machine};
 use serde_json::{Value, json};
 
-use super::session::{Answer, Session};
-use crate::az::grammar::Given;
-use crate::az::names::{SUBSCRIPTION, SUBSCRIPTION_NAME, TENANT, USER};
-use crate::az::refusal::Refusal;
-use crate::az::versions;
+use super::session::Session;
 use crate::environment;
-
-/// The az that klab answers as.
-pub(super) const VERSION: &str = "2.91.0";
-
-/// The only subscription, with its cloud under the name that `show` or `list` has for it.
-fn subscription(cloud: &str) -> Value {
-    json!({
-        (cloud): "AzureCloud",
-        "homeTenantId": TENANT,
-        "id": SUBSCRIPTION,
-        "isDefault": true,
-        "managedByTenants": [],
-        "name": SUBSCRIPTION_NAME,
-        "state": "Enabled",
-        "tenantId": TENANT,
-        "user": { "name": USER, "type": "user" },
-    })
-}
-
-/// Whether a word means the only subscription.
-pub(super) fn is_subscription(word: &str) -> bool {
-    word.eq_ignore_ascii_case(SUBSCRIPTION) || word.eq_ignore_ascii_case(SUBSCRIPTION_NAME)
-}
+use klab_az::account;
+use klab_az::commands::{Answer, Executor};
+use klab_az::grammar::Arguments;
+use klab_az::refusal::Refusal;
+use klab_az::versions;
 
 /// `account show`.
-pub(super) fn show(_: &Session<'_>, given: &Given) -> Answer {
-    match given.word("--subscription").filter(|word| !is_subscription(word)) {
-        Some(other) => Err(unknown(&format!("The subscription of '{other}' doesn't exist in cloud 'AzureCloud'."))),
-        None => Ok(subscription("environmentName")),
-    }
+pub(super) fn show(_: &Session<'_>, given: &Arguments) -> Answer {
+    given.word("--subscription").map_or(Ok(()), account::refuse_other)?;
+    Ok(account::subscription("environmentName"))
 }
 
 /// `account list`, and what `login` answers.
-pub(super) fn list(_: &Session<'_>, _: &Given) -> Answer {
-    Ok(json!([subscription("cloudName")]))
+pub(super) fn list(_: &Session<'_>, _: &Arguments) -> Answer {
+    Ok(json!([account::subscription("cloudName")]))
 }
 
 /// `account set`.
-pub(super) fn set(_: &Session<'_>, given: &Given) -> Answer {
-    let named = given.needed("--subscription");
-    if is_subscription(named) {
-        return Ok(Value::Null);
-    }
-    Err(unknown(&format!("The subscription of '{named}' doesn't exist in cloud 'AzureCloud'.")))
+pub(super) fn set(_: &Session<'_>, given: &Arguments) -> Answer {
+    account::refuse_other(given.needed("--subscription"))?;
+    Ok(Value::Null)
 }
 
 /// `login`: nobody has to, and nobody is asked anything.
-pub(super) fn login(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn login(session: &Session<'_>, given: &Arguments) -> Answer {
     session.warn("This is klab's az: nobody logs in, and nothing here is in Azure.");
     list(session, given)
 }
 
 /// `logout`.
-pub(super) fn nothing(_: &Session<'_>, _: &Given) -> Answer {
+pub(super) fn nothing(_: &Session<'_>, _: &Arguments) -> Answer {
     Ok(Value::Null)
 }
 
 /// `version`.
-pub(super) fn version(_: &Session<'_>, _: &Given) -> Answer {
-    Ok(json!({
-        "azure-cli": VERSION,
-        "azure-cli-core": VERSION,
-        "azure-cli-telemetry": "1.1.0",
-        "extensions": {},
-        "klab": env!("CARGO_PKG_VERSION"),
-    }))
+pub(super) fn version(_: &Session<'_>, _: &Arguments) -> Answer {
+    Ok(account::versions(env!("CARGO_PKG_VERSION")))
 }
 
 /// `provider show`.
-pub(super) fn provider(_: &Session<'_>, given: &Given) -> Answer {
-    let namespace = given.needed("--namespace");
-    Ok(json!({
-        "id": format!("/subscriptions/{SUBSCRIPTION}/providers/{namespace}"),
-        "namespace": namespace,
-        "registrationPolicy": "RegistrationRequired",
-        "registrationState": "Registered",
-    }))
+pub(super) fn provider(_: &Session<'_>, given: &Arguments) -> Answer {
+    Ok(account::provider(given.needed("--namespace")))
 }
 
 /// `aks install-cli`.
-pub(super) fn install_cli(session: &Session<'_>, _: &Given) -> Answer {
+pub(super) fn install_cli(session: &Session<'_>, _: &Arguments) -> Answer {
     let path = environment::PATH.value().unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|program| program.is_file());
     let Some(kubectl) = found else {
@@ -103,39 +63,25 @@ pub(super) fn install_cli(session: &Session<'_>, _: &Given) -> Answer {
 }
 
 /// `extension add` and `extension update`: what extensions bring, klab's az does not have.
-pub(super) fn extension(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn extension(session: &Session<'_>, given: &Arguments) -> Answer {
     session.warn(&format!("klab's az has no extensions; '{}' was not added.", given.needed("--name")));
     Ok(Value::Null)
 }
 
 /// `extension list`.
-pub(super) fn no_extensions(_: &Session<'_>, _: &Given) -> Answer {
+pub(super) fn no_extensions(_: &Session<'_>, _: &Arguments) -> Answer {
     Ok(json!([]))
 }
 
 /// `vm list-sizes`: those that labs can have.
-pub(super) fn sizes(session: &Session<'_>, _: &Given) -> Answer {
+pub(super) fn sizes(session: &Session<'_>, _: &Arguments) -> Answer {
     session.warn(
         "This command has been deprecated and will be removed in a future release. Use 'az vm list-skus' instead.",
     );
-    let size = |size: &VmSize| {
-        json!({
-            "maxDataDiskCount": size.cpus.saturating_mul(2).clamp(2, 64),
-            "memoryInMB": size.memory_mib,
-            "name": size.name,
-            "numberOfCores": size.cpus,
-            "osDiskSizeInMB": 1_047_552,
-            "resourceDiskSizeInMB": 0,
-        })
-    };
-    Ok(machine::VmSize::all().iter().map(size).collect())
+    Ok(account::sizes())
 }
 
 /// `aks get-versions`.
-pub(super) fn get_versions(_: &Session<'_>, _: &Given) -> Answer {
+pub(super) fn get_versions(_: &Session<'_>, _: &Arguments) -> Answer {
     Ok(versions::document())
-}
-
-fn unknown(message: &str) -> Refusal {
-    Refusal::new(message).advise(format!("klab's only subscription is '{SUBSCRIPTION_NAME}', {SUBSCRIPTION}."))
 }

@@ -6,14 +6,15 @@ use serde_json::Value;
 use super::demands::labels_and_taints;
 use super::desk::{is_later, refuse_busy};
 use super::nodepool;
-use super::session::{Answer, Known, Pools, Session, shown, version};
-use crate::az::cluster::{autoscaler, document, upgrades_document};
-use crate::az::format::capital_first;
-use crate::az::grammar::Given;
-use crate::az::refusal::{Code, Refusal};
-use crate::az::versions::Step;
-use crate::az::{checks, versions, words};
+use super::session::{Known, Pools, Session, shown, version};
 use crate::state::operation::{Doing, Task};
+use klab_az::cluster::{autoscaler, document, upgrades_document};
+use klab_az::commands::{Answer, Executor};
+use klab_az::format::capital_first;
+use klab_az::grammar::Arguments;
+use klab_az::refusal::{Code, Refusal};
+use klab_az::versions::Step;
+use klab_az::{checks, messages, versions};
 
 const NAME: &str = "--name";
 
@@ -25,22 +26,22 @@ fn shown_document(session: &Session<'_>, known: &Known) -> Answer {
 }
 
 /// What a command that changed a cluster answers.
-pub(super) fn changed(session: &Session<'_>, known: &Known, given: &Given) -> Answer {
+pub(super) fn changed(session: &Session<'_>, known: &Known, given: &Arguments) -> Answer {
     if is_later(given) { Ok(Value::Null) } else { shown_document(session, known) }
 }
 
 /// `show`.
-pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn show(session: &Session<'_>, given: &Arguments) -> Answer {
     shown_document(session, &session.cluster(given, NAME)?)
 }
 
 /// `list`.
-pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn list(session: &Session<'_>, given: &Arguments) -> Answer {
     let mut clusters = session.clusters()?;
     if let Some(group) = given.word("--resource-group") {
         clusters.retain(|known| known.is_in(group));
         if clusters.is_empty() && !session.has_made(group)? {
-            return Err(words::no_group(group));
+            return Err(messages::no_group(group));
         }
     }
     let shown = clusters.iter().filter_map(|known| match shown_document(session, known) {
@@ -54,7 +55,7 @@ pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `get-upgrades`.
-pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn get_upgrades(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = session.cluster(given, NAME)?;
     let live = session.look_even_stopped(&known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
@@ -62,7 +63,7 @@ pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `upgrade`.
-pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
     let question =
         "Kubernetes may be unavailable during cluster upgrades.\n Are you sure you want to perform this operation?";
     if session.declines(given, question) {
@@ -92,7 +93,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
     let target = asked.and_then(|text| text.parse::<KubernetesVersion>().ok());
     let Some(target) = target.filter(|target| versions::step(now, *target) != Step::Nothing) else {
         if let Some(text) = asked.filter(|text| text.parse::<KubernetesVersion>().is_err()) {
-            return Err(words::no_version(&known.site(pools.live()), text, &versions::offered()));
+            return Err(messages::no_version(&known.site(pools.live()), text, &versions::offered()));
         }
         session.warn(&format!(
             "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
@@ -101,11 +102,11 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
         return changed(session, &known, given);
     };
     if !versions::minors().contains(&target.minor) {
-        return Err(words::no_version(&known.site(pools.live()), &target.to_string(), &versions::offered()));
+        return Err(messages::no_version(&known.site(pools.live()), &target.to_string(), &versions::offered()));
     }
     if versions::step(now, target) == Step::Refused {
         let (from, to) = (versions::patched(now), versions::patched(target));
-        return Err(words::no_upgrade(&from, &to, &versions::upgrades(now)));
+        return Err(messages::no_upgrade(&from, &to, &versions::upgrades(now)));
     }
     let is_control_plane_only = given.has("--control-plane-only");
     let question = if is_control_plane_only {
@@ -133,7 +134,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `scale`.
-pub(super) fn scale(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn scale(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = session.cluster(given, NAME)?;
     let live = session.look(&known)?;
     let names = live.names();
@@ -156,7 +157,7 @@ pub(super) fn scale(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `update`.
-pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
     let (enable, renew, disable) = (
         given.has("--enable-cluster-autoscaler"),
         given.has("--update-cluster-autoscaler"),
@@ -230,16 +231,16 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `stop`.
-pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
     switch(session, given, Doing::Stopping, Task::Stop)
 }
 
 /// `start`.
-pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn start(session: &Session<'_>, given: &Arguments) -> Answer {
     switch(session, given, Doing::Starting, Task::Start)
 }
 
-fn switch(session: &Session<'_>, given: &Given, doing: Doing, task: Task) -> Answer {
+fn switch(session: &Session<'_>, given: &Arguments, doing: Doing, task: Task) -> Answer {
     let known = session.cluster(given, NAME)?;
     if session.context.provider(known.provider)?.machines().is_none() {
         let message = format!(
@@ -256,7 +257,7 @@ fn switch(session: &Session<'_>, given: &Given, doing: Doing, task: Task) -> Ans
 }
 
 /// `delete`.
-pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn delete(session: &Session<'_>, given: &Arguments) -> Answer {
     session.confirm(given, "Are you sure you want to perform this operation?")?;
     let known = match session.cluster(given, NAME) {
         // Azure takes what is not there for deleted.

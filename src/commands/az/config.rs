@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::session::{Answer, Session};
-use crate::az::grammar::Given;
-use crate::az::refusal::Refusal;
-use crate::state::azure::Account;
+use super::session::Session;
+use crate::state::azure;
+use klab_az::commands::Answer;
+use klab_az::grammar::Arguments;
+use klab_az::refusal::Refusal;
 
 /// The keys of a section, as az shows them.
 fn section(session: &Session<'_>, settings: &BTreeMap<String, String>, section: &str) -> Value {
-    let source = Account::path(session.context.home.root()).display().to_string();
+    let source = azure::path(session.context.home.root()).display().to_string();
     let own = settings.iter().filter_map(|(name, value)| Some((name.strip_prefix(section)?.strip_prefix('.')?, value)));
     own.map(|(name, value)| json!({ "name": name, "source": source, "value": value })).collect()
 }
 
 /// `config get`.
-pub(super) fn get(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn get(session: &Session<'_>, given: &Arguments) -> Answer {
     let settings = &session.account()?.settings;
     let Some(wanted) = given.operands.first() else {
         let names = settings.keys().filter_map(|key| key.split_once('.')).map(|(section, _)| section.to_owned());
@@ -31,7 +32,7 @@ pub(super) fn get(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `config set`.
-pub(super) fn set(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn set(session: &Session<'_>, given: &Arguments) -> Answer {
     let pairs = given.operands.iter().map(|word| {
         let pair = word.split_once('=').filter(|(key, _)| {
             key.split_once('.').is_some_and(|(section, name)| !section.is_empty() && !name.is_empty())
@@ -44,13 +45,13 @@ pub(super) fn set(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `config unset`.
-pub(super) fn unset(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn unset(session: &Session<'_>, given: &Arguments) -> Answer {
     session.change_account(|account| given.operands.iter().for_each(|key| drop(account.settings.remove(key))))?;
     Ok(Value::Null)
 }
 
 /// `configure`.
-pub(super) fn configure(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn configure(session: &Session<'_>, given: &Arguments) -> Answer {
     if given.has("--list-defaults") {
         return Ok(section(session, &session.account()?.settings, "defaults"));
     }

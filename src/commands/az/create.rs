@@ -10,23 +10,25 @@ use super::cluster::changed;
 use super::demands::NewPool;
 use super::desk::is_later;
 use super::made::{file_of, forget, make};
-use super::session::{Answer, Session};
-use crate::az::cluster::autoscaler;
-use crate::az::format::capital_first;
-use crate::az::grammar::Given;
-use crate::az::names::{Site, lab_name, region};
-use crate::az::refusal::Refusal;
-use crate::az::{checks, versions, words};
+use super::session::Session;
 use crate::environment;
 use crate::later;
 use crate::render;
-use crate::state::azure::ClusterNote;
+use crate::state::azure;
 use crate::state::home::state_error;
 use crate::state::operation::{Doing, Operation, Task};
+use klab_az::cluster::autoscaler;
+use klab_az::commands::Answer;
+use klab_az::format::capital_first;
+use klab_az::grammar::Arguments;
+use klab_az::names::{Site, lab_name, region};
+use klab_az::notes::ClusterNote;
+use klab_az::refusal::Refusal;
+use klab_az::{checks, messages, versions};
 use klab_cluster::server::files::{create_private_folder, write_private};
 
 /// `create`.
-pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn create(session: &Session<'_>, given: &Arguments) -> Answer {
     let (group, cluster) = (given.needed("--resource-group"), given.needed("--name"));
     checks::cluster_name(cluster)?;
     let made = session.group(group)?;
@@ -37,7 +39,7 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
     };
     let site = Site { group: group.to_owned(), cluster: cluster.to_owned(), location };
     let text = lab_file(given, &site)?;
-    let group = made.ok_or_else(|| words::no_group(group))?.name;
+    let group = made.ok_or_else(|| messages::no_group(group))?.name;
     if session.clusters()?.iter().any(|known| known.is(&group, cluster)) {
         let message = format!(
             "The cluster '{cluster}' under resource group '{group}' already exists. Please use command 'az aks update' to update the existing cluster, or select a different cluster name to create a new cluster."
@@ -65,7 +67,7 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// What of the lab file follows its name.
-fn lab_file(given: &Given, site: &Site) -> Result<String, Refusal> {
+fn lab_file(given: &Arguments, site: &Site) -> Result<String, Refusal> {
     let name = given.needed("--nodepool-name");
     checks::pool_name(name)?;
     let pool = NewPool::read(given, true, "--nodepool-labels", "--nodepool-taints")?.keys(given, &site.location)?;
@@ -80,7 +82,7 @@ fn lab_file(given: &Given, site: &Site) -> Result<String, Refusal> {
             .parse()
             .ok()
             .filter(|version: &klab_lab::spec::KubernetesVersion| versions::minors().contains(&version.minor));
-        let version = version.ok_or_else(|| words::no_version(site, text, &versions::offered()))?;
+        let version = version.ok_or_else(|| messages::no_version(site, text, &versions::offered()))?;
         whole.insert("kubernetes".to_owned(), version.to_string().into());
     }
     if let Some(provider) = environment::KLAB_PROVIDER.text() {
@@ -128,7 +130,7 @@ fn write(session: &Session<'_>, lab: &str, text: &str, note: &ClusterNote) -> Re
         write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;
         let read = context.load(&path, &LoadOptions::default())?;
         render::render(&read).map_err(|problems| super::super::invalid(&path, &problems))?;
-        note.write(&folder)
+        azure::write(note, &folder)
     })();
     written.map_err(|error| {
         forget(&folder);

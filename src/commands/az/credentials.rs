@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::session::{Answer, Session};
-use crate::az::grammar::Given;
-use crate::az::kubeconfig::{handed_out, merged};
-use crate::az::refusal::Refusal;
+use super::session::Session;
 use crate::environment;
+use klab_az::commands::{Answer, Executor};
+use klab_az::grammar::Arguments;
+use klab_az::kubeconfig::{handed_out, merged};
+use klab_az::refusal::Refusal;
 use klab_cluster::server::files::{create_private_folder, write_private};
 
 /// `get-credentials`.
-pub(super) fn get(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn get(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = session.cluster(given, "--name")?;
     let live = session.look(&known)?;
     let own = session.context.kubeconfig(&known.lab)?;

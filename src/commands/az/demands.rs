@@ -4,11 +4,12 @@ use klab_lab::spec::{KubernetesVersion, PoolMode, VmSize};
 use toml::{Table, Value as Key};
 
 use super::session::{Known, Session, version};
-use crate::az::grammar::Given;
-use crate::az::refusal::{Code, Refusal};
-use crate::az::{checks, versions, words};
 use crate::pool::Live;
-use crate::state::azure::Stopped;
+use klab_az::commands::Executor;
+use klab_az::grammar::Arguments;
+use klab_az::notes::Stopped;
+use klab_az::refusal::{Code, Refusal};
+use klab_az::{checks, messages, versions};
 
 /// The size of nodes where nobody says one: az's documentation names it for pools without a size.
 const DEFAULT_SIZE: &str = "Standard_DS2_v2";
@@ -22,7 +23,7 @@ pub(super) fn refuse_name(name: &str) -> Result<(), Refusal> {
 }
 
 /// Pools of static egress gateways have nothing that a lab could show.
-pub(super) fn refuse_gateway(given: &Given) -> Result<(), Refusal> {
+pub(super) fn refuse_gateway(given: &Arguments) -> Result<(), Refusal> {
     match given.word("--mode") {
         Some("Gateway") => {
             Err(Refusal::new("klab's az makes no gateway pools: labs have pools of mode System and User."))
@@ -32,7 +33,7 @@ pub(super) fn refuse_gateway(given: &Given) -> Result<(), Refusal> {
 }
 
 pub(super) fn refuse_unknown(live: &Live, name: &str) -> Result<(), Refusal> {
-    if live.names().contains(&name) { Ok(()) } else { Err(words::pool_does_not_exist(name, &live.names())) }
+    if live.names().contains(&name) { Ok(()) } else { Err(messages::pool_does_not_exist(name, &live.names())) }
 }
 
 /// How a pool was when az stopped it; none where it is not stopped.
@@ -43,7 +44,7 @@ pub(super) fn stopped(known: &Known, live: &Live, name: &str) -> Option<Stopped>
 
 pub(super) fn refuse_stopped(known: &Known, live: &Live, name: &str) -> Result<(), Refusal> {
     match stopped(known, live, name) {
-        Some(_) => Err(words::stopped(&format!("agent pool {name}"))),
+        Some(_) => Err(messages::stopped(&format!("agent pool {name}"))),
         None => Ok(()),
     }
 }
@@ -68,7 +69,7 @@ pub(super) fn refuse_count(count: i64, is_system: bool) -> Result<(), Refusal> {
 
 /// Labels and taints of the flags of these names, as keys of a pool.
 pub(super) fn labels_and_taints(
-    given: &Given,
+    given: &Arguments,
     labels: &str,
     taints: &str,
 ) -> Result<(Option<Key>, Option<Key>), Refusal> {
@@ -78,7 +79,7 @@ pub(super) fn labels_and_taints(
         if let Some((prefix, _)) = key.split_once('/')
             && (is_within(prefix, "kubernetes.azure.com") || is_within(prefix, "kubernetes.io"))
         {
-            return Err(words::reserved_label(key));
+            return Err(messages::reserved_label(key));
         }
     }
     let labels =
@@ -97,7 +98,7 @@ fn size(name: &str, location: &str) -> Result<String, Refusal> {
         return Ok(size.name.clone());
     }
     let near: Vec<&str> = VmSize::nearest(name).into_iter().take(5).map(|size| size.name.as_str()).collect();
-    Err(words::no_size(name, location, &near))
+    Err(messages::no_size(name, location, &near))
 }
 
 /// What makes a new pool, as `az aks nodepool add` and `az aks create` are told it in flags of the same names.
@@ -112,7 +113,7 @@ pub(super) struct NewPool {
 
 impl NewPool {
     /// Reads what az itself looks at; labels and taints are in the flags of these names.
-    pub(super) fn read(given: &Given, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
+    pub(super) fn read(given: &Arguments, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
         let count = given.number("--node-count").unwrap_or_default();
         let (labels, taints) = labels_and_taints(given, labels, taints)?;
         let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
@@ -121,7 +122,7 @@ impl NewPool {
     }
 
     /// Its keys in the lab file.
-    pub(super) fn keys(self, given: &Given, location: &str) -> Result<Table, Refusal> {
+    pub(super) fn keys(self, given: &Arguments, location: &str) -> Result<Table, Refusal> {
         refuse_count(self.count, self.is_system)?;
         let mut keys = Table::new();
         let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
@@ -180,7 +181,7 @@ pub(super) fn offered(live: &Live, wanted: &str) -> Result<KubernetesVersion, Re
         return Err(unknown());
     }
     if asked.minor > of_cluster.minor {
-        return Err(words::newer_than_cluster(&versions::patched(asked), &versions::patched(of_cluster)));
+        return Err(messages::newer_than_cluster(&versions::patched(asked), &versions::patched(of_cluster)));
     }
     Ok(asked)
 }

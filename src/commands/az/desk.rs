@@ -6,16 +6,16 @@ use toml::Table;
 use super::super::one;
 use super::session::{Known, Session};
 use super::task;
-use crate::az::grammar::Given;
-use crate::az::refusal::Refusal;
-use crate::az::words;
 use crate::later;
 use crate::pool::Live;
 use crate::pool::at_work::PoolsAtWork;
 use crate::state::operation::{Doing, Operation, Task};
+use klab_az::grammar::Arguments;
+use klab_az::messages;
+use klab_az::refusal::Refusal;
 
 /// Whether az is to answer before the work is done.
-pub(super) fn is_later(given: &Given) -> bool {
+pub(super) fn is_later(given: &Arguments) -> bool {
     given.has("--no-wait")
 }
 
@@ -80,7 +80,7 @@ impl Session<'_> {
     pub(super) fn desk<'s>(
         &'s self,
         known: &Known,
-        given: &Given,
+        given: &Arguments,
         pool: Option<&str>,
         doing: Doing,
     ) -> Result<Desk<'s>, Refusal> {
@@ -111,7 +111,13 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When it fails, or another operation is faster.
-    pub(super) fn perform(&self, known: &Known, given: &Given, doing: Doing, tasks: Vec<Task>) -> Result<(), Refusal> {
+    pub(super) fn perform(
+        &self,
+        known: &Known,
+        given: &Arguments,
+        doing: Doing,
+        tasks: Vec<Task>,
+    ) -> Result<(), Refusal> {
         if tasks.is_empty() {
             return Ok(());
         }
@@ -127,7 +133,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When something could not be removed.
-    pub(super) fn delete(&self, known: &Known, given: &Given) -> Result<(), Refusal> {
+    pub(super) fn delete(&self, known: &Known, given: &Arguments) -> Result<(), Refusal> {
         let is_going = known.operations.iter().any(|operation| {
             operation.pool.is_none() && operation.doing == Doing::Deleting && operation.failed.is_none()
         });
@@ -158,8 +164,8 @@ impl Session<'_> {
             return Ok(());
         }
         Err(match pool {
-            Some(pool) => words::pool_is_busy(pool, &doing.to_string()),
-            None => words::cluster_is_busy(&doing.to_string()),
+            Some(pool) => messages::pool_is_busy(pool, &doing.to_string()),
+            None => messages::cluster_is_busy(&doing.to_string()),
         })
     }
 }
@@ -172,17 +178,17 @@ pub(super) fn refuse_busy(known: &Known, pool: Option<&str>, doing: Doing) -> Re
     }
     if let Some(cluster) = at_work.clone().find(|operation| operation.pool.is_none()) {
         return Err(match pool {
-            Some(_) => words::cluster_of_pool_is_busy(&cluster.doing.to_string()),
-            None => words::cluster_is_busy(&cluster.doing.to_string()),
+            Some(_) => messages::cluster_of_pool_is_busy(&cluster.doing.to_string()),
+            None => messages::cluster_is_busy(&cluster.doing.to_string()),
         });
     }
     let Some(pool) = pool else {
         let busy = at_work.find_map(|operation| Some((operation.pool.as_deref()?, operation.doing)));
-        return busy.map_or(Ok(()), |(pool, doing)| Err(words::pool_of_cluster_is_busy(pool, &doing.to_string())));
+        return busy.map_or(Ok(()), |(pool, doing)| Err(messages::pool_of_cluster_is_busy(pool, &doing.to_string())));
     };
     match at_work.find(|operation| operation.pool.as_deref() == Some(pool)) {
-        Some(busy) if busy.doing == Doing::Deleting => Err(words::pool_is_going(pool, &doing.to_string())),
-        Some(busy) => Err(words::pool_is_busy(pool, &busy.doing.to_string())),
+        Some(busy) if busy.doing == Doing::Deleting => Err(messages::pool_is_going(pool, &doing.to_string())),
+        Some(busy) => Err(messages::pool_is_busy(pool, &busy.doing.to_string())),
         None => Ok(()),
     }
 }

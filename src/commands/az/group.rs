@@ -1,28 +1,18 @@
 //! `az group …`: resource groups. A lab is in one of its own; others are remembered.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::session::{Answer, Known, Session};
-use crate::az::grammar::Given;
-use crate::az::names::{group_id, region};
-use crate::az::refusal::{Code, Refusal};
-use crate::az::{checks, words};
-use crate::state::azure::Group;
+use super::session::{Known, Session};
 use crate::state::operation::Doing;
+use klab_az::commands::Answer;
+use klab_az::grammar::Arguments;
+use klab_az::group::{document, refuse_name};
+use klab_az::names::region;
+use klab_az::notes::Group;
+use klab_az::refusal::{Code, Refusal};
+use klab_az::{checks, messages};
 
 const NAME: &str = "--name";
-
-fn document(group: &Group, state: &str) -> Value {
-    json!({
-        "id": group_id(&group.name),
-        "location": group.location,
-        "managedBy": null,
-        "name": group.name,
-        "properties": { "provisioningState": state },
-        "tags": group.tags,
-        "type": "Microsoft.Resources/resourceGroups",
-    })
-}
 
 /// A group with its state: one that goes is there until the labs in it are gone.
 fn shown(session: &Session<'_>, group: &Group) -> Answer {
@@ -44,15 +34,9 @@ fn all(session: &Session<'_>) -> Result<Vec<Group>, Refusal> {
 }
 
 /// `create`.
-pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn create(session: &Session<'_>, given: &Arguments) -> Answer {
     let (name, location) = (given.needed(NAME), region(given.needed("--location")));
-    let is_allowed = |letter: char| letter.is_alphanumeric() || "_-.()".contains(letter);
-    if name.is_empty() || name.chars().count() > 90 || name.ends_with('.') || !name.chars().all(is_allowed) {
-        let message = format!(
-            "The provided resource group name '{name}' has these invalid characters: the name can have up to 90 letters, digits, underscores, hyphens, periods and parentheses, and cannot end with a period."
-        );
-        return Err(Refusal::azure(Code::InvalidResourceGroup, &message));
-    }
+    refuse_name(name)?;
     let known = session.group(name)?;
     if let Some(known) = &known
         && known.location != location
@@ -70,36 +54,31 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `show`.
-pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn show(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed(NAME);
-    session.group(name)?.map_or_else(|| Err(words::no_group(name)), |group| shown(session, &group))
+    session.group(name)?.map_or_else(|| Err(messages::no_group(name)), |group| shown(session, &group))
 }
 
 /// `exists`.
-pub(super) fn exists(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn exists(session: &Session<'_>, given: &Arguments) -> Answer {
     Ok(session.group(given.needed(NAME))?.is_some().into())
 }
 
 /// `list`.
-pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
-    let tag = given.word("--tag").map(|tag| tag.split_once('=').map_or((tag, None), |(key, value)| (key, Some(value))));
-    let has_tag = |group: &Group| {
-        tag.is_none_or(|(key, value)| {
-            let own = group.tags.as_ref().and_then(|tags| tags.get(key));
-            own.is_some_and(|own| value.is_none_or(|value| own == value))
-        })
-    };
-    all(session)?.iter().filter(|group| has_tag(group)).map(|group| shown(session, group)).collect()
+pub(super) fn list(session: &Session<'_>, given: &Arguments) -> Answer {
+    let tag = given.word("--tag");
+    let has_tag = |group: &&Group| tag.is_none_or(|tag| group.has_tag(tag));
+    all(session)?.iter().filter(has_tag).map(|group| shown(session, group)).collect()
 }
 
 /// `delete`: with the labs that are in the group.
-pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn delete(session: &Session<'_>, given: &Arguments) -> Answer {
     session.confirm(given, "Are you sure you want to perform this operation?")?;
     let name = given.needed(NAME);
     let mut inside = session.clusters()?;
     inside.retain(|known| known.is_in(name));
     if inside.is_empty() && !session.has_made(name)? {
-        return Err(words::no_group(name));
+        return Err(messages::no_group(name));
     }
     for known in inside {
         session.delete(&known, given)?;

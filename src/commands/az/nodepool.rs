@@ -9,13 +9,14 @@ use super::demands::{
     refuse_name, refuse_stopped, refuse_unknown, stopped,
 };
 use super::desk::is_later;
-use super::session::{Answer, Known, Pools, Session, version};
-use crate::az::grammar::Given;
-use crate::az::refusal::{Code, Refusal};
-use crate::az::{checks, pool as document, versions, words};
+use super::session::{Known, Pools, Session, version};
 use crate::pool::Live;
-use crate::state::azure::{PoolNote, Stopped};
 use crate::state::operation::{Doing, Operation};
+use klab_az::commands::{Answer, Executor};
+use klab_az::grammar::Arguments;
+use klab_az::notes::{PoolNote, Stopped};
+use klab_az::refusal::{Code, Refusal};
+use klab_az::{checks, messages, pool as document, versions};
 
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
 const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];
@@ -29,7 +30,7 @@ const UPGRADE: [(&str, &str); 5] = [
     ("--undrainable-node-behavior", "undrainableNodeBehavior"),
 ];
 
-fn cluster(session: &Session<'_>, given: &Given) -> Result<Known, Refusal> {
+fn cluster(session: &Session<'_>, given: &Arguments) -> Result<Known, Refusal> {
     session.cluster(given, "--cluster-name")
 }
 
@@ -38,11 +39,11 @@ fn shown(known: &Known, live: &Live, name: &str) -> Answer {
     let site = known.site(live);
     let pools = Pools::of(live);
     let found = pools.shown(known).into_iter().find(|shown| shown.pool.name.value == name);
-    found.map(|shown| document::document(&site, &shown)).ok_or_else(|| words::no_pool(name))
+    found.map(|shown| document::document(&site, &shown)).ok_or_else(|| messages::no_pool(name))
 }
 
 /// What a command that changed a pool answers.
-fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> Answer {
+fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Arguments) -> Answer {
     if is_later(given) {
         return Ok(Value::Null);
     }
@@ -50,7 +51,7 @@ fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> A
 }
 
 /// `list`.
-pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn list(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = cluster(session, given)?;
     let live = session.displayed(&known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
@@ -58,13 +59,13 @@ pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `show`.
-pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn show(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = cluster(session, given)?;
     shown(&known, &session.displayed(&known)?, given.needed("--nodepool-name"))
 }
 
 /// `get-upgrades`.
-pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn get_upgrades(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = cluster(session, given)?;
     let live = session.look_even_stopped(&known)?;
     let pool = shown(&known, &live, given.needed("--nodepool-name"))?;
@@ -82,7 +83,7 @@ pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `add`.
-pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     refuse_name(name)?;
     refuse_gateway(given)?;
@@ -146,7 +147,7 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `update`.
-pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     refuse_gateway(given)?;
     let (enable, update, disable) = (
@@ -194,7 +195,7 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
         return Ok(Value::Null);
     }
     if mode == "User" && is_last_system(pools.live(), name) {
-        return Err(words::last_system_pool());
+        return Err(messages::last_system_pool());
     }
     let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
     labels.map(|labels| set("labels", labels));
@@ -216,13 +217,13 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `scale`.
-pub(super) fn scale(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn scale(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = cluster(session, given)?;
     scale_pool(session, &known, given.needed("--nodepool-name"), given)
 }
 
 /// Brings a pool to the number of nodes that was typed.
-pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> Answer {
+pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given: &Arguments) -> Answer {
     let count = given.number("--node-count").unwrap_or_default();
     let mut pools = session.desk(known, given, Some(name), Doing::Scaling)?;
     let before = shown(known, pools.live(), name)?;
@@ -242,7 +243,7 @@ pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given
 }
 
 /// `upgrade`.
-pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let asked = given.word("--kubernetes-version").filter(|text| !text.is_empty()).map(checks::version).transpose()?;
     let is_image_only = given.has("--node-image-only");
@@ -270,7 +271,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
     let target = offered(pools.live(), wanted)?;
     let current_version: KubernetesVersion = current.parse().unwrap_or(target);
     if target < (KubernetesVersion { patch: target.patch.and(current_version.patch), ..current_version }) {
-        return Err(words::no_upgrade(current, &versions::patched(target), &versions::upgrades(current_version)));
+        return Err(messages::no_upgrade(current, &versions::patched(target), &versions::upgrades(current_version)));
     }
     let mut keys = pools.live().keys(name)?.clone();
     keys.insert("kubernetes".to_owned(), target.to_string().into());
@@ -281,7 +282,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `delete`.
-pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn delete(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
     let is_own = |operation: &&Operation| operation.pool.as_deref().is_some_and(|pool| pool.eq_ignore_ascii_case(name));
@@ -294,13 +295,13 @@ pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
     let mut pools = session.desk(&known, given, Some(name), Doing::Deleting)?;
     let names = pools.live().names();
     let Some(name) = names.iter().find(|there| there.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned()) else {
-        let refusal = words::pool_does_not_exist(name, &names);
+        let refusal = messages::pool_does_not_exist(name, &names);
         // Nothing came of making it but the memory that it failed.
         let is_forgotten = has_failed && Operation::forget_failed(&session.context.home.lab(&known.lab), Some(name))?;
         return if is_forgotten { Ok(Value::Null) } else { Err(refusal) };
     };
     if is_last_system(pools.live(), &name) {
-        return Err(words::last_system_pool());
+        return Err(messages::last_system_pool());
     }
     pools.remove(&name)?;
     session.end(&known, pools, &name, Doing::Deleting)?;
@@ -312,7 +313,7 @@ pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `stop`: the nodes go, the pool keeps their number.
-pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
     let mut pools = session.desk(&known, given, Some(name), Doing::Stopping)?;
@@ -336,7 +337,7 @@ pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// `start`: the nodes of a stopped pool come back.
-pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn start(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
     let mut pools = session.desk(&known, given, Some(name), Doing::Starting)?;
@@ -354,7 +355,7 @@ pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
 }
 
 /// Keeps what a lab has no place for: tags, and how the pool is upgraded.
-fn remember(session: &Session<'_>, known: &mut Known, name: &str, given: &Given) -> Result<(), Refusal> {
+fn remember(session: &Session<'_>, known: &mut Known, name: &str, given: &Arguments) -> Result<(), Refusal> {
     let note = known.note.pool(name);
     if let Some(tags) = given.words("--tags") {
         let tags = checks::tags(tags);

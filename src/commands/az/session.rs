@@ -1,7 +1,7 @@
 //! One command of az at work: klab's labs as Azure's clusters, what is remembered of them, and how az talks.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
@@ -11,26 +11,25 @@ use klab_lab::spec::{DEFAULT_LOCATION, KubernetesVersion, LoadOptions, Pool, Pro
 use super::super::Context;
 use super::made::file_of;
 use crate::applied;
-use crate::az::cluster::Cluster;
-use crate::az::grammar::Given;
-use crate::az::names::Site;
-use crate::az::pool::Shown;
-use crate::az::refusal::{Code, Refusal};
-use crate::az::{versions, words};
 use crate::event::{Event, Sink};
 use crate::later;
 use crate::pool::Live;
 use crate::pool::at_work::{PoolsAtWork, look_even_stopped};
 use crate::provider::AzureNames;
-use crate::state::azure::{Account, ClusterNote, Group};
+use crate::state::azure;
 use crate::state::operation::{Operation, Task};
 use crate::ui::Ui;
+use klab_az::cluster::Cluster;
+use klab_az::commands::{Answer, Executor};
+use klab_az::grammar::Arguments;
+use klab_az::names::Site;
+use klab_az::notes::{Account, ClusterNote, Group};
+use klab_az::pool::Shown;
+use klab_az::refusal::{Code, Refusal};
+use klab_az::{messages, versions};
 
 /// The colour of az's warnings.
 const CARE: Style = AnsiColor::Yellow.on_default();
-
-/// What a command of az gives.
-pub(super) type Answer = Result<serde_json::Value, Refusal>;
 
 /// One command of az at work.
 pub(super) struct Session<'c> {
@@ -116,6 +115,27 @@ impl Known {
     }
 }
 
+/// How a session performs a command.
+pub(super) type Act = fn(&Session<'_>, &Arguments) -> Answer;
+
+impl Executor for Session<'_> {
+    type Act = Act;
+
+    fn settings(&self) -> Result<&BTreeMap<String, String>, Refusal> {
+        Ok(&self.account()?.settings)
+    }
+
+    fn warn(&self, message: &str) {
+        if !self.is_terse && self.said.borrow_mut().insert(message.to_owned()) {
+            self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}"));
+        }
+    }
+
+    fn perform(&self, act: &Act, arguments: &Arguments) -> Answer {
+        act(self, arguments)
+    }
+}
+
 impl<'c> Session<'c> {
     /// A session at a terminal.
     pub(super) fn new(context: &'c Context, is_terse: bool) -> Self {
@@ -123,13 +143,6 @@ impl<'c> Session<'c> {
         let listener = Arc::new(Listener { ui: ui.clone(), is_terse });
         let (account, said) = (OnceCell::new(), RefCell::default());
         Self { context: context.talking_to(listener), ui, is_terse, account, said }
-    }
-
-    /// Warns as az does.
-    pub(super) fn warn(&self, message: &str) {
-        if !self.is_terse && self.said.borrow_mut().insert(message.to_owned()) {
-            self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}"));
-        }
     }
 
     /// Writes text to stdout that is not a document.
@@ -141,7 +154,7 @@ impl<'c> Session<'c> {
     ///
     /// # Errors
     /// When nobody agrees.
-    pub(super) fn confirm(&self, given: &Given, question: &str) -> Result<(), Refusal> {
+    pub(super) fn confirm(&self, given: &Arguments, question: &str) -> Result<(), Refusal> {
         if given.has("--yes") || self.agrees(question) {
             return Ok(());
         }
@@ -149,7 +162,7 @@ impl<'c> Session<'c> {
     }
 
     /// Whether the person does not want it; az then leaves without a word.
-    pub(super) fn declines(&self, given: &Given, question: &str) -> bool {
+    pub(super) fn declines(&self, given: &Arguments, question: &str) -> bool {
         !given.has("--yes") && !self.agrees(question)
     }
 
@@ -166,25 +179,25 @@ impl<'c> Session<'c> {
         if let Some(account) = self.account.get() {
             return Ok(account);
         }
-        let account = Account::read(self.context.home.root())?;
+        let account = azure::read::<Account>(self.context.home.root())?;
         Ok(self.account.get_or_init(|| account))
     }
 
     /// Changes what is remembered beside the labs, as it is now: a command may have taken a while.
     pub(super) fn change_account(&self, change: impl FnOnce(&mut Account)) -> Result<(), Refusal> {
         let home = self.context.home.root();
-        let before = Account::read(home)?;
+        let before = azure::read::<Account>(home)?;
         let mut account = before.clone();
         change(&mut account);
         if account != before {
-            account.write(home)?;
+            azure::write(&account, home)?;
         }
         Ok(())
     }
 
     /// Remembers what was said of a cluster.
     pub(super) fn note(&self, known: &Known) -> Result<(), Refusal> {
-        Ok(known.note.write(&self.context.home.lab(&known.lab))?)
+        Ok(azure::write(&known.note, &self.context.home.lab(&known.lab))?)
     }
 
     /// The labs that are up, as clusters; those that really are in Azure are the real az's.
@@ -219,7 +232,7 @@ impl<'c> Session<'c> {
         if !provider.profile().makes_nodes {
             return Ok(None);
         }
-        let note = ClusterNote::read(&self.context.home.lab(lab))?;
+        let note = azure::read::<ClusterNote>(&self.context.home.lab(lab))?;
         let AzureNames { group, cluster } = self.context.azure_names(lab, provider)?;
         Ok(Some(Known { lab: lab.to_owned(), group, cluster, note, provider, operations }))
     }
@@ -228,7 +241,7 @@ impl<'c> Session<'c> {
     ///
     /// # Errors
     /// When there is none, or it really is in Azure.
-    pub(super) fn cluster(&self, given: &Given, flag: &str) -> Result<Known, Refusal> {
+    pub(super) fn cluster(&self, given: &Arguments, flag: &str) -> Result<Known, Refusal> {
         let (group, cluster) = (given.needed("--resource-group"), given.needed(flag));
         let mut all = self.everything()?;
         if let Some(at) = all.iter().position(|known| known.is(group, cluster)) {
@@ -242,7 +255,7 @@ impl<'c> Session<'c> {
             return Ok(known);
         }
         let has_group = self.has_made(group)? || all.iter().any(|known| known.is_in(group));
-        let refusal = if has_group { words::no_cluster(group, cluster) } else { words::no_group(group) };
+        let refusal = if has_group { messages::no_cluster(group, cluster) } else { messages::no_group(group) };
         let known: Vec<String> = all
             .iter()
             .filter(|known| known.provider.profile().stands_in_for_azure())
@@ -292,7 +305,7 @@ impl<'c> Session<'c> {
         let live = self.look_even_stopped(known)?;
         if live.observed.stopped {
             let start = format!("az aks start -g {} -n {}", known.group, known.cluster);
-            return Err(words::stopped(&format!("the managed cluster {}", known.cluster)).advise(start));
+            return Err(messages::stopped(&format!("the managed cluster {}", known.cluster)).advise(start));
         }
         Ok(live)
     }

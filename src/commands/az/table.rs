@@ -1,24 +1,13 @@
 //! The commands of az that klab answers: a row each, with its flags and what does it.
 
-use super::session::{Answer, Session};
+use super::session::Act;
 use super::{account, cluster, config, create, credentials, group, nodepool, wait};
-use crate::az::flag::{Command, Flag, Moot};
-use crate::az::format::Transformer;
-use crate::az::grammar::Given;
-use crate::az::tables;
+use klab_az::commands;
+use klab_az::flag::{Command, Flag, Moot};
+use klab_az::format::Transformer;
+use klab_az::tables;
 
-/// What does a command.
-pub(super) type Act = fn(&Session<'_>, &Given) -> Answer;
-
-/// A row.
-pub(super) struct Row {
-    /// The command.
-    pub(super) command: Command,
-    /// What does it.
-    pub(super) act: Act,
-    /// How `-o table` shows its answer, where that is not column by column.
-    pub(super) table: Option<Transformer>,
-}
+type Row = commands::Row<Act>;
 
 const fn row(command: Command, act: Act) -> Row {
     Row { command, act, table: None }

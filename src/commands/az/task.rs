@@ -6,8 +6,9 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::pool::at_work::PoolsAtWork;
 use crate::provider::machines_of;
-use crate::state::azure::ClusterNote;
+use crate::state::azure;
 use crate::state::operation::Task;
+use klab_az::notes::ClusterNote;
 
 /// Does one thing; where it is done already, nothing.
 ///
@@ -23,9 +24,9 @@ pub(in super::super) fn perform(context: &Context, lab: &str, task: &Task) -> Re
                 pools.remove(pool)?;
             }
             let folder = context.home.lab(lab);
-            let mut note = ClusterNote::read(&folder)?;
+            let mut note = azure::read::<ClusterNote>(&folder)?;
             match note.pools.remove(pool) {
-                Some(_) => note.write(&folder),
+                Some(_) => azure::write(&note, &folder),
                 None => Ok(()),
             }
         }

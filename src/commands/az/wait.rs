@@ -4,31 +4,32 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::session::{Answer, Session};
+use super::session::Session;
 use super::{cluster, group, nodepool};
-use crate::az::grammar::Given;
-use crate::az::query::search;
-use crate::az::refusal::Refusal;
+use klab_az::commands::Answer;
+use klab_az::grammar::Arguments;
+use klab_az::refusal::Refusal;
+use klab_az::wait::{is_reached, state};
 
 /// `aks wait`.
-pub(super) fn for_cluster(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn for_cluster(session: &Session<'_>, given: &Arguments) -> Answer {
     wait(given, || cluster::show(session, given))
 }
 
 /// `aks nodepool wait`.
-pub(super) fn for_pool(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn for_pool(session: &Session<'_>, given: &Arguments) -> Answer {
     wait(given, || nodepool::show(session, given))
 }
 
 /// `group wait`.
-pub(super) fn for_group(session: &Session<'_>, given: &Given) -> Answer {
+pub(super) fn for_group(session: &Session<'_>, given: &Arguments) -> Answer {
     wait(given, || group::show(session, given))
 }
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(100);
 
-fn wait(given: &Given, look: impl Fn() -> Answer) -> Answer {
+fn wait(given: &Arguments, look: impl Fn() -> Answer) -> Answer {
     if given.has_none_of(&["--created", "--updated", "--deleted", "--exists", "--custom"]) {
         return Err(Refusal::new("incorrect usage: --created | --updated | --deleted | --exists | --custom JMESPATH"));
     }
@@ -39,7 +40,7 @@ fn wait(given: &Given, look: impl Fn() -> Answer) -> Answer {
         match look() {
             // As az does, whatever was waited for.
             Ok(seen) if state(&seen) == Some("Failed") => return Err(Refusal::new("The operation failed")),
-            Ok(seen) if is_so(given, &seen)? => return Ok(Value::Null),
+            Ok(seen) if is_reached(given, &seen)? => return Ok(Value::Null),
             Ok(_) => {}
             Err(refusal) if refusal.exit_code == 3 => {
                 if given.has("--deleted") {
@@ -58,24 +59,4 @@ fn wait(given: &Given, look: impl Fn() -> Answer) -> Answer {
         }
         std::thread::sleep(LOOK);
     }
-}
-
-fn state(seen: &Value) -> Option<&str> {
-    seen["provisioningState"].as_str().or_else(|| seen["properties"]["provisioningState"].as_str())
-}
-
-/// Whether what was waited for is so, of something that is there.
-fn is_so(given: &Given, seen: &Value) -> Result<bool, Refusal> {
-    let is_done = state(seen) == Some("Succeeded") && !given.has_none_of(&["--created", "--updated"]);
-    if given.has("--exists") || is_done {
-        return Ok(true);
-    }
-    let Some(condition) = given.word("--custom") else { return Ok(false) };
-    let found = search(condition, seen)?.value;
-    let is_empty = found.is_null()
-        || found == Value::Bool(false)
-        || found.as_str().is_some_and(str::is_empty)
-        || found.as_array().is_some_and(Vec::is_empty)
-        || found.as_object().is_some_and(serde_json::Map::is_empty);
-    Ok(!is_empty)
 }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::flag::{Command, Flag, Takes};
-use super::refusal::Refusal;
+use crate::flag::{Command, Flag, Takes};
+use crate::refusal::Refusal;
 
 /// How like a known word a mistyped one must be to be offered.
 const ALIKE: f64 = 0.75;
 
 /// What was typed after the words of a command, by the first name of each flag.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct Arguments {
     values: BTreeMap<&'static str, Vec<String>>,
     /// Words without a flag.
     pub operands: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Given {
     pub warnings: Vec<String>,
 }
 
-impl Given {
+impl Arguments {
     /// Whether the flag was typed, or has a default.
     pub fn has(&self, flag: &str) -> bool {
         self.values.contains_key(flag)
@@ -65,9 +65,9 @@ pub fn read(
     command: &Command,
     words: &[String],
     configured: impl Fn(&str) -> Option<String>,
-) -> Result<Given, Refusal> {
+) -> Result<Arguments, Refusal> {
     let flags = command.all_flags();
-    let mut given = Given::default();
+    let mut given = Arguments::default();
     let mut unknown: Vec<&str> = Vec::new();
     let typed: Vec<String> = words.iter().map(|word| plain_dashes(word, &mut given.warnings)).collect();
     let mut rest = typed.iter().map(String::as_str).peekable();
@@ -131,7 +131,7 @@ pub fn read(
 }
 
 /// Defaults, and what is still missing.
-fn complete(flags: &[Flag], given: &mut Given, configured: impl Fn(&str) -> Option<String>) -> Result<(), Refusal> {
+fn complete(flags: &[Flag], given: &mut Arguments, configured: impl Fn(&str) -> Option<String>) -> Result<(), Refusal> {
     let mut missing = Vec::new();
     for flag in flags.iter().filter(|flag| !flag.is_moot) {
         if given.has(flag.name()) {
@@ -243,7 +243,7 @@ pub fn offer<'w>(refusal: Refusal, mistyped: &str, known: impl Iterator<Item = &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::az::flag::Moot;
+    use crate::flag::Moot;
 
     const COMMAND: Command = Command {
         words: "aks nodepool add",
@@ -268,7 +268,7 @@ mod tests {
         text.split_whitespace().map(|word| word.replace("''", "")).collect()
     }
 
-    fn given(text: &str) -> Given {
+    fn given(text: &str) -> Arguments {
         read(&COMMAND, &line(text), |_| None).unwrap_or_else(|refusal| panic!("{text}: {}", refusal.message))
     }
 

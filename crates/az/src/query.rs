@@ -3,7 +3,7 @@
 use jmespath::ast::Ast;
 use serde_json::Value;
 
-use super::refusal::Refusal;
+use crate::refusal::Refusal;
 
 /// What an expression makes of a document.
 #[derive(Debug, Clone, PartialEq)]

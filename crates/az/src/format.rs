@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::query::Found;
-use super::refusal::Refusal;
+use crate::query::Found;
+use crate::refusal::Refusal;
 
 /// A row of a table: titles and cells.
 pub type Row = Vec<(String, Value)>;
@@ -147,7 +147,7 @@ fn tsv(value: &Value, order: Option<&[String]>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::az::query::search;
+    use crate::query::search;
     use serde_json::json;
 
     fn written(format: &str, value: &Value, query: Option<&str>) -> String {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::names::{Site, entity_tag};
-use super::versions::patched;
-use crate::state::azure::PoolNote;
+use crate::names::{Site, entity_tag};
+use crate::notes::PoolNote;
+use crate::versions::patched;
 use klab_lab::plan::taint_text;
 use klab_lab::spec::{Os, Pool, PoolMode};
 

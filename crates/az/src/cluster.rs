@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::names::{SUBSCRIPTION, Site, TENANT, entity_tag};
-use super::pool::{Shown, nulls, within_cluster};
-use super::refusal::{Code, Refusal};
-use super::versions::upgrades;
-use crate::state::azure::ClusterNote;
+use crate::names::{SUBSCRIPTION, Site, TENANT, entity_tag};
+use crate::notes::ClusterNote;
+use crate::pool::{Shown, nulls, within_cluster};
+use crate::refusal::{Code, Refusal};
+use crate::versions::upgrades;
 use klab_lab::spec::KubernetesVersion;
 use klab_scheduler::autoscaler::{Profile, Setting, SettingError};
 
@@ -206,7 +206,7 @@ pub fn autoscaler(words: &[String], before: &BTreeMap<String, String>) -> Result
                 "'{key}' is an invalid key for cluster-autoscaler-profile. Valid keys are {}.",
                 known.join(", ")
             );
-            return Err(super::grammar::offer(Refusal::new(message), &key, known.into_iter()));
+            return Err(crate::grammar::offer(Refusal::new(message), &key, known.into_iter()));
         }
         let is_switch = SWITCHES.contains(&key.as_str());
         let value = if is_switch { value.to_lowercase() } else { value };

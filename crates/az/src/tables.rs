@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::format::Row;
+use crate::format::Row;
 
 /// The rows of a document or of a list of them, by title and key.
 fn rows(answer: &Value, columns: &[(&str, &str)]) -> Vec<Row> {
@@ -115,8 +115,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::az::format::{Transformer, write};
-    use crate::az::versions;
+    use crate::format::{Transformer, write};
+    use crate::versions;
 
     fn table(answer: &Value, transformer: Transformer) -> String {
         write("table", answer, None, Some(transformer)).unwrap()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::grammar::Given;
-use super::refusal::{Code, Refusal};
+use crate::grammar::Arguments;
+use crate::refusal::{Code, Refusal};
 
 type Checked<T> = Result<T, Refusal>;
 
@@ -185,7 +185,7 @@ pub fn zones(words: &[String], location: &str) -> Checked<Vec<i64>> {
 ///
 /// # Errors
 /// When az refuses them.
-pub fn bounds(given: &Given, is_enabled: bool, is_system: bool, count: Option<i64>) -> Checked<Option<(i64, i64)>> {
+pub fn bounds(given: &Arguments, is_enabled: bool, is_system: bool, count: Option<i64>) -> Checked<Option<(i64, i64)>> {
     for flag in ["--min-count", "--max-count"] {
         if given.number(flag).is_some_and(|number| !(0..=1000).contains(&number)) {
             return Err(Refusal::new(format!("{flag} must be in the range [0,1000]")));
@@ -224,7 +224,7 @@ pub fn bounds(given: &Given, is_enabled: bool, is_system: bool, count: Option<i6
 ///
 /// # Errors
 /// When az refuses it.
-pub fn spot_price(given: &Given) -> Checked<Option<f64>> {
+pub fn spot_price(given: &Arguments) -> Checked<Option<f64>> {
     let Some(text) = given.word("--spot-max-price") else { return Ok(None) };
     let Ok(price) = text.parse::<f64>() else {
         return Err(Refusal::usage(format!("argument --spot-max-price: invalid float value: '{text}'")));
@@ -250,7 +250,7 @@ pub fn spot_price(given: &Given) -> Checked<Option<f64>> {
 ///
 /// # Errors
 /// When Azure refuses it.
-pub fn max_pods(given: &Given, is_system: bool) -> Checked<Option<i64>> {
+pub fn max_pods(given: &Arguments, is_system: bool) -> Checked<Option<i64>> {
     let Some(count) = given.number("--max-pods") else { return Ok(None) };
     let least = if is_system { 30 } else { 10 };
     if (least..=250).contains(&count) {

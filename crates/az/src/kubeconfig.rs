@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::names::Site;
-use super::refusal::Refusal;
+use crate::names::Site;
+use crate::refusal::Refusal;
 
 /// A lab's kubeconfig as Azure would hand it out.
 pub fn handed_out(own: &Value, site: &Site, is_admin: bool, context: Option<&str>) -> Value {

@@ -1,7 +1,7 @@
 //! What Azure says where it refuses, as its documentation and reports of users have it.
 
-use super::names::Site;
-use super::refusal::{Code, Refusal};
+use crate::names::Site;
+use crate::refusal::{Code, Refusal};
 
 /// There is no such group.
 pub fn no_group(group: &str) -> Refusal {
