@@ -15,12 +15,13 @@ use super::answer::{failed, json_answer, typed as typed_text};
 use super::asked::{self, Said};
 use super::begin::{grading, in_the_background};
 use super::owner::{Owner, OwnerAtWork};
-use super::performing::{self, Way};
+use super::performing;
 use super::refusal::Refusal;
 use super::state::Host;
 use super::talk::{HEARTBEAT, Talk};
 use super::typed;
 use crate::error::{Error, Kind};
+use crate::lesson::session::Goal;
 use crate::lesson::text::Page;
 use crate::lesson::{Going, staged};
 use crate::observe;
@@ -161,10 +162,10 @@ pub async fn step(
     OwnerAtWork(learner): OwnerAtWork,
     Query(going): Query<Going>,
 ) -> Response {
-    let way = Way::of(going);
+    let goal = Goal::from(going);
     host.audit.seat("step", learner.seat, "learner");
     let (talk, answer) = Talk::new();
-    in_the_background(talk, move |talk| performing::go(&host, learner.seat, &learner.lab, &way, talk));
+    in_the_background(talk, move |talk| performing::go(&host, learner.seat, &learner.lab, &goal, talk));
     answer
 }
 
@@ -180,7 +181,7 @@ pub async fn reset(
     OwnerAtWork(learner): OwnerAtWork,
     Query(query): Query<Reset>,
 ) -> Response {
-    let to = query.to.map(Way::To);
+    let to = query.to.map(Goal::To);
     host.audit.seat("reset", learner.seat, "learner");
     let (talk, answer) = Talk::new();
     in_the_background(talk, move |talk| performing::reset(&host, learner.seat, &learner.lab, to.as_ref(), talk));

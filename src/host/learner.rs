@@ -19,6 +19,7 @@ use super::typed::shell_functions;
 use super::{grading, performing, viewing};
 use crate::error::Kind;
 use crate::exec::quoted;
+use crate::lesson::session::Goal;
 
 /// How long the page waits for checks before it says which do not hold.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -128,7 +129,7 @@ pub async fn step(
 ) -> Result<Response, Refusal> {
     let learner = at_work(&host, &lab, &headers)?;
     host.audit.seat("step", learner.seat, "learner");
-    let work = move || performing::go(&host, learner.seat, &learner.lab, &performing::Way::Next, &Talk::nowhere());
+    let work = move || performing::go(&host, learner.seat, &learner.lab, &Goal::Next, &Talk::nowhere());
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
     Ok(match done {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
@@ -155,8 +156,8 @@ pub async fn reset(
 pub async fn bring_back(host: &Arc<Host>, learner: &Learner, steps: Option<usize>) -> Result<(), Refusal> {
     let (host, seat, lab) = (Arc::clone(host), learner.seat, learner.lab.clone());
     let work = move || {
-        let way = steps.map(performing::Way::Steps);
-        performing::reset(&host, seat, &lab, way.as_ref(), &Talk::nowhere())
+        let goal = steps.map(Goal::Steps);
+        performing::reset(&host, seat, &lab, goal.as_ref(), &Talk::nowhere())
     };
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
     done.map_err(|error| Refusal::conflict(without_places(&error.to_string())))

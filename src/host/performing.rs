@@ -15,109 +15,50 @@ use super::seat::SeatId;
 use super::state::Host;
 use super::talk::Talk;
 use crate::error::{Error, Kind, Result};
-use crate::event::{Events, Verb, Warning};
+use crate::event::{Events, Verb};
 use crate::grade::{hinted, verdict};
 use crate::lesson::command::{self, Line};
-use crate::lesson::words::{find, label, title};
-use crate::lesson::{self, Going, Performer, Time, Tools, WallClock, stage, staged};
+use crate::lesson::session::{Act, Engine, Goal, Point, Session};
+use crate::lesson::words::find;
+use crate::lesson::{Performer, Time, Tools, WallClock};
 use crate::observe;
 use crate::pool::at_work::{self, bring_about, intend};
 use crate::pool::{self, Asked, Kept, list, list_document};
 use crate::provider::Work;
 use crate::provider::sim::seat::Seat;
 use crate::state::home::state_error;
-use crate::state::{Doing, Journal, Progress};
+use crate::state::{Journal, Progress};
 use crate::until_decided::{Live, Until, look_until};
 use klab_cluster::server::files::create_private_folder;
-use klab_lab::spec::{Action, Lab, Step};
-use klab_lab::verify::Before;
-use klab_lab::words::all;
-
-/// How long checks are waited for after a step, and after one was undone.
-const PATIENCE: (Duration, Duration) = (Duration::from_mins(2), Duration::from_secs(15));
+use klab_lab::spec::{Action, Lab};
+use klab_lab::verify::Snapshot;
 
 /// How long an action that only waits goes on after the seat has ended.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// How far to go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
-    /// The next step.
-    Next,
-    /// All that are left.
-    All,
-    /// Back by one.
-    Back,
-    /// On to where this step is done, or back to it.
-    To(String),
-    /// On to where so many are done.
-    Steps(usize),
-}
-
-impl Way {
-    /// As it is asked for: to a step, to the end, back, or on by one.
-    pub fn of(going: Going) -> Self {
-        match (going.to, going.all, going.back) {
-            (Some(step), ..) => Self::To(step),
-            (None, true, _) => Self::All,
-            (None, false, true) => Self::Back,
-            (None, false, false) => Self::Next,
-        }
-    }
-}
 
 /// Performs or undoes steps of a seat's lesson. Not to be called from within a runtime.
 ///
 /// # Errors
 /// When an action could not be done, or a check does not hold; the step is then done again by the next one who asks.
-pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, way: &Way, talk: &Talk) -> Result<()> {
+pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, goal: &Goal, talk: &Talk) -> Result<()> {
     let at_work = AtWork::new(host, seat, lab)?;
     let cluster = cluster(host, seat)?;
-    let total = at_work.lab.steps.len();
-    if total == 0 {
+    if at_work.lab.steps.is_empty() {
         return Err(Error::message(Kind::Usage, format!("lab `{lab}` has no steps")));
     }
     let (leave, events) = (Leave::of(host, seat), Events::new(Arc::new(talk.clone())));
-    let mut steps = Steps { at_work, cluster, leave, talk, events };
-    let done = steps.at_work.progress()?.done;
-    let wanted = match way {
-        Way::Back => return steps.undo().and_then(|()| steps.grade_back()),
-        Way::Next => done.saturating_add(1).min(total),
-        Way::All => total,
-        Way::To(name) => find(steps.at_work.lab, name)?.saturating_add(1),
-        Way::Steps(wanted) => (*wanted).min(total),
-    };
-    let progress = steps.at_work.progress()?;
-    if progress.done == wanted && progress.doing.is_none() {
-        let words = match way {
-            Way::To(_) => {
-                format!("{} is the last one done already", label(steps.at_work.lab, wanted.saturating_sub(1)))
-            }
-            _ => all(total, "step"),
-        };
-        steps.events.note(Verb::FinishSteps, words);
-        return Ok(());
-    }
-    if progress.done > wanted {
-        while steps.at_work.progress()?.done > wanted {
-            steps.undo()?;
-        }
-        return steps.grade_back();
-    }
-    while steps.at_work.progress()?.done < wanted {
-        steps.forward()?;
-    }
-    Ok(())
+    let (lab, progress) = (at_work.lab, at_work.progress()?);
+    Session { lab, progress, engine: Steps { at_work, cluster, leave, talk, events } }.go(goal)
 }
 
 /// Brings a seat back to its set-up, and on to where a step is done. Not to be called from within a runtime.
 ///
 /// # Errors
 /// When it could not be brought back.
-pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Way>, talk: &Talk) -> Result<()> {
+pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Goal>, talk: &Talk) -> Result<()> {
     {
         let at_work = AtWork::new(host, seat, lab)?;
-        if let Some(Way::To(step)) = to {
+        if let Some(Goal::To(step)) = to {
             find(at_work.lab, step)?;
         }
         let begins = host.course(lab).map(|course| course.begins.clone()).unwrap_or_default();
@@ -128,7 +69,7 @@ pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Way>, talk: 
         Events::new(Arc::new(talk.clone())).note(Verb::ResetLab, format!("lab `{lab}` to its set-up"));
     }
     match to {
-        Some(way) => go(host, seat, lab, way, talk),
+        Some(goal) => go(host, seat, lab, goal, talk),
         None => Ok(()),
     }
 }
@@ -248,119 +189,29 @@ struct Steps<'h> {
     events: Events,
 }
 
-impl Steps<'_> {
-    fn lab(&self) -> &Lab {
-        self.at_work.lab
+impl Engine for Steps<'_> {
+    fn events(&self) -> Events {
+        self.events.clone()
     }
 
-    fn keep(&self, progress: &Progress) -> Result<()> {
-        self.at_work.host.moved(self.at_work.seat, progress.clone())
+    fn show(&mut self, step: usize, action: usize) {
+        let lines = command::lines(self.at_work.lab, step, action, &Tools::Seat);
+        lines.iter().flat_map(Line::commands).for_each(|command| self.talk.command(command));
     }
 
-    fn forward(&mut self) -> Result<()> {
-        let mut progress = self.at_work.progress()?;
-        let number = progress.done;
-        let Some(step) = self.lab().steps.get(number).cloned() else { return Ok(()) };
-        let label = label(self.lab(), number);
-        self.announce(Verb::BeginStep, &label, &step);
-        let again = progress.doing.is_some();
-        if !step.before.is_empty() && !again {
-            let mut before = stage(self.lab(), number);
-            before.checks.clone_from(&step.before);
-            self.hold(&before, None, &format!("what must hold before {label}"), PATIENCE.0)?;
-        }
-        if let Some(run) = step.actions.iter().find(|action| matches!(action.value, Action::Run { .. })) {
-            let message = format!("step `{}` runs a program ({}), and a host runs none", step.name, run.at);
-            return Err(Error::message(Kind::Usage, message).hint("type the step yourself (`klab guide`)"));
-        }
-        // Of a step that was interrupted, what was before it is known already.
-        if !again {
-            self.note(&mut progress)?;
-        }
-        progress.doing = Some(Doing { step: step.name.value.clone(), back: false });
-        self.keep(&progress)?;
-        self.perform(|performer, work, talk| {
-            let lab = self.lab();
-            for action in 0..step.actions.len() {
-                let lines = command::lines(lab, number, action, &Tools::Seat);
-                lines.iter().flat_map(Line::commands).for_each(|line| talk.command(line));
-                performer.perform_action(lab, number, action, work)?;
-                self.forget_pool(&step, action)?;
-            }
-            Ok(())
-        })?;
-        let after = staged(self.lab(), &progress, Some(number));
-        self.hold(&after, Some(number), &label, PATIENCE.0)?;
-        progress.reach(number.saturating_add(1));
-        self.note(&mut progress)?;
-        self.keep(&progress)?;
-        let next = match self.lab().steps.get(number.saturating_add(1)) {
-            Some(next) => format!("{label}; next is `{}`", next.name),
-            None => format!("{label}, the last one"),
-        };
-        self.events.note(Verb::FinishStep, next);
-        Ok(())
+    fn snapshot(&mut self, _: &Lab) -> Result<Snapshot> {
+        self.cluster.runtime().block_on(observe::look(self.cluster.client()))
     }
 
-    fn undo(&mut self) -> Result<()> {
-        let mut progress = self.at_work.progress()?;
-        let begun = progress.doing.as_ref().is_some_and(|doing| !doing.back);
-        let undone = if begun { Some(progress.done) } else { progress.done.checked_sub(1) };
-        let Some((number, step)) = undone.and_then(|number| Some((number, self.lab().steps.get(number)?.clone())))
-        else {
-            return Err(Error::message(Kind::Usage, "no step is done: the lab is at its set-up"));
-        };
-        self.announce(Verb::UndoStep, &label(self.lab(), number), &step);
-        progress.doing = Some(Doing { step: step.name.value.clone(), back: true });
-        self.keep(&progress)?;
-        let mut kept = Vec::new();
-        self.perform(|performer, work, _| {
-            for action in (0..step.actions.len()).rev() {
-                kept.extend(performer.undo_action(self.lab(), number, action, work)?);
-                self.forget_pool(&step, action)?;
-            }
-            Ok(())
-        })?;
-        for words in &kept {
-            self.events.warn(Warning::NotUndone, format!("not undone: {words}"));
-        }
-        progress.reach(number);
-        self.keep(&progress)
+    fn admit(&mut self, _: &Progress, step: usize, back: bool) -> Result<()> {
+        let Some(step) = self.at_work.lab.steps.get(step).filter(|_| !back) else { return Ok(()) };
+        let run = step.actions.iter().find(|action| matches!(action.value, Action::Run { .. }));
+        let Some(run) = run else { return Ok(()) };
+        let message = format!("step `{}` runs a program ({}), and a host runs none", step.name, run.at);
+        Err(Error::message(Kind::Usage, message).hint("type the step yourself (`klab guide`)"))
     }
 
-    /// Whether undoing has brought back what held before.
-    fn grade_back(&self) -> Result<()> {
-        let progress = self.at_work.progress()?;
-        let last = progress.done.checked_sub(1);
-        let before = staged(self.lab(), &progress, last);
-        let what = last.map_or_else(|| "the set-up".to_owned(), |last| label(self.lab(), last));
-        self.hold(&before, last, &what, PATIENCE.1).map_err(|error| {
-            Error { hints: Vec::new(), ..error }
-                .hint("undoing does not take back what happened to pods meanwhile; `klab reset` does")
-        })
-    }
-
-    /// What was typed of a pool is over where a step has made of it what the lab file says.
-    fn forget_pool(&self, step: &Step, action: usize) -> Result<()> {
-        let pool = step.actions.get(action).and_then(|action| action.value.pool());
-        pool.map_or(Ok(()), |pool| Kept::forget(&self.at_work.host.seat_folder(self.at_work.seat), pool))
-    }
-
-    fn announce(&self, verb: Verb, label: &str, step: &Step) {
-        let label = label.strip_prefix("step ").unwrap_or(label);
-        self.events.note(verb, format!("{label}: {}", title(step)));
-    }
-
-    fn note(&self, progress: &mut Progress) -> Result<()> {
-        let lab = self.lab();
-        if lab.steps.get(progress.done).is_some_and(|step| Before::is_asked_for(&step.checks)) {
-            let snapshot = self.cluster.runtime().block_on(observe::look(self.cluster.client()))?;
-            lesson::note_before(lab, progress, &snapshot);
-        }
-        Ok(())
-    }
-
-    fn perform(&self, act: impl FnOnce(&Performer<'_>, &mut Work<'_>, &Talk) -> Result<()>) -> Result<()> {
+    fn perform(&mut self, act: &mut Act<'_>) -> Result<()> {
         let mut journal = Journal::nowhere();
         let mut work = Work { journal: &mut journal, events: &self.events };
         let performer = Performer {
@@ -370,32 +221,38 @@ impl Steps<'_> {
             time: &self.leave,
             run: None,
         };
-        act(&performer, &mut work, self.talk).and_then(|()| self.leave.holds()).map_err(|error| {
-            let again = "`klab step` does the step again, `klab step --back` undoes it";
-            if matches!(error.kind, Kind::Failed | Kind::Deadline) { error.hint(again) } else { error }
-        })
+        act(&performer, &mut work)?;
+        self.leave.holds()
     }
 
-    /// Waits for the checks of a stage, and says what they came to.
-    fn hold(&self, stage: &Lab, step: Option<usize>, what: &str, patience: Duration) -> Result<()> {
-        let client = self.cluster.client();
+    fn forget_pool(&mut self, pool: &str) -> Result<()> {
+        Kept::forget(&self.at_work.host.seat_folder(self.at_work.seat), pool)
+    }
+
+    fn grade(&mut self, stage: &Lab, point: Point) -> Result<()> {
+        let (client, timeout) = (self.cluster.client(), point.timeout());
         let mut report = self.cluster.runtime().block_on(async {
-            let mut live = Live::new(client, &stage.checks, patience, true);
-            let looked = std::pin::pin!(look_until(&mut live, stage, Until::Decided(patience), |_| {}));
+            let mut live = Live::new(client, &stage.checks, timeout, true);
+            let looked = std::pin::pin!(look_until(&mut live, stage, Until::Decided(timeout), |_| {}));
             match select(looked, std::pin::pin!(self.leave.is_taken())).await {
                 Either::Left((looked, _)) => Ok(looked?.0),
                 Either::Right(_) => Err(barred()),
             }
         })?;
-        let spec = step.and_then(|step| self.lab().steps.get(step));
-        hinted(&mut report, spec.and_then(|step| step.hint.as_deref()));
-        let total = self.lab().steps.len();
+        let lab = self.at_work.lab;
+        let step = point.step().and_then(|number| Some((number, lab.steps.get(number)?)));
+        hinted(&mut report, step.and_then(|(_, step)| step.hint.as_deref()));
         if step.is_some() || !report.ok() {
-            let named = step.zip(spec).map(|(step, spec)| (step.saturating_add(1), total, spec.name.value.as_str()));
+            let named =
+                step.map(|(number, step)| (number.saturating_add(1), lab.steps.len(), step.name.value.as_str()));
             self.talk.report(&report, named);
         }
-        let words = verdict(&report, patience, what)?;
+        let words = verdict(&report, timeout, &point.subject(lab))?;
         self.events.note(Verb::VerifyLab, words);
         Ok(())
+    }
+
+    fn keep(&mut self, progress: &Progress) -> Result<()> {
+        self.at_work.host.moved(self.at_work.seat, progress.clone())
     }
 }

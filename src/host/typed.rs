@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::asked::{self, Said};
 use super::begin;
-use super::performing::{self, Way};
+use super::performing;
 use super::refusal::Refusal;
 use super::register::Phase;
 use super::seat::SeatId;
@@ -19,6 +19,7 @@ use crate::console::{Piece, Run};
 use crate::error::{Error, Kind, Result};
 use crate::event::Verb;
 use crate::lesson::Going;
+use crate::lesson::session::Goal;
 use crate::lesson::text::Page;
 use crate::pool::Asked;
 
@@ -225,9 +226,9 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
             return Ok(told(lines));
         }
         Command::Step { going, .. } => {
-            let way = Way::of(going);
+            let goal = Goal::from(going);
             return Ok(working(host, learner, "step", move |host, learner, talk| {
-                performing::go(host, learner.seat, &learner.lab, &way, talk)
+                performing::go(host, learner.seat, &learner.lab, &goal, talk)
             }));
         }
         Command::Pool(pool) => {
@@ -238,9 +239,9 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         Command::Reset { yes: false, .. } => Err(Error::message(Kind::Usage, "all that you did would be taken back")
             .hint("`klab reset --yes` takes it back")),
         Command::Reset { to, .. } => {
-            let way = to.map(Way::To);
+            let goal = to.map(Goal::To);
             return Ok(working(host, learner, "reset", move |host, learner, talk| {
-                performing::reset(host, learner.seat, &learner.lab, way.as_ref(), talk)
+                performing::reset(host, learner.seat, &learner.lab, goal.as_ref(), talk)
             }));
         }
     };

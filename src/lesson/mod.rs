@@ -1,7 +1,8 @@
 //! Lessons: the steps of a lab performed, undone, and written as the commands that a learner types.
 //!
 //! What a lab should be after this many steps is a lab again ([`stage()`]); a step is performed by bringing the cluster from
-//! one stage to the next ([`Performer`]), on every provider and without a terminal. [`undo`] and [`command`] are pure.
+//! one stage to the next ([`Performer`]), on every provider and without a terminal. A [`session`] drives the steps of a
+//! lesson: for a terminal, a host, and a trial. [`undo`] and [`command`] are pure.
 
 pub mod command;
 mod control_plane;
@@ -18,6 +19,7 @@ mod performer;
 mod pools;
 mod reset;
 mod rewrite;
+pub mod session;
 mod set;
 pub mod text;
 pub mod time;

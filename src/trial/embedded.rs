@@ -12,6 +12,7 @@ use super::run::World;
 use crate::apply::Applier;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
+use crate::lesson::session::Act;
 use crate::lesson::{self, Performer, Time};
 use crate::observe;
 use crate::provider::sim::in_process::InProcess;
@@ -166,11 +167,11 @@ impl World for EmbeddedWorld {
         self.provider.block_on(self.seen(lab))
     }
 
-    fn perform(&self, lab: &Lab, step: usize) -> Result<()> {
+    fn act(&self, act: &mut Act<'_>) -> Result<()> {
         let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
         let mut work = Work { journal: &mut journal, events: &events };
         let client = self.provider.client()?;
-        self.performer(&client).perform(lab, step, &mut work)
+        act(&self.performer(&client), &mut work)
     }
 
     fn down(&self, lab: &Lab) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
 use crate::grade;
+use crate::lesson::session::Act;
 use crate::lesson::{Performer, Run, WallClock};
 use crate::observe;
 use crate::render;
@@ -118,6 +119,7 @@ pub(super) struct RealWorld {
     file: PathBuf,
     vars: Vec<(String, String)>,
     name: String,
+    provider: Provider,
     seed: u64,
     allow_run: bool,
     since: Instant,
@@ -150,6 +152,7 @@ impl RealWorld {
             file: absolute(file),
             vars: vars.to_vec(),
             name: format!("{}-t{own}", lab.name.value),
+            provider: lab.provider,
             seed,
             allow_run,
             since: Instant::now(),
@@ -157,32 +160,29 @@ impl RealWorld {
             root,
         })
     }
+}
 
-    /// The lab under the name it has here.
+impl World for RealWorld {
     fn named(&self, lab: &Lab) -> Lab {
         let mut lab = lab.clone();
         lab.name.value.clone_from(&self.name);
         lab.sim.seed = Some(self.seed);
         lab
     }
-}
 
-impl World for RealWorld {
     fn up(&self, lab: &Lab) -> Result<()> {
-        let lab = self.named(lab);
-        let manifests = render::render(&lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
+        let manifests = render::render(lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
         self.live.add(&self.root, &self.name);
         let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
-        make(&mut at_work, &one::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
+        make(&mut at_work, &one::Arguments::of(&self.file, &self.vars), lab, &manifests)?;
         Ok(())
     }
 
     fn wait(&self, lab: &Lab, timeout: Duration) -> Result<Report> {
-        grade::wait(&self.context, &self.named(lab), self.context.kubeconfig(&self.name)?, timeout)
+        grade::wait(&self.context, lab, self.context.kubeconfig(&self.name)?, timeout)
     }
 
     fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
-        let lab = self.named(lab);
         let kubeconfig = self.context.kubeconfig(&self.name)?;
         let client = self.context.client(&self.name, &kubeconfig)?;
         self.context.block_on(async {
@@ -192,11 +192,10 @@ impl World for RealWorld {
         })
     }
 
-    fn perform(&self, lab: &Lab, step: usize) -> Result<()> {
-        let lab = self.named(lab);
+    fn act(&self, act: &mut Act<'_>) -> Result<()> {
         let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
         let kubeconfig = self.context.kubeconfig(&self.name)?;
-        let provider = self.context.provider(lab.provider)?;
+        let provider = self.context.provider(self.provider)?;
         let client = self.context.client(&self.name, &kubeconfig)?;
         let place = self.file.parent().unwrap_or(Path::new("/"));
         let performer = Performer {
@@ -206,7 +205,7 @@ impl World for RealWorld {
             time: &WallClock::default(),
             run: self.allow_run.then_some(Run { kubeconfig: &kubeconfig, folder: place }),
         };
-        performer.perform(&lab, step, &mut at_work.work()?)
+        act(&performer, &mut at_work.work()?)
     }
 
     fn down(&self, _: &Lab) -> Result<()> {
