@@ -4,12 +4,14 @@
 //! one stage to the next ([`Performer`]), on every provider and without a terminal. A [`session`] drives the steps of a
 //! lesson: for a terminal, a host, and a trial. [`undo`] and [`command`] are pure.
 
+mod actions;
 pub mod command;
 mod control_plane;
 mod drain;
 pub mod glance;
 mod going;
 mod history;
+mod kubectl;
 mod line;
 pub mod look;
 mod nodes;
@@ -25,15 +27,17 @@ pub mod text;
 pub mod time;
 mod tools;
 pub mod undo;
+mod undone_drains;
 pub mod words;
 mod workloads;
 
 pub use crate::stage::{note_before, open_next, stage, stage_within, staged};
-pub use drain::undone as undone_drains;
+pub use actions::undo;
 pub use going::Going;
 pub use nodes::change as change_nodes;
 pub use performer::{Performer, Run};
 pub use reset::{reset, restart_misplaced};
 pub use time::{Time, WallClock};
 pub use tools::Tools;
+pub use undone_drains::undone_drains;
 pub use workloads::{delete_all, step_kinds};

@@ -1,22 +1,16 @@
 //! Performs a step on a cluster, action by action, and undoes it: through the Kubernetes API, or through the provider.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
-use std::time::Duration;
 
+use super::actions::undo;
 use super::performer::Performer;
-use super::undo::{Undo, undo};
-use super::{control_plane, drain, nodes, pools, workloads};
-use crate::error::{Error, Kind, Result};
-use crate::event::Verb;
-use crate::exec;
+use super::undo::Undo;
+use super::{nodes, workloads};
+use crate::error::{Error, Result};
 use crate::observe;
 use crate::provider::Work;
 use crate::stage::stage_within;
 use klab_lab::spec::{Action, Lab, Located, Step};
-
-/// How long a program that a step runs may take.
-const RUN: Duration = Duration::from_mins(10);
 
 impl Performer<'_> {
     /// Does all actions of a step (from 0), one after the other. Safe to repeat from the beginning.
@@ -83,80 +77,9 @@ impl Performer<'_> {
         }
     }
 
-    /// Does one action; `stage` is the lab as it is to be afterwards.
-    fn act(&self, stage: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
-        match action {
-            Action::Taint { .. }
-            | Action::Untaint { .. }
-            | Action::Label { .. }
-            | Action::Unlabel { .. }
-            | Action::Cordon { .. }
-            | Action::Uncordon { .. } => nodes::change(self, action, work),
-            Action::Drain { nodes, within, force } => drain::drain(self, nodes, *within, *force, work),
-            Action::FailNode { .. } | Action::RestoreNode { .. } => nodes::power(self, stage, action, work),
-            Action::Scale { workload, replicas } => workloads::scale(self, stage, workload, *replicas, work),
-            Action::Set { workload, .. } => super::set::set(self, stage, workload, work),
-            Action::Deploy { workload } => workloads::deploy(self, stage, workload, work),
-            Action::Apply { content } => workloads::apply_content(self, stage, content, work),
-            Action::Refused { action, text } => self.refused(stage, action, text, work),
-            Action::Delete { object } => workloads::delete(self, stage, object, work),
-            Action::DeletePods { selector, namespace } => workloads::delete_pods(self, selector, namespace, work),
-            Action::AddPool { .. }
-            | Action::RemovePool { .. }
-            | Action::ScalePool { .. }
-            | Action::UpgradePool { .. } => pools::change(self, stage, action, work),
-            Action::UpgradeControlPlane { kubernetes } => control_plane::upgrade(self, stage, *kubernetes, work),
-            Action::FailApi { duration } => control_plane::fail(self, stage, *duration, work),
-            Action::Wait { duration } => {
-                let duration = Duration::try_from(*duration).unwrap_or_default();
-                let words = klab_lab::words::duration(duration);
-                let events = work.events.counting(usize::try_from(duration.as_secs()).unwrap_or(usize::MAX));
-                let activity = events.start(Verb::Wait, words.clone());
-                self.time.pass(duration);
-                activity.end();
-                events.note(Verb::Wait, words);
-                Ok(())
-            }
-            Action::Run { argv } => self.run_program(argv, work),
-        }
-    }
-
-    /// Tries what the cluster is to refuse, with this text in its words.
-    fn refused(&self, stage: &Lab, action: &Action, text: &str, work: &mut Work<'_>) -> Result<()> {
-        match self.act(stage, action, work) {
-            Ok(()) => Err(Error::message(Kind::Failed, format!("the cluster did what it was to refuse with `{text}`"))),
-            Err(error) if error.to_string().contains(text) => {
-                work.events.note(Verb::ExpectRefusal, format!("as the lesson says: {text}"));
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// The lab with the names of the nodes that workloads ask for by pool.
     fn with_nodes<'l>(&self, lab: &'l Lab) -> Result<Cow<'l, Lab>> {
         self.runtime.block_on(observe::nodes_named(self.client, lab))
-    }
-
-    fn run_program(&self, argv: &[String], work: &mut Work<'_>) -> Result<()> {
-        let Some((program, arguments)) = argv.split_first() else { return Ok(()) };
-        let Some(run) = self.run else {
-            let message = format!("the step runs `{}`, which was not allowed", argv.join(" "));
-            return Err(Error::message(Kind::Usage, message).hint(
-                "read what it does in the lab file; `--allow-run` allows it, or type it yourself and `klab verify`",
-            ));
-        };
-        work.intend("run", program)?;
-        // A path is meant from the lab file, a bare name from PATH.
-        let program = if program.contains('/') { run.folder.join(program) } else { PathBuf::from(program) };
-        let command = exec::Command::new(program)
-            .args(arguments)
-            .env("KUBECONFIG", run.kubeconfig.as_os_str())
-            .directory(run.folder);
-        let activity = work.events.start(Verb::RunProgram, command.to_string());
-        command.output(RUN).map_err(|error| Error::new(Kind::Failed, error))?;
-        activity.finish(command.to_string());
-        Ok(())
     }
 }
 

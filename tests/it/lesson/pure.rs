@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 use klab::lesson::command::{Line, lines, of_step, of_undoing};
-use klab::lesson::undo::{Undo, undo};
+use klab::lesson::undo;
+use klab::lesson::undo::Undo;
 use klab::lesson::{Tools, stage, stage_within};
 use klab::provider::AzureNames;
 use klab::provider::aks::pool_commands;
