@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{At, CountText, Skip, Table};
+use crate::spec::check::{Condition, Count, NodeSet};
+use klab_scheduler::selector::Selector;
 
 /// What must hold: one subject (`workload`, `pods`, `nodes` or `object`) and at least one condition.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -78,3 +80,85 @@ pub(in crate::spec) struct Spread {
     #[schemars(range(min = 1))]
     pub max_skew: Option<At<u32>>,
 }
+
+/// The kinds of subjects, for the question which conditions go with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::spec) enum SubjectKind {
+    Pods,
+    Nodes,
+    Object,
+}
+
+impl SubjectKind {
+    pub(in crate::spec) fn conditions(self) -> Vec<&'static str> {
+        CONDITIONS.iter().filter(|key| key.subjects.contains(&self)).map(|key| key.name).collect()
+    }
+
+    pub(in crate::spec) fn name(self) -> &'static str {
+        match self {
+            Self::Pods => "pods",
+            Self::Nodes => "nodes",
+            Self::Object => "an object",
+        }
+    }
+}
+
+/// The form of a condition's value: where it is written, and the condition of what is read from it.
+pub(in crate::spec) enum ConditionForm {
+    /// `pool:NAME`, `node:NAME` or a label selector.
+    Nodes(fn(&Check) -> Option<&At<String>>, fn(NodeSet) -> Condition),
+    /// A label selector.
+    Selector(fn(&Check) -> Option<&At<String>>, fn(Selector) -> Condition),
+    /// A number or a range.
+    Count(fn(&Check) -> Option<&At<CountText>>, fn(Count) -> Condition),
+    /// True or false.
+    Flag(fn(&Check) -> Option<&At<bool>>, fn(bool) -> Condition),
+    /// Any other: `validate/check.rs` has an arm for the key.
+    Own,
+}
+
+/// A key of a check that states a condition.
+pub(in crate::spec) struct ConditionKey {
+    /// As it is written.
+    pub name: &'static str,
+    /// The subjects that it goes with.
+    pub subjects: &'static [SubjectKind],
+    /// The form of its value.
+    pub form: ConditionForm,
+}
+
+const fn key(name: &'static str, subjects: &'static [SubjectKind], form: ConditionForm) -> ConditionKey {
+    ConditionKey { name, subjects, form }
+}
+
+const PODS: &[SubjectKind] = &[SubjectKind::Pods];
+const NODES: &[SubjectKind] = &[SubjectKind::Nodes];
+
+/// Every condition, in the order in which messages list them.
+pub(in crate::spec) const CONDITIONS: &[ConditionKey] = &[
+    key("on", PODS, ConditionForm::Nodes(|raw| raw.on.as_ref(), Condition::On)),
+    key("not_on", PODS, ConditionForm::Nodes(|raw| raw.not_on.as_ref(), Condition::NotOn)),
+    key("node", PODS, ConditionForm::Own),
+    key("placement", PODS, ConditionForm::Own),
+    key("running", PODS, ConditionForm::Count(|raw| raw.running.as_ref(), Condition::Running)),
+    key("pending", PODS, ConditionForm::Own),
+    key("succeeded", PODS, ConditionForm::Count(|raw| raw.succeeded.as_ref(), Condition::Succeeded)),
+    key("spread", PODS, ConditionForm::Own),
+    key("one_per_node", PODS, ConditionForm::Nodes(|raw| raw.one_per_node.as_ref(), Condition::OnePerNode)),
+    key("with", PODS, ConditionForm::Selector(|raw| raw.with_pods.as_ref(), Condition::With)),
+    key("apart_from", PODS, ConditionForm::Selector(|raw| raw.apart_from.as_ref(), Condition::ApartFrom)),
+    key(
+        "same_pods",
+        PODS,
+        ConditionForm::Flag(|raw| raw.same_pods.as_ref(), |wanted| Condition::SamePods { wanted, before: None }),
+    ),
+    key(
+        "exist",
+        &[SubjectKind::Pods, SubjectKind::Nodes, SubjectKind::Object],
+        ConditionForm::Count(|raw| raw.exist.as_ref(), Condition::Exist),
+    ),
+    key("ready", NODES, ConditionForm::Flag(|raw| raw.ready.as_ref(), Condition::Ready)),
+    key("schedulable", NODES, ConditionForm::Flag(|raw| raw.schedulable.as_ref(), Condition::Schedulable)),
+    key("tainted", NODES, ConditionForm::Own),
+    key("cel", &[SubjectKind::Object], ConditionForm::Own),
+];

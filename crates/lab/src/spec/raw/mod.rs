@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) use autoscaler::Autoscaler;
-pub(super) use check::Check;
+pub(super) use check::{CONDITIONS, Check, ConditionForm, ConditionKey, SubjectKind};
 pub(super) use pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode};
 pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
 pub(super) use skip::Skip;

@@ -5,146 +5,12 @@ use std::collections::BTreeMap;
 use super::{Reader, syntax};
 use crate::spec::check::{Check, Condition, Count, NodeSet, Subject};
 use crate::spec::diagnostic::Diagnostic;
-use crate::spec::raw::{self, At};
+use crate::spec::raw::{self, At, CONDITIONS, ConditionForm, ConditionKey, SubjectKind};
 use crate::spec::source::{Located, Location};
 use crate::words::{quoted, quoted_choice};
-use klab_scheduler::selector::Selector;
-
-/// What a check is about, for the question which conditions go with it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Pods,
-    Nodes,
-    Object,
-}
-
-impl Kind {
-    fn conditions(self) -> Vec<&'static str> {
-        KEYS.iter().filter(|key| key.subjects.contains(&self)).map(|key| key.name).collect()
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pods => "pods",
-            Self::Nodes => "nodes",
-            Self::Object => "an object",
-        }
-    }
-}
 
 /// Where a condition stands, and what it comes to unless it has a mistake.
 type Stated = (Location, Option<Condition>);
-
-/// A key of a check that states a condition.
-struct Key {
-    /// As it is written.
-    name: &'static str,
-    /// What it says something about.
-    subjects: &'static [Kind],
-    /// Where it stands and what it comes to, if it is there; mistakes are reported.
-    read: fn(&mut Reader<'_>, &raw::Check) -> Option<Stated>,
-}
-
-const PODS: &[Kind] = &[Kind::Pods];
-const NODES: &[Kind] = &[Kind::Nodes];
-
-/// Every condition, in the order in which messages list them.
-const KEYS: &[Key] = &[
-    Key { name: "on", subjects: PODS, read: |reader, raw| reader.nodes_of(raw.on.as_ref(), Condition::On) },
-    Key { name: "not_on", subjects: PODS, read: |reader, raw| reader.nodes_of(raw.not_on.as_ref(), Condition::NotOn) },
-    Key {
-        name: "node",
-        subjects: PODS,
-        read: |reader, raw| {
-            let text = raw.node.as_ref()?;
-            let name = reader.text(text, "name", syntax::dns_subdomain);
-            Some((reader.at(text.span()), name.map(|name| Condition::On(NodeSet::Node(name.value)))))
-        },
-    },
-    Key {
-        name: "placement",
-        subjects: PODS,
-        read: |reader, raw| {
-            let table = raw.placement.as_ref()?;
-            Some((reader.at(table.span()), reader.placement(table)))
-        },
-    },
-    Key {
-        name: "running",
-        subjects: PODS,
-        read: |reader, raw| reader.count_of(raw.running.as_ref(), Condition::Running),
-    },
-    Key { name: "pending", subjects: PODS, read: |reader, raw| reader.pending(raw) },
-    Key {
-        name: "succeeded",
-        subjects: PODS,
-        read: |reader, raw| reader.count_of(raw.succeeded.as_ref(), Condition::Succeeded),
-    },
-    Key {
-        name: "spread",
-        subjects: PODS,
-        read: |reader, raw| {
-            let spread = raw.spread.as_ref()?;
-            let over = match &spread.over {
-                Some(text) => reader.text(text, "label", syntax::label_key).map(|key| key.value),
-                None => Some("kubernetes.io/hostname".to_owned()),
-            };
-            let max_skew = spread.max_skew.as_ref().map_or(1, |skew| *skew.get());
-            Some((reader.at(spread.span()), over.map(|over| Condition::Spread { over, max_skew })))
-        },
-    },
-    Key {
-        name: "one_per_node",
-        subjects: PODS,
-        read: |reader, raw| reader.nodes_of(raw.one_per_node.as_ref(), Condition::OnePerNode),
-    },
-    Key {
-        name: "with",
-        subjects: PODS,
-        read: |reader, raw| reader.selector_of(raw.with_pods.as_ref(), Condition::With),
-    },
-    Key {
-        name: "apart_from",
-        subjects: PODS,
-        read: |reader, raw| reader.selector_of(raw.apart_from.as_ref(), Condition::ApartFrom),
-    },
-    Key {
-        name: "same_pods",
-        subjects: PODS,
-        read: |reader, raw| {
-            reader.flag_of(raw.same_pods.as_ref(), |wanted| Condition::SamePods { wanted, before: None })
-        },
-    },
-    Key {
-        name: "exist",
-        subjects: &[Kind::Pods, Kind::Nodes, Kind::Object],
-        read: |reader, raw| reader.count_of(raw.exist.as_ref(), Condition::Exist),
-    },
-    Key { name: "ready", subjects: NODES, read: |reader, raw| reader.flag_of(raw.ready.as_ref(), Condition::Ready) },
-    Key {
-        name: "schedulable",
-        subjects: NODES,
-        read: |reader, raw| reader.flag_of(raw.schedulable.as_ref(), Condition::Schedulable),
-    },
-    Key {
-        name: "tainted",
-        subjects: NODES,
-        read: |reader, raw| {
-            let text = raw.tainted.as_ref()?;
-            let taint = reader.text(text, "taint", syntax::taint);
-            Some((reader.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value))))
-        },
-    },
-    Key {
-        name: "cel",
-        subjects: &[Kind::Object],
-        read: |reader, raw| {
-            let text = raw.cel.as_ref()?;
-            let expression = reader.text(text, "cel", syntax::expression);
-            Some((reader.at(text.span()), expression.map(|it| Condition::Cel(it.value))))
-        },
-    },
-];
 
 impl Reader<'_> {
     pub(super) fn checks(&mut self, raw: &[At<raw::Check>]) -> Vec<Check> {
@@ -186,7 +52,7 @@ impl Reader<'_> {
         })
     }
 
-    fn subject(&mut self, raw: &raw::Check, at: &Location) -> Option<(Kind, Located<Subject>)> {
+    fn subject(&mut self, raw: &raw::Check, at: &Location) -> Option<(SubjectKind, Located<Subject>)> {
         let given: Vec<_> =
             [("workload", &raw.workload), ("pods", &raw.pods), ("nodes", &raw.nodes), ("object", &raw.object)]
                 .into_iter()
@@ -219,27 +85,30 @@ impl Reader<'_> {
         }
         let namespace = self.namespace(raw.namespace.as_ref());
         let (kind, subject) = match *name {
-            "workload" => (Kind::Pods, Some(self.located(text, Subject::Workload(text.get().clone())))),
+            "workload" => (SubjectKind::Pods, Some(self.located(text, Subject::Workload(text.get().clone())))),
             "pods" => {
                 let selector = self.text(text, "selector", syntax::selector);
-                (Kind::Pods, selector.map(|selector| selector.map(|selector| Subject::Pods { selector, namespace })))
+                (
+                    SubjectKind::Pods,
+                    selector.map(|selector| selector.map(|selector| Subject::Pods { selector, namespace })),
+                )
             }
             "nodes" => {
                 let nodes = self.text(text, "selector", syntax::node_set);
-                (Kind::Nodes, nodes.map(|nodes| nodes.map(Subject::Nodes)))
+                (SubjectKind::Nodes, nodes.map(|nodes| nodes.map(Subject::Nodes)))
             }
             _ => {
                 let object = self.text(text, "object", |text| syntax::object_or_version(text, &namespace));
-                (Kind::Object, object.map(|object| object.map(Subject::Object)))
+                (SubjectKind::Object, object.map(|object| object.map(Subject::Object)))
             }
         };
         Some((kind, subject?))
     }
 
-    fn conditions(&mut self, raw: &raw::Check, kind: Kind) -> Vec<Located<Condition>> {
-        let mut found: Vec<(&Key, Location, Option<Condition>)> = Vec::new();
-        for key in KEYS {
-            found.extend((key.read)(self, raw).map(|(at, condition)| (key, at, condition)));
+    fn conditions(&mut self, raw: &raw::Check, kind: SubjectKind) -> Vec<Located<Condition>> {
+        let mut found: Vec<(&ConditionKey, Location, Option<Condition>)> = Vec::new();
+        for key in CONDITIONS {
+            found.extend(self.condition(raw, key).map(|(at, condition)| (key, at, condition)));
         }
         found.sort_by_key(|(_, at, _)| at.span().start);
         let mut conditions = Vec::new();
@@ -258,21 +127,56 @@ impl Reader<'_> {
         conditions
     }
 
-    fn nodes_of(&mut self, text: Option<&At<String>>, condition: fn(NodeSet) -> Condition) -> Option<Stated> {
-        text.map(|text| (self.at(text.span()), self.node_set(text).map(condition)))
-    }
-
-    fn selector_of(&mut self, text: Option<&At<String>>, condition: fn(Selector) -> Condition) -> Option<Stated> {
-        let selector = |reader: &mut Self, text| reader.text(text, "selector", syntax::selector);
-        text.map(|text| (self.at(text.span()), selector(self, text).map(|selector| condition(selector.value))))
-    }
-
-    fn count_of(&mut self, count: Option<&At<raw::CountText>>, condition: fn(Count) -> Condition) -> Option<Stated> {
-        count.map(|count| (self.at(count.span()), self.count(count).map(condition)))
-    }
-
-    fn flag_of(&mut self, flag: Option<&At<bool>>, condition: fn(bool) -> Condition) -> Option<Stated> {
-        flag.map(|flag| (self.at(flag.span()), Some(condition(*flag.get()))))
+    /// Where a key stands and what it comes to, if it is there; mistakes are reported.
+    fn condition(&mut self, raw: &raw::Check, key: &ConditionKey) -> Option<Stated> {
+        Some(match (&key.form, key.name) {
+            (ConditionForm::Nodes(text, condition), _) => {
+                let text = text(raw)?;
+                (self.at(text.span()), self.node_set(text).map(condition))
+            }
+            (ConditionForm::Selector(text, condition), _) => {
+                let text = text(raw)?;
+                let selector = self.text(text, "selector", syntax::selector);
+                (self.at(text.span()), selector.map(|selector| condition(selector.value)))
+            }
+            (ConditionForm::Count(count, condition), _) => {
+                let count = count(raw)?;
+                (self.at(count.span()), self.count(count).map(condition))
+            }
+            (ConditionForm::Flag(flag, condition), _) => {
+                let flag = flag(raw)?;
+                (self.at(flag.span()), Some(condition(*flag.get())))
+            }
+            (ConditionForm::Own, "node") => {
+                let text = raw.node.as_ref()?;
+                let name = self.text(text, "name", syntax::dns_subdomain);
+                (self.at(text.span()), name.map(|name| Condition::On(NodeSet::Node(name.value))))
+            }
+            (ConditionForm::Own, "placement") => {
+                let table = raw.placement.as_ref()?;
+                (self.at(table.span()), self.placement(table))
+            }
+            (ConditionForm::Own, "pending") => self.pending(raw)?,
+            (ConditionForm::Own, "spread") => {
+                let spread = raw.spread.as_ref()?;
+                let over = match &spread.over {
+                    Some(text) => self.text(text, "label", syntax::label_key).map(|key| key.value),
+                    None => Some("kubernetes.io/hostname".to_owned()),
+                };
+                let max_skew = spread.max_skew.as_ref().map_or(1, |skew| *skew.get());
+                (self.at(spread.span()), over.map(|over| Condition::Spread { over, max_skew }))
+            }
+            (ConditionForm::Own, "tainted") => {
+                let text = raw.tainted.as_ref()?;
+                let taint = self.text(text, "taint", syntax::taint);
+                (self.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value)))
+            }
+            (ConditionForm::Own, _) => {
+                let text = raw.cel.as_ref()?;
+                let expression = self.text(text, "cel", syntax::expression);
+                (self.at(text.span()), expression.map(|it| Condition::Cel(it.value)))
+            }
+        })
     }
 
     fn pending(&mut self, raw: &raw::Check) -> Option<Stated> {
@@ -324,12 +228,12 @@ impl Reader<'_> {
 /// Every condition's key with the subjects that it goes with, for the test that each is judged on them.
 #[cfg(test)]
 pub(crate) fn condition_keys() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let subject = |kind: Kind| match kind {
-        Kind::Pods => "workload",
-        Kind::Nodes => "nodes",
-        Kind::Object => "object",
+    let subject = |kind: SubjectKind| match kind {
+        SubjectKind::Pods => "workload",
+        SubjectKind::Nodes => "nodes",
+        SubjectKind::Object => "object",
     };
-    KEYS.iter().flat_map(move |key| key.subjects.iter().map(move |kind| (key.name, subject(*kind))))
+    CONDITIONS.iter().flat_map(move |key| key.subjects.iter().map(move |kind| (key.name, subject(*kind))))
 }
 
 /// A subject in words.
