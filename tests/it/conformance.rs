@@ -17,8 +17,6 @@ const LINE: &str = "- [Kubernetes' own tests](docs/conformance.md): ";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Suite {
-    /// Passes against servers of the suite that klab simulates.
-    simulated: BTreeSet<String>,
     /// Passed when the suite was run again, and not before.
     since: BTreeSet<String>,
     conformance: Vec<Group>,
@@ -89,11 +87,10 @@ fn sig(test: &str) -> &str {
     test.trim_start_matches('[').split(']').next().unwrap()
 }
 
-/// How many tests of one kind pass, pass against simulated servers, and are left.
+/// How many tests of one kind pass, and are left.
 #[derive(Default, Clone, Copy)]
 struct Sum {
     passed: usize,
-    simulated: usize,
     open: usize,
 }
 
@@ -101,29 +98,27 @@ struct Sum {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Now {
     Passes,
-    PassesSimulated,
     Open,
 }
 
 fn table(groups: &[Group], failed: &[(&str, Now)], page: &mut String) -> Sum {
-    page.push_str("| SIG | tests | need containers | pass | pass with simulated test servers | left |\n");
-    page.push_str("|---|---|---|---|---|---|\n");
+    page.push_str("| SIG | tests | need containers | pass | left |\n");
+    page.push_str("|---|---|---|---|---|\n");
     let mut total = Sum::default();
     let (mut tests, mut containers) = (0, 0);
     for group in groups {
         let count = |wanted: Now| failed.iter().filter(|(test, now)| sig(test) == group.sig && *now == wanted).count();
-        let (passed, simulated, open) =
-            (group.passed + count(Now::Passes), count(Now::PassesSimulated), count(Now::Open));
-        let known = passed + simulated + open + group.containers + group.skipped;
+        let (passed, open) = (group.passed + count(Now::Passes), count(Now::Open));
+        let known = passed + open + group.containers + group.skipped;
         assert_eq!(known, group.tests, "{}: every test is somewhere", group.sig);
         let (sig, needed) = (&group.sig, group.containers);
         let all = group.tests - group.skipped;
-        page.push_str(&format!("| {sig} | {all} | {needed} | {passed} | {simulated} | {open} |\n"));
+        page.push_str(&format!("| {sig} | {all} | {needed} | {passed} | {open} |\n"));
         (tests, containers) = (tests + all, containers + needed);
-        total = Sum { passed: total.passed + passed, simulated: total.simulated + simulated, open: total.open + open };
+        total = Sum { passed: total.passed + passed, open: total.open + open };
     }
-    let Sum { passed, simulated, open } = total;
-    page.push_str(&format!("| all | {tests} | {containers} | {passed} | {simulated} | {open} |\n\n"));
+    let Sum { passed, open } = total;
+    page.push_str(&format!("| all | {tests} | {containers} | {passed} | {open} |\n\n"));
     total
 }
 
@@ -131,19 +126,9 @@ fn table(groups: &[Group], failed: &[(&str, Now)], page: &mut String) -> Sum {
 fn documents() -> (String, String) {
     let suite: Suite = toml::from_str(&std::fs::read_to_string(Path::new(FOLDER).join("suite.toml")).unwrap()).unwrap();
     let own = own_tests();
-    let now = |test: &String| match (suite.since.contains(test), suite.simulated.contains(test)) {
-        (false, _) => Now::Open,
-        (true, true) => Now::PassesSimulated,
-        (true, false) => Now::Passes,
-    };
+    let now = |test: &String| if suite.since.contains(test) { Now::Passes } else { Now::Open };
     let failed: Vec<(&str, Now)> =
         suite.failed.iter().flat_map(|group| &group.tests).map(|test| (test.as_str(), now(test))).collect();
-    let simulated: BTreeSet<&str> =
-        failed.iter().filter(|(_, now)| *now == Now::PassesSimulated).map(|(test, _)| *test).collect();
-    assert!(
-        suite.simulated.iter().map(String::as_str).eq(simulated),
-        "each of `simulated` passed when it was run again"
-    );
     let reasons: BTreeMap<&str, &str> = (suite.left.iter())
         .flat_map(|group| group.tests.iter().map(|test| (test.as_str(), group.because.as_str())))
         .collect();
@@ -163,11 +148,10 @@ fn documents() -> (String, String) {
         ([suite.toml](../crates/cluster/tests/it/conformance/suite.toml)) and from the tests of\n\
         [klab-cluster](../crates/cluster/tests/it/conformance/mod.rs) that stand for tests of the suite: in process, on a stepped clock, each\n\
         below the names of those that it stands for. They keep what the suite has shown.\n\n\
-        Most tests that need running containers (they execute commands, read logs, send packets, mount volumes, or have a server in a pod)\n\
-        cannot pass here: [fidelity.md](fidelity.md). Some pass all the same, because klab follows scripts and knows the pod, its volumes and\n\
-        its network: of all 446 conformance tests 423 passed when each was last run. The tables count the tests without containers alone.\n\
-        Tests that have a webhook or a server of Kubernetes' test image in a pod pass against a [simulation](embedded-cluster.md#who-answers-whom)\n\
-        of it; they have a column of their own.\n\n\
+        Tests that need running containers (they execute commands in a shell, send packets, or have a server in a pod) cannot pass here:\n\
+        [fidelity.md](fidelity.md). The tables count them as such, though some pass, because klab follows scripts and knows the pod and\n\
+        its volumes. klab simulates no server of Kubernetes' test images: eight tests of the first table and one of the second passed\n\
+        against such a simulation once, and are left.\n\n\
         ## Conformance\n\n"
         .to_owned();
     let sum = table(&suite.conformance, &of(true), &mut page);
@@ -194,11 +178,9 @@ fn documents() -> (String, String) {
             page.push_str(&format!("| {} | kept by [{name}](../{FOLDER}/{file}) |\n", test.replace('|', "\\|")));
         }
     }
-    let Sum { passed, simulated, open } = sum;
-    let all = passed + simulated + open;
-    let line = format!(
-        "{LINE}{passed} of the {all} conformance tests that need no container pass, {simulated} more with simulated test servers."
-    );
+    let Sum { passed, open } = sum;
+    let all = passed + open;
+    let line = format!("{LINE}{passed} of the {all} conformance tests that need no container pass.");
     (page, line)
 }
 

@@ -1,5 +1,5 @@
 //! Where a webhook is, by the `clientConfig` of what configures it: at a URL, or at a Service that is outside of the cluster,
-//! at its ExternalName or at endpoints that are no pods, or in a pod whose server is known.
+//! at its ExternalName or at endpoints that are no pods.
 
 // upstream: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go hookClientConfig,
 // staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go ResolveEndpoint (v1.36)
@@ -12,9 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::resource::{ENDPOINT_SLICES, PODS, SERVICES};
+use crate::resource::{ENDPOINT_SLICES, SERVICES};
 use crate::store::Store;
-use crate::webhook::{Call, PodServers};
+use crate::webhook::Call;
 
 /// The label of a slice that names its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
@@ -33,8 +33,6 @@ pub(crate) enum Destination {
     Host,
     /// To another address: `192.0.2.7:8443`.
     Address(String),
-    /// To a known server at a port of a pod, so that the network is not used.
-    Pod(Arc<Value>, u16),
 }
 
 impl Destination {
@@ -42,7 +40,7 @@ impl Destination {
     pub(crate) fn address(&self) -> Option<String> {
         match self {
             Self::Address(address) => Some(address.clone()),
-            Self::Host | Self::Pod(..) => None,
+            Self::Host => None,
         }
     }
 }
@@ -76,10 +74,10 @@ impl ClientConfig {
     ///
     /// # Errors
     /// Why the Service leads nowhere, in the words of API servers where they have some.
-    pub(crate) fn destination(&self, store: &Store, servers: &dyn PodServers) -> Result<Destination, String> {
+    pub(crate) fn destination(&self, store: &Store) -> Result<Destination, String> {
         match &self.place {
             Place::Url(_) => Ok(Destination::Host),
-            Place::Service { namespace, name, port, .. } => destination(store, servers, (namespace, name), *port),
+            Place::Service { namespace, name, port, .. } => destination(store, (namespace, name), *port),
         }
     }
 
@@ -105,12 +103,7 @@ impl ClientConfig {
 ///
 /// # Errors
 /// Why it leads nowhere, in the words of API servers where they have some.
-fn destination(
-    store: &Store,
-    servers: &dyn PodServers,
-    (namespace, name): (&str, &str),
-    port: i64,
-) -> Result<Destination, String> {
+fn destination(store: &Store, (namespace, name): (&str, &str), port: i64) -> Result<Destination, String> {
     let Some(service) = store.get(SERVICES, namespace, name) else {
         return Err(format!("service \"{name}\" not found"));
     };
@@ -135,13 +128,6 @@ fn destination(
             let is_ready = endpoint["conditions"]["ready"] != false;
             if endpoint["targetRef"]["kind"] == "Pod" {
                 has_pods = true;
-                let pod = text(&endpoint["targetRef"]);
-                let pod = store.get(PODS, namespace, &pod).filter(|_| is_ready).map(|pod| pod.value());
-                if let (Some(pod), Ok(port)) = (pod, u16::try_from(number))
-                    && servers.is_known(&pod, port)
-                {
-                    return Ok(Destination::Pod(pod, port));
-                }
             } else if is_ready && let Some(address) = endpoint["addresses"][0].as_str() {
                 return Ok(Destination::Address(join(address, number)));
             }
@@ -156,7 +142,7 @@ fn destination(
 }
 
 /// The slices of a Service.
-pub(crate) fn slices(store: &Store, namespace: &str, service: &str) -> Vec<Arc<Value>> {
+fn slices(store: &Store, namespace: &str, service: &str) -> Vec<Arc<Value>> {
     let own = store.list(ENDPOINT_SLICES, Some(namespace)).filter(|slice| slice.label(SERVICE_LABEL) == Some(service));
     own.map(|slice| slice.value()).collect()
 }

@@ -18,7 +18,6 @@ use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::webhook::PodServers;
 
 /// Objects of one request to a webhook at most, and about how many bytes of them.
 const BATCH: usize = 500;
@@ -66,9 +65,8 @@ pub(crate) fn convert(transaction: &Transaction<'_>, to: ResourceId, mut value: 
     let Some(consultation) = transaction.options.consultation else {
         return Err(refused(conversion::failed(&value, "webhooks cannot be asked here")));
     };
-    let servers = transaction.state.pod_servers;
-    let destination = webhook.client.destination(&transaction.state.store, servers);
-    let converted = convert_all(&definition, webhook, (&destination, servers), consultation, to, vec![value])?;
+    let destination = webhook.client.destination(&transaction.state.store);
+    let converted = convert_all(&definition, webhook, &destination, consultation, to, vec![value])?;
     converted.into_iter().next().ok_or_else(waiting)
 }
 
@@ -135,14 +133,12 @@ fn refused(because: String) -> Status {
 pub(crate) fn convert_all(
     definition: &Definition,
     webhook: &Webhook,
-    (destination, servers): (&Result<Destination, String>, &dyn PodServers),
+    destination: &Result<Destination, String>,
     consultation: &Consultation,
     to: ResourceId,
     objects: Vec<Value>,
 ) -> Result<Vec<Value>, Status> {
     let wanted = to.row().api_version();
-    let in_pod = matches!(destination, Ok(Destination::Pod(..)));
-    let all = if in_pod { objects.clone() } else { Vec::new() };
     let mut done = Vec::with_capacity(objects.len());
     let (mut missing, mut known) = (Vec::new(), HashSet::new());
     for object in objects {
@@ -190,18 +186,10 @@ pub(crate) fn convert_all(
         let address = destination.as_ref().ok().and_then(Destination::address);
         let question = webhook.ask(address, &wanted, objects).map_err(refused)?;
         let call = question.call.clone();
-        match destination {
-            Err(because) => return Err(refused(conversion::unreached(&first, &call, because))),
-            Ok(Destination::Pod(pod, port)) => {
-                consultation.told(keys, question.read(servers.send(pod, *port, &call)));
-                continue;
-            }
-            Ok(_) => {}
+        if let Err(because) = destination {
+            return Err(refused(conversion::unreached(&first, &call, because)));
         }
         batches.push(Batch { call, keys, read: Box::new(move |answer| question.read(answer)) });
-    }
-    if in_pod {
-        return convert_all(definition, webhook, (destination, servers), consultation, to, all);
     }
     consultation.convert(batches).map_err(|because| refused(because.to_owned()))?;
     Err(waiting())

@@ -10,7 +10,7 @@ use crate::account_token::{ISSUER, TokenOrder, issue, named};
 use crate::clock::later;
 use crate::cluster::Cluster;
 use crate::resource::{NODES, SERVICE_ACCOUNTS};
-use crate::value::{integer, items, security_setting, text, time_of};
+use crate::value::{integer, text, time_of};
 
 /// Of how much of its time a kubelet lets a token be used before it asks for another one, in hundredths.
 const USED: i64 = 80;
@@ -41,18 +41,6 @@ pub(crate) fn pod_token(cluster: &Cluster, pod: &Value, source: &Value, now: Tim
     Some(issue(cluster, order).0)
 }
 
-/// Whose the files of such a volume are, where all containers of a pod run as one user whom it names.
-// upstream: pkg/volume/util/util.go FsUserFrom (v1.36)
-pub(crate) fn file_user(pod: &Value) -> Option<i64> {
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let mut users = lists
-        .iter()
-        .flat_map(|list| items(&pod["spec"][*list]))
-        .map(|container| security_setting(pod, container, "runAsUser").as_i64());
-    let first = users.next()??;
-    users.all(|user| user == Some(first)).then_some(first)
-}
-
 /// An identity in the form of a UUID, which follows from these parts.
 fn identity(parts: &[&str]) -> String {
     let hash = digest(&SHA256, parts.join("\n").as_bytes());
@@ -64,20 +52,6 @@ fn identity(parts: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_are_whose_containers_all_are() {
-        let user = |pod: Option<i64>, containers: &[Option<i64>]| {
-            let context = |user: Option<i64>| json!({ "runAsUser": user });
-            let containers: Vec<Value> =
-                containers.iter().map(|user| json!({ "securityContext": context(*user) })).collect();
-            file_user(&json!({ "spec": { "securityContext": context(pod), "containers": containers } }))
-        };
-        assert_eq!(user(None, &[None]), None);
-        assert_eq!(user(Some(1000), &[None, Some(1000)]), Some(1000));
-        assert_eq!(user(Some(1000), &[None, Some(2000)]), None);
-        assert_eq!(user(None, &[Some(7), Some(7)]), Some(7));
-    }
 
     #[test]
     fn identities_follow_from_their_parts() {

@@ -27,13 +27,6 @@ pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().fold(value, |below, step| &below[*step])
 }
 
-/// A field of a container's `securityContext`: its own, or else its pod's.
-// upstream: pkg/securitycontext/util.go DetermineEffectiveSecurityContext (v1.36)
-pub(crate) fn security_setting<'a>(pod: &'a Value, container: &'a Value, field: &str) -> &'a Value {
-    let own = &container["securityContext"][field];
-    if own.is_null() { &pod["spec"]["securityContext"][field] } else { own }
-}
-
 /// The text below `path`, empty when missing.
 pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     at(value, path).as_str().unwrap_or_default()

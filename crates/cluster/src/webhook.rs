@@ -85,28 +85,6 @@ impl Transport for NoWay {
     }
 }
 
-/// Answers for servers in pods that are known, although no container runs.
-pub(crate) trait PodServers: Send + Sync {
-    /// Whether the server at a port of a pod is known.
-    fn is_known(&self, pod: &Value, port: u16) -> bool;
-
-    /// Answers a call to the server at a port of a pod.
-    fn send(&self, pod: &Value, port: u16, call: &Call) -> Result<Bytes, CallError>;
-}
-
-/// For clusters in which no server is known.
-pub(crate) struct NoServers;
-
-impl PodServers for NoServers {
-    fn is_known(&self, _: &Value, _: u16) -> bool {
-        false
-    }
-
-    fn send(&self, _: &Value, _: u16, _: &Call) -> Result<Bytes, CallError> {
-        Err(CallError::Unreachable("the containers of pods do not run".to_owned()))
-    }
-}
-
 /// Waits for a future in this thread.
 pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);

@@ -156,13 +156,12 @@ fn ask(
     }
     let uid = transaction.state.random_uid();
     let body = review(transaction, request, served, object, &uid).map_err(Failure::Refused)?;
-    let destination = hook.client.destination(&transaction.state.store, transaction.state.pod_servers);
+    let destination = hook.client.destination(&transaction.state.store);
     let address = destination.as_ref().ok().and_then(Destination::address);
     let call = hook.client.call(address, hook.timeout, body);
     let post = |because: &str| Failure::Calling(format!("failed to call webhook: Post \"{}\": {because}", call.url));
     let answered = match (destination, transaction.options.consultation) {
         (Err(because), _) => return Err(post(&because)),
-        (Ok(Destination::Pod(pod, port)), _) => Some(transaction.state.pod_servers.send(&pod, port, &call)),
         (Ok(_), None) => return Err(post("webhooks cannot be asked here")),
         (Ok(_), Some(consultation)) => consultation.answer(&call),
     };

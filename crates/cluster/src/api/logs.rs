@@ -10,12 +10,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
+use klab_containers::{Container, Line, LogOptions, Ran, Stream, lines, status_of};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::super::clock::earlier;
 use super::super::cluster::Cluster;
-use super::super::process::{Line, LogOptions, Ran, Stream, lines, past, status_of};
+use super::super::containers::Seen;
 use super::super::resource::PODS;
 use super::super::status::Status;
 use super::answer;
@@ -45,12 +46,14 @@ impl Call<'_> {
         let ran = state(target.name(), container, status, self.query.flag("previous"))?;
         let Some(ran) = ran else { return Ok(answer::text(200, "")) };
         let now = self.cluster().now();
-        let performance = past(self.cluster(), pod, container, ran, now).map_err(|why| not_known(&why))?;
-        if let Some(doubt) = performance.doubt.filter(|doubt| doubt.at <= until(ran, now)) {
+        let objects = Seen::of(self.cluster());
+        let of = Container { objects: Some(&objects), pod, container };
+        let log = self.cluster().containers().log(of, ran, now).map_err(|why| not_known(&why))?;
+        if let Some(doubt) = log.doubt.filter(|doubt| doubt.at <= until(ran, now)) {
             return Err(not_known(&doubt.why));
         }
         let ended = ran.ended.is_some();
-        let all = lines(performance.pieces.iter().filter(|piece| piece.at <= until(ran, now)), ended);
+        let all = lines(log.pieces.iter().filter(|piece| piece.at <= until(ran, now)), ended);
         let position = Position::after(&all);
         let chosen = options.choose(all, ran.since);
         let mut shown: Vec<u8> = chosen.iter().flat_map(|line| options.shown(line, ran.since)).collect();
@@ -307,21 +310,24 @@ impl Followed {
         let until_then = super::super::clock::later(now, AHEAD);
         let cluster = Arc::clone(&self.cluster);
         let ran = stand.ran;
-        let known =
-            tokio::task::spawn_blocking(move || past(&cluster, &stand.pod, &stand.container, ran, until_then)).await;
+        let known = tokio::task::spawn_blocking(move || {
+            let objects = Seen::of(&cluster);
+            let of = Container { objects: Some(&objects), pod: &stand.pod, container: &stand.container };
+            cluster.containers().log(of, ran, until_then)
+        });
         self.known = until_then;
-        let Ok(Ok(performance)) = known else {
+        let Ok(Ok(log)) = known.await else {
             self.over = true;
             return;
         };
         let horizon = until(ran, until_then);
-        let pieces = performance.pieces.iter().filter(|piece| piece.at <= horizon);
+        let pieces = log.pieces.iter().filter(|piece| piece.at <= horizon);
         let all = lines(
-            pieces.filter(|piece| performance.doubt.as_ref().is_none_or(|doubt| piece.at <= doubt.at)),
+            pieces.filter(|piece| log.doubt.as_ref().is_none_or(|doubt| piece.at <= doubt.at)),
             ran.ended.is_some(),
         );
         self.waiting = self.position.rest(all);
-        let doubt = performance.doubt.filter(|doubt| doubt.at <= horizon);
+        let doubt = log.doubt.filter(|doubt| doubt.at <= horizon);
         self.last_words = doubt.map(|doubt| (doubt.at, not_known(&doubt.why).message));
     }
 }

@@ -20,14 +20,10 @@ mod exec;
 mod executed;
 mod fairness;
 #[cfg(feature = "server")]
-mod feeding;
-#[cfg(feature = "server")]
 mod handshake;
 mod health;
 mod impersonation;
 mod issuer;
-#[cfg(feature = "server")]
-mod keyboard;
 mod leases;
 #[cfg(feature = "server")]
 mod log_socket;
@@ -87,7 +83,6 @@ pub(crate) use self::request_info::RequestInfo;
 pub(crate) use self::request_info::changes;
 use super::cluster::{Cluster, group_versions, resource_at};
 pub(crate) use super::dynamic_admission::Consultation;
-use super::network::KnownServers;
 pub use super::rbac::User;
 use super::status::Status;
 use super::{registry, resource};
@@ -109,7 +104,6 @@ impl Api {
 
     /// The API of `cluster` behind a server that listens at `address`.
     pub fn at(cluster: Arc<Cluster>, address: String) -> Self {
-        cluster.set_pod_servers(&KnownServers);
         Self {
             shared: Arc::new_cyclic(|itself| {
                 #[cfg(not(feature = "server"))]

@@ -4,6 +4,7 @@
 // upstream: pkg/registry/core/pod/strategy.go LogLocation, streamLocation, validateContainer (v1.36)
 
 use http::{Method, Response};
+use klab_containers::ELSEWHERE;
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
@@ -18,11 +19,11 @@ use crate::value::{condition, items, text};
 /// What every request that needs a running container is told.
 const NO_CONTAINERS: &str = "the embedded cluster runs no containers";
 
-/// The refusal of what is not known, and why it is not.
+/// The refusal of what is not known, why it is not, and where it can be tried.
 pub(super) fn not_known(what: &str) -> Status {
     Status {
         details: json!({"causes": [{"message": NO_CONTAINERS}]}),
-        ..Status::new(501, "NotImplemented", format!("{NO_CONTAINERS}: {what}"))
+        ..Status::new(501, "NotImplemented", format!("{NO_CONTAINERS}: {what}; {ELSEWHERE}"))
     }
 }
 
@@ -81,12 +82,13 @@ impl Call<'_> {
             ("log", true) => self.logs(target, &pod, container),
             (_, false) => Err(Status::bad_request(format!("pod {} does not have a host assigned", target.name()))),
             ("portforward", true) => Err(not_known("there is nothing to forward to")),
-            #[cfg(feature = "server")]
-            ("attach", true) => self.attach(target, &pod, container),
+            ("attach", true) => Err(not_known(
+                "there is nothing to attach to (`kubectl logs -f` shows what is printed, where that is known)",
+            )),
             #[cfg(feature = "server")]
             (_, true) => self.exec(target, &pod, container),
             #[cfg(not(feature = "server"))]
-            (_, true) => Err(not_known("no command can be executed, and there is nothing to attach to")),
+            (_, true) => Err(not_known("no command can be executed")),
         }
     }
 

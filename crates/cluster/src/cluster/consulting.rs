@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, PoisonError};
 
+use klab_containers::Containers;
+
 use super::{Cluster, Transaction, WriteOptions};
 use crate::admission::{has_webhooks, is_configured};
 use crate::dynamic_admission::{Beginning, Consultation};
 use crate::status::Status;
-use crate::webhook::{NoWay, PodServers, Transport, wait_for};
+use crate::webhook::{NoWay, Transport, wait_for};
 
 impl Cluster {
     /// Sets who carries calls to webhooks. Before, none is asked about anything.
@@ -14,9 +16,14 @@ impl Cluster {
         *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     }
 
-    /// Sets who answers for servers in pods, where webhooks may be.
-    pub(crate) fn set_pod_servers(&self, servers: &'static dyn PodServers) {
-        self.lock().pod_servers = servers;
+    /// Sets what the containers of pods do. Before, it is what [`klab_containers::Simulated`] follows.
+    pub fn set_containers(&self, containers: Arc<dyn Containers>) {
+        *self.containers.write().unwrap_or_else(PoisonError::into_inner) = containers;
+    }
+
+    /// What the containers of pods do.
+    pub(crate) fn containers(&self) -> Arc<dyn Containers> {
+        Arc::clone(&self.containers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {

@@ -40,12 +40,8 @@ impl Cluster {
             definition.read_from_storage(object.resource, &mut value);
             values.push(value);
         }
-        let (destination, servers) = {
-            let state = self.lock();
-            let asked = is_asked.then(|| webhook.client.destination(&state.store, state.pod_servers));
-            (asked.unwrap_or(Ok(Destination::Host)), state.pod_servers)
-        };
-        let converted = convert_all(&definition, webhook, (&destination, servers), consultation, resource, values)?;
+        let destination = if is_asked { webhook.client.destination(&self.lock().store) } else { Ok(Destination::Host) };
+        let converted = convert_all(&definition, webhook, &destination, consultation, resource, values)?;
         let served = converted.into_iter().zip(&objects).map(|(value, stored)| {
             let object = Object::new(resource, stored.resource_version, &value);
             Arc::new(object.managed_by(stored.managed().cloned()))

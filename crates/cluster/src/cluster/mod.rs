@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockEr
 use std::time::Duration;
 
 use jiff::Timestamp;
+use klab_containers::{Containers, Simulated};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -48,7 +49,7 @@ pub(crate) use super::transaction::Limits;
 pub use super::transaction::{DeleteOptions, Deleted, FieldValidation, Propagation, WriteOptions, Written};
 pub(crate) use super::transaction::{Guard, Intent};
 use super::transaction::{Random, State, Transaction, Trees};
-use super::webhook::{NoServers, Transport};
+use super::webhook::Transport;
 use super::work;
 pub(crate) use checkpoint::Checkpoint;
 pub(crate) use common::Common;
@@ -79,6 +80,8 @@ pub struct Cluster {
     token_key: OnceLock<[u8; 32]>,
     /// Who carries calls to webhooks.
     webhooks: RwLock<Option<Arc<dyn Transport>>>,
+    /// What the containers of pods do.
+    containers: RwLock<Arc<dyn Containers>>,
 }
 
 /// A long request is under way until this is dropped.
@@ -130,7 +133,6 @@ impl Cluster {
                 limits: Arc::default(),
                 definitions: Definitions::default(),
                 admission: Kept::default(),
-                pod_servers: &NoServers,
                 kept_random: None,
             }),
             clock,
@@ -144,6 +146,7 @@ impl Cluster {
             authority: OnceLock::new(),
             token_key: OnceLock::new(),
             webhooks: RwLock::default(),
+            containers: RwLock::new(Arc::new(Simulated)),
         }
     }
 

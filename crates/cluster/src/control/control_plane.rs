@@ -11,7 +11,6 @@ use super::plane::Plane;
 use super::reconcile::Reconciler;
 use super::settings::{STOPPED, Settings};
 use crate::cluster::{Cluster, Part, WriteOptions};
-use crate::network::KnownServers;
 use crate::resource::NODES;
 use crate::status::Status;
 use crate::value::map_mut;
@@ -37,7 +36,6 @@ impl std::fmt::Debug for ControlPlane {
 impl ControlPlane {
     /// A control plane for a cluster, which may be new or restored.
     pub fn new(cluster: Arc<Cluster>, mut settings: Settings) -> Self {
-        cluster.set_pod_servers(&KnownServers);
         settings.switched_off.retain(|controller| controller.is_optional());
         Self {
             plane: Plane::new(cluster, settings),

@@ -133,7 +133,7 @@ impl Consultation {
     }
 
     /// Takes what objects were converted to, or why they were not.
-    pub(crate) fn told(&self, keys: Vec<String>, answer: Result<Vec<Value>, String>) {
+    fn told(&self, keys: Vec<String>, answer: Result<Vec<Value>, String>) {
         let mut inner = self.inner();
         match answer {
             Ok(values) => inner.converted.extend(keys.into_iter().zip(values.into_iter().map(Ok))),

@@ -14,7 +14,6 @@ use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::status::Status;
 use crate::store::Store;
-use crate::webhook::PodServers;
 
 /// The kinds that a cluster has ever defined. They outlive its being parked: an id is good as long as the process lives.
 pub(crate) type Ever = Arc<Mutex<HashSet<ResourceId>>>;
@@ -39,8 +38,6 @@ pub(crate) struct State {
     pub(crate) definitions: Definitions,
     /// What is configured of admission.
     pub(crate) admission: Kept,
-    /// Answers for servers in pods.
-    pub(crate) pod_servers: &'static dyn PodServers,
     /// The cluster's random numbers, while an attempt of a write that is made again draws those of the first one.
     pub(crate) kept_random: Option<Random>,
 }

@@ -15,8 +15,6 @@ pub(crate) enum Reason {
     OtherKubectl,
     /// The embedded cluster runs no containers, and says so in its own words.
     NoContainers,
-    /// The nodes that were recorded had no kubelet to ask; a shell is followed here.
-    FollowsShells,
     /// ComponentStatuses show parts that are one process here.
     OneProcess,
     /// OpenAPI v3 lists only versions of groups, with hashes of its own.
@@ -43,7 +41,6 @@ impl fmt::Display for Reason {
             Self::Chance => "what is equal is chosen at random",
             Self::OtherKubectl => "another kubectl than the one that recorded the flow",
             Self::NoContainers => "the embedded cluster runs no containers, and says so",
-            Self::FollowsShells => "a shell is followed here, and no kubelet answered there",
             Self::OneProcess => "scheduler and controllers are no processes of their own",
             Self::OwnOpenApi3 => "OpenAPI v3 has documents of its own",
             Self::OwnKubeconfig => "the kubeconfig names the host of the handshake",
@@ -53,13 +50,10 @@ impl fmt::Display for Reason {
     }
 }
 
-use Reason::{
-    Chance, FollowsShells, NoContainers, OneProcess, OtherKubectl, OwnKubeconfig, OwnOpenApi3, Pace, RecordersRole,
-};
+use Reason::{Chance, NoContainers, OneProcess, OtherKubectl, OwnKubeconfig, OwnOpenApi3, Pace, RecordersRole};
 
 /// Flow, steps, reason.
 const KNOWN: &[(&str, &[usize], Reason)] = &[
-    ("unreachable", &[12], FollowsShells),
     ("kuberaw", &[67, 68, 69, 79, 80, 81, 82], Pace),
     ("kuberaw", &[88], OwnOpenApi3),
     ("kuberaw", &[85], RecordersRole),

@@ -115,18 +115,18 @@ fn minor_version(kubectl: &Path) -> u32 {
 }
 
 fn executes(kubectl: &dyn Fn(&[&str]) -> Output) {
-    let executed = kubectl(&["exec", "box", "--", "sh", "-c", "echo hi; sleep 0.2; cat /none; exit 3"]);
+    let executed = kubectl(&["exec", "box", "--", "cat", "/etc/hostname", "/tmp/none"]);
     let said = String::from_utf8_lossy(&executed.stderr).into_owned();
     assert_eq!(
         (executed.status.code(), said.as_str()),
-        (Some(3), "cat: can't open '/none': No such file or directory\ncommand terminated with exit code 3\n")
+        (Some(1), "cat: can't open '/tmp/none': No such file or directory\ncommand terminated with exit code 1\n")
     );
-    assert_eq!(String::from_utf8_lossy(&executed.stdout), "hi\n");
-    let given = kubectl(&["exec", "-i", "box", "--", "wc", "-l"]);
-    assert_eq!(text(&given), "2\n");
+    assert_eq!(String::from_utf8_lossy(&executed.stdout), "box\n");
+    assert_eq!(text(&kubectl(&["exec", "-i", "box", "--", "hostname"])), "box\n");
     let refused = kubectl(&["exec", "box", "--", "ps"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "error: the embedded cluster runs no containers: what `ps` prints is not known\n");
+    assert!(said.starts_with("error: the embedded cluster runs no containers: `ps` is not followed"), "{said}");
+    assert!(said.ends_with("kind runs real containers (`klab up --provider kind`)\n"), "{said}");
     let refused = kubectl(&["attach", "box"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("the embedded cluster runs no containers: there is nothing to attach to"), "{said}");

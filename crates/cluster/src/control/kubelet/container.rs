@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::fields::{identified, unstarted};
-use crate::process::{End, World, follow};
 use crate::value::{integer, items, text, time_of, time_text};
+use klab_containers::{Containers, End};
 
 /// Which list of the pod a container is in, and what that means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,14 +123,17 @@ impl<'a> Container<'a> {
     }
 
     /// How long the hook takes that runs before the container ends.
-    pub(super) fn pre_stop(&self) -> SignedDuration {
+    pub(super) fn pre_stop(&self, programs: &dyn Containers) -> SignedDuration {
         let hook = &self.spec["lifecycle"]["preStop"];
         if let Some(seconds) = integer(hook, &["sleep", "seconds"]) {
             return SignedDuration::from_secs(seconds.max(0));
         }
-        let command: Vec<&str> = items(&hook["exec"]["command"]).iter().filter_map(Value::as_str).collect();
-        match follow(&command, &World::default()).end {
-            _ if command.is_empty() => SignedDuration::ZERO,
+        let command = json!({ "command": hook["exec"]["command"] });
+        if items(&command["command"]).is_empty() {
+            return SignedDuration::ZERO;
+        }
+        let of = klab_containers::Container { objects: None, pod: &Value::Null, container: &command };
+        match programs.program(of, None, None, None).course.end {
             End::After(took, _) | End::Unknown(took, _) => took,
             End::Never => SignedDuration::MAX,
         }

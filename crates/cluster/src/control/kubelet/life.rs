@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_containers::{Container as Contained, Containers, End, Instance, Objects, Program, Ran, obstacle};
 use serde_json::Value;
 
 use super::super::settings::HollowDelays;
@@ -17,9 +18,6 @@ use super::probe::{Probed, complaint, probed};
 use super::restart::{restarts, restarts_all};
 use super::volumes::Volumes;
 use crate::clock::later;
-use crate::cluster::Cluster;
-use crate::network::Awaited;
-use crate::process::{End, Instance, Program, Reach, is_client, last_message, obstacle, program};
 use crate::protobuf::go_duration;
 use crate::value::{integer, items, text};
 
@@ -65,7 +63,9 @@ pub(super) struct Look<'a, 'm> {
     pub(super) now: Timestamp,
     pub(super) hollow: HollowDelays,
     /// What its containers read.
-    pub(super) cluster: Arc<Cluster>,
+    pub(super) objects: Arc<dyn Objects>,
+    /// What they do.
+    pub(super) programs: Arc<dyn Containers>,
     /// Images that cannot be pulled.
     pub(super) missing: Arc<[String]>,
     pub(super) memory: &'m mut Memory,
@@ -220,7 +220,7 @@ impl Look<'_, '_> {
     pub(super) fn stop(&mut self, index: usize, since: Timestamp, grace: SignedDuration) -> bool {
         let State::Running(_) = self.containers[index].state() else { return true };
         let program = self.program(index);
-        let before = self.containers[index].pre_stop();
+        let before = self.containers[index].pre_stop(&*self.programs);
         let deadline = later(since, grace);
         let (mut at, mut code) = match program.on_term.map(|(took, code)| (before.saturating_add(took), code)) {
             Some((took, code)) if took <= grace => (later(since, took), code),
@@ -244,31 +244,30 @@ impl Look<'_, '_> {
         let since = self.since(index);
         let instance =
             since.map(|since| Instance { container: container.name(), restarts: container.restarts(), since });
-        program(Some(&self.cluster), self.value, container.spec, seen, instance, self.network(index))
+        self.programs.program(self.contained(index), seen, instance, self.answered(index))
     }
 
-    /// The network as a running container finds it whose end the pod waits for.
-    fn network(&self, index: usize) -> Option<Arc<dyn Reach>> {
+    fn contained(&self, index: usize) -> Contained<'_> {
+        Contained { objects: Some(&self.objects), pod: self.value, container: self.containers[index].spec }
+    }
+
+    /// Since when the network answers a running container whose end the pod waits for.
+    fn answered(&self, index: usize) -> Option<SignedDuration> {
         let container = &self.containers[index];
         if container.role != Role::Init || self.hollow.as_recorded {
             return None;
         }
         let since = self.since(index)?;
-        let words = ["command", "args"].iter().flat_map(|field| items(&container.spec[*field]));
-        let words: Vec<String> = words.filter_map(|word| word.as_str().map(str::to_owned)).collect();
-        if !is_client(&words) {
-            return None;
-        }
         let kept = self.memory.known(container.name()).and_then(|kept| kept.answered);
-        let news = kept.unwrap_or(self.now).duration_since(since);
-        Some(Arc::new(Awaited::new(&self.cluster, self.value, news)))
+        Some(kept.unwrap_or(self.now).duration_since(since))
     }
 
     /// A running container ends, and leaves files in its volumes.
     fn end(&mut self, index: usize, code: i64) {
         self.leave_files(index);
         let since = self.since(index).unwrap_or(self.now);
-        let message = last_message(&self.cluster, self.value, self.containers[index].spec, since, self.now, code);
+        let ran = Ran { since, ended: Some((self.now, code)) };
+        let message = self.programs.last_message(self.contained(index), ran);
         self.containers[index].end(code, self.now, message);
     }
 
@@ -534,7 +533,7 @@ impl Look<'_, '_> {
         if self.hollow.as_recorded {
             return true;
         }
-        let Some(message) = obstacle(&self.cluster, self.value, self.containers[index].spec) else { return true };
+        let Some(message) = obstacle(&*self.objects, self.value, self.containers[index].spec) else { return true };
         self.memory.of(name).creations = Some((tries, self.now));
         self.say(index, true, "Failed", format!("Error: {message}"));
         self.containers[index].wait(CREATION_FAILURE, &message);

@@ -51,7 +51,7 @@ use crate::resource::{
 use crate::value::{integer, items, text, time_text};
 
 /// Ways to run containers that every node has; more are in its status.
-const HANDLERS: [&str; 3] = ["", "runc", "test-handler"];
+const HANDLERS: [&str; 2] = ["", "runc"];
 
 /// Runs the pods that are bound to a node, and ends those that are deleted.
 #[derive(Default)]

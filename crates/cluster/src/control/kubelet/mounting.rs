@@ -6,14 +6,12 @@
 
 use std::collections::BTreeSet;
 
+use klab_containers::{Kind, Objects, unfilled};
 use serde_json::Value;
 
 use super::container::Container;
 use super::life::Look;
 use super::memory::{Mounting, TRIES};
-use crate::cluster::Cluster;
-use crate::process::unfilled;
-use crate::resource::{CONFIG_MAPS, SECRETS};
 use crate::value::{items, text};
 
 /// The volume that admission gives to every pod, whose ConfigMap every namespace has.
@@ -29,7 +27,7 @@ impl Look<'_, '_> {
         let begun = self.memory.mounting;
         let is_due = begun.is_none_or(|mounting| mounting.due() <= now);
         let faults = if is_due || begun.is_some_and(|mounting| mounting.over() <= now) {
-            faults(&self.cluster, self.value)
+            faults(&*self.objects, self.value)
         } else {
             Vec::new()
         };
@@ -69,7 +67,7 @@ impl Look<'_, '_> {
 }
 
 /// The volumes that containers of a pod mount and that cannot be set up, and why.
-fn faults<'p>(cluster: &Cluster, pod: &'p Value) -> Vec<(&'p str, String)> {
+fn faults<'p>(objects: &dyn Objects, pod: &'p Value) -> Vec<(&'p str, String)> {
     let spec = &pod["spec"];
     let containers =
         ["initContainers", "containers", "ephemeralContainers"].iter().flat_map(|list| items(&spec[*list]));
@@ -81,18 +79,18 @@ fn faults<'p>(cluster: &Cluster, pod: &'p Value) -> Vec<(&'p str, String)> {
     let volumes = items(&spec["volumes"]).iter().map(|volume| (text(volume, &["name"]), volume));
     volumes
         .filter(|(name, _)| mounted.contains(name) && !name.starts_with(CREDENTIALS))
-        .filter_map(|(name, volume)| Some((name, fault(cluster, namespace, volume)?)))
+        .filter_map(|(name, volume)| Some((name, fault(objects, namespace, volume)?)))
         .collect()
 }
 
-fn fault(cluster: &Cluster, namespace: &str, volume: &Value) -> Option<String> {
+fn fault(objects: &dyn Objects, namespace: &str, volume: &Value) -> Option<String> {
     let of = |source: &Value, key: &str| {
         if source["configMap"].is_object() {
             let map = &source["configMap"];
-            return unfilled(cluster, namespace, CONFIG_MAPS, text(map, &["name"]), map);
+            return unfilled(objects, namespace, Kind::ConfigMap, text(map, &["name"]), map);
         }
         let secret = source.get("secret").filter(|secret| secret.is_object())?;
-        unfilled(cluster, namespace, SECRETS, text(secret, &[key]), secret)
+        unfilled(objects, namespace, Kind::Secret, text(secret, &[key]), secret)
     };
     let Some(sources) = volume["projected"]["sources"].as_array() else { return of(volume, "secretName") };
     let mut all: Vec<String> = Vec::new();

@@ -4,9 +4,9 @@
 // upstream: pkg/kubelet/prober/worker.go doProbe (v1.36)
 
 use jiff::SignedDuration;
+use klab_containers::Program;
 use serde_json::Value;
 
-use crate::process::{Program, outcomes};
 use crate::value::{integer, items};
 
 /// What the probes of a running container have come to, in time since its start.
@@ -98,23 +98,13 @@ impl<'a> Probe<'a> {
         let timeout = SignedDuration::from_secs(number(spec, "timeoutSeconds", 1));
         let outcomes = if spec["exec"].is_object() {
             let command: Vec<&str> = items(&spec["exec"]["command"]).iter().filter_map(Value::as_str).collect();
-            outcomes(&command, program, timeout)
+            program.outcomes(&command, timeout)
         } else {
             let elsewhere = spec["httpGet"]["host"].is_string() || spec["tcpSocket"]["host"].is_string();
             let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|how| spec[*how].get("port"));
             let answers = elsewhere || program.listens.at(port.and_then(|port| named(container, port)));
             let path = spec["httpGet"]["path"].as_str().filter(|_| answers && !elsewhere);
-            let said = match (&program.health, path) {
-                (Some(health), Some(path)) => health.http(path),
-                (Some(health), None) if answers && spec["grpc"].is_object() => Some(health.outcomes()),
-                (None, Some(path)) if !path.contains('%') => program.serves.map(|folder| {
-                    let path = path.split(['?', '#']).next().unwrap_or_default();
-                    // A server of pages answers for a directory with the page in it.
-                    let page = if !folder.is_empty() && path.ends_with('/') { "index.html" } else { "" };
-                    outcomes(&["test", "-e", &format!("{folder}{path}{page}")], program, timeout)
-                }),
-                _ => None,
-            };
+            let said = path.and_then(|path| program.pages_at(path, timeout));
             said.unwrap_or_else(|| vec![(SignedDuration::ZERO, answers)])
         };
         Self { spec, kind, outcomes }
@@ -184,14 +174,8 @@ pub(super) fn complaint(container: &Value, kind: &str, address: &str, program: &
     let (http, tcp) = (&spec["httpGet"], &spec["tcpSocket"]);
     let answers = |how: &Value| program.listens.at(named(container, &how["port"]));
     let reason = if http.is_object() && answers(http) {
-        // It answers: that it is not well, or that it has no such page.
-        let is_unwell = program
-            .health
-            .as_ref()
-            .is_some_and(|health| health.http(&said(http, "path", "/")).is_some_and(|all| all.len() > 1));
-        format!("HTTP probe failed with statuscode: {}", if is_unwell { 500 } else { 404 })
-    } else if spec["grpc"].is_object() && answers(&spec["grpc"]) {
-        "service unhealthy (responded with \"NOT_SERVING\")".to_owned()
+        // It answers that it has no such page.
+        "HTTP probe failed with statuscode: 404".to_owned()
     } else if spec["grpc"].is_object() {
         let (port, within) = (port(&spec["grpc"]), number(spec, "timeoutSeconds", 1));
         format!("timeout: failed to connect service \"{address}:{port}\" within {within}s: context deadline exceeded")
@@ -224,13 +208,14 @@ fn number(spec: &Value, field: &str, otherwise: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use klab_containers::{Container, Containers, Simulated};
     use serde_json::json;
 
     use super::*;
-    use crate::process::program;
 
     fn after_seconds(container: &Value, seconds: i64) -> Probed {
-        let program = program(None, &json!({}), container, None, None, None);
+        let of = Container { objects: None, pod: &json!({}), container };
+        let program = Simulated.program(of, None, None, None);
         probed(container, &program, SignedDuration::from_secs(seconds))
     }
 

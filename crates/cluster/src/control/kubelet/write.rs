@@ -17,6 +17,7 @@ use super::status::{conditions, phase, phase_text};
 use super::volumes::Volumes;
 use super::work::COMPONENT;
 use crate::cluster::{Part, WriteOptions};
+use crate::containers::Seen;
 use crate::resource::PODS;
 use crate::value::{list_mut, map_mut, time_text};
 
@@ -78,7 +79,8 @@ impl Plane {
             value,
             now: self.now(),
             hollow: self.settings.hollow,
-            cluster: Arc::clone(&self.cluster),
+            objects: Seen::of(&self.cluster),
+            programs: self.cluster.containers(),
             missing: Arc::clone(&self.settings.missing_images),
             memory,
             volumes,

@@ -34,19 +34,24 @@ impl Ground {
         self.pass(3);
     }
 
-    /// Executes a script in a container.
+    /// Executes commands in a container, one after another; what all of them print.
     #[track_caller]
-    fn sh(&self, name: &str, container: &str, script: &str) -> Executed {
-        let executed =
-            self.spoken(&path(name, &["sh", "-c", script], &format!("&container={container}")), PROTOCOL, &[]).unwrap();
-        self.cluster.settle();
-        executed
+    fn prints(&self, name: &str, container: &str, commands: &[&str], out: &str) {
+        let mut all = String::new();
+        for command in commands {
+            let executed = self.run_in(name, container, command);
+            assert_eq!((executed.err.as_str(), executed.code()), ("", 0), "{command}");
+            all.push_str(&executed.out);
+        }
+        assert_eq!(all, out, "{commands:?}");
     }
 
     #[track_caller]
-    fn prints(&self, name: &str, container: &str, script: &str, out: &str) {
-        let executed = self.sh(name, container, script);
-        assert_eq!((executed.out.as_str(), executed.err.as_str(), executed.code()), (out, "", 0), "{script}");
+    fn run_in(&self, name: &str, container: &str, command: &str) -> Executed {
+        let words: Vec<&str> = command.split(' ').collect();
+        let executed = self.spoken(&path(name, &words, &format!("&container={container}")), PROTOCOL).unwrap();
+        self.cluster.settle();
+        executed
     }
 
     fn status(&self, name: &str, container: &str) -> Value {
@@ -64,22 +69,13 @@ impl Ground {
 fn later_commands_see_what_was_written() {
     let ground = Ground::with_nodes(1);
     ground.begin("box", json!({ "containers": [container("main", "echo old > /tmp/old; sleep 100000")] }));
-    ground.prints("box", "main", "echo new > /tmp/new; mkdir /tmp/folder; chmod 755 /tmp/new; rm /tmp/old", "");
-    ground.prints("box", "main", "ls /tmp; cat /tmp/new; test -x /tmp/new && echo x", "folder\nnew\nnew\nx\n");
-    ground.prints("box", "main", "echo more >> /tmp/new; cat /tmp/new", "new\nmore\n");
-    let typed: [&[u8]; 2] = [b"\0echo typed > /tmp/folder/typed; rm /tmp/new\r", b"\0exit\r"];
-    ground.spoken(&path("box", &["sh"], "&stdin=true&tty=true"), PROTOCOL, &typed).unwrap();
-    ground.prints(
-        "box",
-        "main",
-        "ls /tmp /tmp/folder; cat /tmp/folder/typed",
-        "/tmp:\nfolder\n\n/tmp/folder:\ntyped\ntyped\n",
-    );
-    // Of a command that cannot be followed to its end nobody knows what it has written.
-    assert!(ground.sh("box", "main", "touch /tmp/perhaps; ps").message().contains("`ps`"));
-    let perhaps = ground.sh("box", "main", "cat /tmp/perhaps");
-    assert!(perhaps.message().ends_with("what is in `/tmp/perhaps` is not known"), "{}", perhaps.message());
-    ground.prints("box", "main", "rm -f /tmp/perhaps; test -e /tmp/perhaps || echo gone", "gone\n");
+    ground.prints("box", "main", &["touch /tmp/new /tmp/other", "rm /tmp/old"], "");
+    ground.prints("box", "main", &["ls /tmp", "stat -c %a:%s /tmp/new"], "new\nother\n644:0\n");
+    assert_eq!(ground.run_in("box", "main", "test -e /tmp/old").code(), 1);
+    ground.prints("box", "main", &["rm -f /tmp/new /tmp/none", "ls /tmp"], "other\n");
+    // What is refused leaves nothing.
+    assert!(ground.run_in("box", "main", "touch -d yesterday /tmp/perhaps").message().contains("`touch -d"));
+    ground.prints("box", "main", &["ls /tmp"], "other\n");
 }
 
 #[test]
@@ -88,16 +84,16 @@ fn a_pod_becomes_ready_when_somebody_makes_the_file_that_its_probe_looks_for() {
     let mut main = container("main", "sleep 100000");
     main["readinessProbe"] = probe(&["cat", "/tmp/ready"]);
     let mut inverse = container("inverse", "sleep 100000");
-    inverse["readinessProbe"] = probe(&["sh", "-c", "! grep -q bad /tmp/state"]);
+    inverse["readinessProbe"] = probe(&["sh", "-c", "! [ -e /tmp/bad ]"]);
     ground.begin("web", json!({ "containers": [main, inverse] }));
     ground.pass(20);
     assert!(!ground.ready("web", "main") && ground.ready("web", "inverse"));
-    ground.prints("web", "main", "touch /tmp/ready", "");
-    ground.prints("web", "inverse", "echo bad > /tmp/state", "");
+    ground.prints("web", "main", &["touch /tmp/ready"], "");
+    ground.prints("web", "inverse", &["touch /tmp/bad"], "");
     ground.pass(11);
     assert!(ground.ready("web", "main") && !ground.ready("web", "inverse"));
-    ground.prints("web", "main", "rm /tmp/ready", "");
-    ground.prints("web", "inverse", "echo good > /tmp/state", "");
+    ground.prints("web", "main", &["rm /tmp/ready"], "");
+    ground.prints("web", "inverse", &["rm /tmp/bad"], "");
     ground.pass(4);
     assert!(ground.ready("web", "main"), "it has to fail twice");
     ground.pass(6);
@@ -110,18 +106,15 @@ fn a_pod_becomes_ready_when_somebody_makes_the_file_that_its_probe_looks_for() {
 fn a_probe_of_an_unknown_program_succeeds_until_somebody_removes_its_file() {
     let ground = Ground::with_nodes(1);
     let mut main = json!({ "name": "main", "image": "nginx:1.27", "livenessProbe": probe(&["cat", "/tmp/healthy"]) });
-    main["readinessProbe"] = probe(&["sh", "-c", "test -s /tmp/healthy"]);
+    main["readinessProbe"] = probe(&["sh", "-c", "test -e /tmp/healthy"]);
     ground.begin("web", json!({ "terminationGracePeriodSeconds": 1, "containers": [main] }));
     ground.pass(60);
     assert!(ground.ready("web", "main"));
-    ground.prints("web", "main", "touch /tmp/other; echo yes > /tmp/healthy; cat /tmp/healthy", "yes\n");
+    ground.prints("web", "main", &["touch /tmp/healthy"], "");
     ground.pass(60);
     assert_eq!((ground.ready("web", "main"), &ground.status("web", "main")["restartCount"]), (true, &json!(0)));
-    ground.prints("web", "main", "cat /dev/null > /tmp/healthy", "");
-    ground.pass(20);
-    assert_eq!((ground.ready("web", "main"), &ground.status("web", "main")["restartCount"]), (false, &json!(0)));
-    ground.prints("web", "main", "rm /tmp/healthy", "");
-    ground.pass(20);
+    ground.prints("web", "main", &["rm /tmp/healthy"], "");
+    ground.pass(30);
     assert_eq!((ground.ready("web", "main"), &ground.status("web", "main")["restartCount"]), (true, &json!(1)));
 }
 
@@ -132,12 +125,12 @@ fn a_container_whose_file_somebody_removes_is_started_anew_and_has_forgotten() {
     main["livenessProbe"] = probe(&["cat", "/tmp/healthy"]);
     ground.begin("web", json!({ "terminationGracePeriodSeconds": 1, "containers": [main] }));
     ground.pass(30);
-    ground.prints("web", "main", "rm /tmp/healthy; echo mine > /tmp/mine", "");
+    ground.prints("web", "main", &["rm /tmp/healthy", "touch /tmp/mine"], "");
     ground.pass(4);
     assert_eq!(ground.status("web", "main")["restartCount"], 0);
     ground.pass(10);
     assert_eq!(ground.status("web", "main")["restartCount"], 1);
-    ground.prints("web", "main", "ls /tmp", "healthy\n");
+    ground.prints("web", "main", &["ls /tmp"], "healthy\n");
     ground.pass(60);
     assert_eq!(ground.status("web", "main")["restartCount"], 1);
     let events = ground.get("/api/v1/namespaces/default/events?fieldSelector=reason=Killing").good();
@@ -149,24 +142,22 @@ fn a_script_meets_what_was_written_when_it_was() {
     let ground = Ground::with_nodes(1);
     let mut alive = container("alive", "while true; do touch /tmp/alive; sleep 5; done");
     alive["livenessProbe"] = probe(&["cat", "/tmp/alive"]);
-    let reader = container("reader", "while true; do cat /tmp/word || echo none; sleep 10; done");
+    let reader = container("reader", "while true; do [ -e /tmp/word ] && echo hello || echo none; sleep 10; done");
     let mut ending = container("ending", "while [ ! -f /tmp/end ]; do sleep 1; done; exit 4");
     ending["image"] = json!("alpine:3.20");
     ground.begin("web", json!({ "restartPolicy": "OnFailure", "containers": [alive, reader, ending] }));
     ground.pass(60);
-    ground.prints("web", "alive", "rm /tmp/alive", "");
-    ground.prints("web", "reader", "echo hello > /tmp/word", "");
-    ground.prints("web", "ending", "touch /tmp/end", "");
+    ground.prints("web", "alive", &["rm /tmp/alive"], "");
+    ground.prints("web", "reader", &["touch /tmp/word"], "");
+    ground.prints("web", "ending", &["touch /tmp/end"], "");
     ground.pass(1);
     let ended = ground.status("web", "ending");
     assert_eq!((&ended["restartCount"], &ended["lastState"]["terminated"]["exitCode"]), (&json!(1), &json!(4)));
     ground.pass(60);
     assert_eq!(ground.status("web", "alive")["restartCount"], 0, "it makes its file again");
-    ground.prints("web", "alive", "ls /tmp", "alive\n");
+    ground.prints("web", "alive", &["ls /tmp"], "alive\n");
     let log = ground.get(&format!("{PODS}/web/log?container=reader"));
-    let words =
-        String::from_utf8_lossy(&log.bytes).replace("cat: can't open '/tmp/word': No such file or directory\n", "");
-    assert_eq!(words, format!("{}{}", "none\n".repeat(7), "hello\n".repeat(6)));
+    assert_eq!(String::from_utf8_lossy(&log.bytes), format!("{}{}", "none\n".repeat(7), "hello\n".repeat(6)));
 }
 
 #[test]
@@ -176,7 +167,7 @@ fn an_empty_dir_is_seen_by_all_containers_until_the_pod_is_gone() {
     let mut one = container("one", "echo one > /shared/one; sleep 100000");
     one["volumeMounts"] = mount.clone();
     one["livenessProbe"] = probe(&["sh", "-c", "test ! -e /tmp/bad"]);
-    let script = "until [ -f /data/go ]; do sleep 2; done; cat /data/go; rm /data/go; sleep 100000";
+    let script = "until [ -f /data/go ]; do sleep 2; done; echo found; rm /data/go; sleep 100000";
     let mut other = container("other", script);
     other["volumeMounts"] = json!([{ "name": "shared", "mountPath": "/data" }]);
     other["readinessProbe"] = probe(&["cat", "/data/ready"]);
@@ -184,47 +175,35 @@ fn an_empty_dir_is_seen_by_all_containers_until_the_pod_is_gone() {
     ground.begin("web", spec.clone());
     ground.pass(20);
     assert!(!ground.ready("web", "other"));
-    ground.prints("web", "one", "echo now > /shared/go; touch /shared/ready /tmp/bad", "");
-    ground.prints("web", "other", "cat /data/go", "now\n");
+    ground.prints("web", "one", &["touch /shared/go /shared/ready /tmp/bad"], "");
+    ground.prints("web", "other", &["test -e /data/go"], "");
     ground.pass(3);
     let log = ground.get(&format!("{PODS}/web/log?container=other&sinceSeconds=5"));
-    assert_eq!(&log.bytes[..], b"now\n", "its script goes on with what it was waiting for");
-    ground.prints("web", "one", "ls /shared", "one\nready\n");
-    ground.prints("web", "other", "ls /data", "one\nready\n");
+    assert_eq!(&log.bytes[..], b"found\n", "its script goes on with what it was waiting for");
+    ground.prints("web", "one", &["ls /shared"], "one\nready\n");
+    ground.prints("web", "other", &["ls /data"], "one\nready\n");
     ground.pass(20);
     assert!(ground.ready("web", "other"));
     assert_eq!(ground.status("web", "one")["restartCount"], 1);
-    ground.prints("web", "one", "ls /shared; ls /tmp", "one\nready\n");
+    ground.prints("web", "one", &["ls /shared", "ls /tmp"], "one\nready\n");
     ground.delete(&format!("{PODS}/web")).good();
     ground.pass(60);
     ground.begin("web", spec);
-    ground.prints("web", "one", "ls /shared", "one\n");
+    ground.prints("web", "one", &["ls /shared"], "one\n");
 }
 
 #[test]
 fn what_is_kept_has_a_bound_and_is_nobody_s_to_see() {
     let ground = Ground::with_nodes(1);
     ground.begin("box", json!({ "containers": [container("main", "sleep 100000")] }));
-    let write = |name: &str, bytes: usize| {
-        ground.sh(
-            "box",
-            "main",
-            &format!(
-                "i=0; while [ $i -lt {} ]; do echo {}; i=$((i + 1)); done > /tmp/{name}",
-                bytes / 64,
-                "x".repeat(63)
-            ),
-        )
+    let write = |from: usize| {
+        let names: Vec<String> = (from..from + 150).map(|index| format!("/tmp/a-file-{index}")).collect();
+        ground.run_in("box", "main", &format!("touch {}", names.join(" ")))
     };
-    assert_eq!(write("a", 32 * 1024).code(), 0);
-    for name in ["b", "c"] {
-        let refused = write(name, 32 * 1024);
-        assert_eq!(
-            refused.message(),
-            "what executed commands write is kept up to 64 KiB of a pod, and this would be more"
-        );
-    }
-    ground.prints("box", "main", "ls /tmp; wc -c < /tmp/a", "a\n32768\n");
+    assert_eq!(write(0).code(), 0);
+    let [_, _, refused] = [150, 300, 450].map(write);
+    assert_eq!(refused.message(), "what executed commands write is kept up to 64 KiB of a pod, and this would be more");
+    ground.prints("box", "main", &["test -e /tmp/a-file-149"], "");
     assert!(!String::from_utf8_lossy(&ground.get("/apis").bytes).contains("internal.klab.dev"));
     assert_eq!(ground.get("/apis/internal.klab.dev/1/namespaces/default/containerfiles").status, 404);
     assert_eq!(ground.get("/apis/internal.klab.dev/1").status, 404);
@@ -253,10 +232,10 @@ fn a_restart_of_the_server_forgets_nothing() {
         }
         plane.run();
     };
-    let execute = |cluster: &Arc<Cluster>, script: &str| {
+    let execute = |cluster: &Arc<Cluster>, command: &[&str]| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let api = Api::new(Arc::clone(cluster));
-        runtime.block_on(executed(&api, &path("web", &["sh", "-c", script], ""), PROTOCOL, &[])).unwrap()
+        runtime.block_on(executed(&api, &path("web", command, ""), PROTOCOL)).unwrap()
     };
     let (cluster, mut plane) = open();
     let node = json!({
@@ -268,13 +247,13 @@ fn a_restart_of_the_server_forgets_nothing() {
     main["readinessProbe"] = probe(&["cat", "/tmp/ready"]);
     cluster.create(POD, "default", pod("web", json!({ "containers": [main] })), &WriteOptions::client("test")).unwrap();
     run(&mut plane, 20);
-    assert_eq!(execute(&cluster, "echo kept > /tmp/ready").code(), 0);
+    assert_eq!(execute(&cluster, &["touch", "/tmp/ready"]).code(), 0);
     drop((cluster, plane));
     let (cluster, mut plane) = open();
     run(&mut plane, 20);
     let web = cluster.get(POD, "default", "web").unwrap().to_value();
     assert_eq!(web["status"]["containerStatuses"][0]["ready"], true, "{}", web["status"]);
-    assert_eq!(execute(&cluster, "cat /tmp/ready").out, "kept\n");
+    assert_eq!(execute(&cluster, &["ls", "/tmp"]).out, "ready\n");
 }
 
 // upstream test: [sig-node] Variable Expansion should succeed in writing subpaths in container [Conformance]
@@ -288,24 +267,11 @@ fn a_volume_and_a_part_of_it_are_the_same_files() {
     let mut other = container("other", "sleep 100000");
     other["volumeMounts"] = json!([{ "name": "work", "mountPath": "/part", "subPath": "mypath" }]);
     ground.begin("two", json!({ "containers": [main, other], "volumes": [{ "name": "work", "emptyDir": {} }] }));
-    ground.prints(
-        "two",
-        "main",
-        "touch /volume_mount/mypath/foo/test.log && test -f /subpath_mount/test.log && ls /subpath_mount",
-        "test.log\n",
-    );
-    ground.prints(
-        "two",
-        "main",
-        "echo a > /subpath_mount/a; cat /volume_mount/mypath/foo/a; ls /volume_mount/mypath",
-        "a\nfoo\n",
-    );
-    ground.prints("two", "other", "cat /part/foo/a; rm /part/foo/test.log", "a\n");
-    ground.prints(
-        "two",
-        "main",
-        "ls /subpath_mount /volume_mount/mypath/foo",
-        "/subpath_mount:\na\n\n/volume_mount/mypath/foo:\na\n",
-    );
-    ground.prints("two", "main", "rm -r /volume_mount/mypath/foo/a; test -e /subpath_mount/a || echo gone", "gone\n");
+    let commands = ["touch /volume_mount/mypath/foo/test.log", "test -f /subpath_mount/test.log", "ls /subpath_mount"];
+    ground.prints("two", "main", &commands, "test.log\n");
+    ground.prints("two", "main", &["touch /subpath_mount/a", "ls /volume_mount/mypath"], "foo\n");
+    ground.prints("two", "other", &["cat /part/foo/a", "rm /part/foo/test.log"], "");
+    ground.prints("two", "main", &["ls /subpath_mount", "ls /volume_mount/mypath/foo"], "a\na\n");
+    ground.prints("two", "main", &["rm -r /volume_mount/mypath/foo/a"], "");
+    assert_eq!(ground.run_in("two", "main", "test -e /subpath_mount/a").code(), 1);
 }

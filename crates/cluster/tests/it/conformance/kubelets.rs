@@ -82,7 +82,7 @@ fn pods_that_came_past_the_scheduler_are_refused() {
 #[test]
 fn a_runtime_that_no_node_has_keeps_a_pod_waiting() {
     let ground = Ground::with_nodes(1);
-    for (name, handler) in [("unconfigured", "nosuch-handler"), ("configured", "test-handler")] {
+    for (name, handler) in [("unconfigured", "nosuch-handler"), ("configured", "runc")] {
         let class = json!({ "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": { "name": name }, "handler": handler });
         ground.post("/apis/node.k8s.io/v1/runtimeclasses", &class).good();
         create(&ground, name, json!({ "runtimeClassName": name }));
@@ -353,58 +353,6 @@ fn what_is_said_of_a_nodes_capacity_is_given_to_pods() {
     assert!(because.starts_with("0/1 nodes are available: 1 Insufficient example.com/dongle."), "{because}");
     ground.merge(status, &json!({ "status": { "capacity": { "example.com/dongle": null } } })).good();
     assert_eq!(amounts(), (Value::Null, cpu));
-}
-
-// upstream test: [sig-node] Probing container should be restarted with a /healthz http liveness probe [NodeConformance] [Conformance]
-// upstream test: [sig-node] Probing container should *not* be restarted with a /healthz http liveness probe [NodeConformance] [Conformance]
-// upstream test: [sig-node] Probing container should have monotonically increasing restart count [NodeConformance] [Conformance]
-// upstream test: [sig-node] Probing container should be restarted with a GRPC liveness probe [NodeConformance] [Conformance]
-// upstream test: [sig-node] Probing container should *not* be restarted with a GRPC liveness probe [NodeConformance] [Conformance]
-// upstream test: [sig-node] Probing container should be restarted with a local redirect http liveness probe [NodeConformance]
-// upstream test: [sig-node] Probing container should *not* be restarted with a non-local redirect http liveness probe [NodeConformance]
-#[test]
-fn programs_that_say_how_they_are_are_restarted_when_they_are_unwell() {
-    let ground = Ground::with_nodes(1);
-    let http = |path: &str| json!({ "httpGet": { "path": path, "port": 8080 } });
-    let grpc = |port: u16| json!({ "grpc": { "port": port } });
-    let ten = ["liveness"];
-    let unhealthy = "Liveness probe failed: HTTP probe failed with statuscode: 500";
-    let unwell = "Liveness probe failed: service unhealthy (responded with \"NOT_SERVING\")";
-    let away = "Liveness probe failed: timeout: failed to connect service \"10.224.0.7:2333\" within 1s: context deadline exceeded";
-    for (name, words, probe, restarts, complaint) in [
-        ("http", &ten[..], http("/healthz"), 1, Some(unhealthy)),
-        ("redirected", &ten, http("/redirect?loc=%2Fhealthz"), 1, Some(unhealthy)),
-        ("led-away", &ten, http("/redirect?loc=http%3A%2F%2F0.0.0.0%2F"), 0, None),
-        ("started", &ten, http("/started"), 0, None),
-        ("grpc", &["grpc-health-checking"], grpc(5000), 0, None),
-        ("grpc-ends", &["grpc-health-checking", "--delay-unhealthy-sec=5"], grpc(5000), 1, Some(unwell)),
-        ("grpc-away", &["grpc-health-checking"], grpc(2333), 1, Some(away)),
-    ] {
-        let mut probe = probe;
-        probe["initialDelaySeconds"] = json!(15);
-        probe["failureThreshold"] = json!(1);
-        let container = json!({
-            "name": "main", "image": "registry.k8s.io/e2e-test-images/agnhost:2.59", "command": ["/agnhost"], "args": words,
-            "livenessProbe": probe,
-        });
-        create(&ground, name, json!({ "containers": [container], "terminationGracePeriodSeconds": 1 }));
-        ground.cluster.advance(std::time::Duration::from_secs(20));
-        let pod = get(&ground, name);
-        assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], restarts, "{name}");
-        let events = ground.get(&format!(
-            "/api/v1/namespaces/default/events?fieldSelector=reason=Unhealthy,involvedObject.name={name}"
-        ));
-        let said = events.good()["items"][0]["message"].as_str().map(str::to_owned);
-        let ip = pod["status"]["podIP"].as_str().unwrap();
-        assert_eq!(said, complaint.map(|words| words.replace("10.224.0.7", ip)), "{name}");
-    }
-    let counts: Vec<i64> = (0..3)
-        .map(|_| {
-            ground.cluster.advance(std::time::Duration::from_secs(120));
-            get(&ground, "http")["status"]["containerStatuses"][0]["restartCount"].as_i64().unwrap()
-        })
-        .collect();
-    assert!(counts.is_sorted() && counts[0] > 1 && counts[2] > counts[0], "{counts:?}");
 }
 
 // upstream test: [sig-node] Pod Extended (RestartAllContainers) [FeatureGate:ContainerRestartRules] [Beta] [FeatureGate:RestartAllContainersOnContainerExits] [Beta] RestartAllContainers should allow multiple RestartAllContainers actions and not introduce a loop

@@ -1,0 +1,34 @@
+//! A file or a directory in a container, as far as it is known.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct File {
+    /// None where nobody knows what is in it.
+    pub(crate) text: Option<Arc<Vec<u8>>>,
+    pub(crate) mode: u32,
+    pub(crate) owner: Option<(u32, u32)>,
+}
+
+impl File {
+    pub(crate) fn of(text: impl Into<Vec<u8>>, mode: u32) -> Self {
+        Self { text: Some(Arc::new(text.into())), mode, owner: Some((0, 0)) }
+    }
+}
+
+/// What is found at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    File(File),
+    /// Its names, as far as they are known.
+    Directory {
+        names: Option<BTreeSet<String>>,
+        mode: u32,
+        owner: Option<(u32, u32)>,
+    },
+    Absent,
+    /// It is the image's.
+    Unknown,
+}

@@ -1,0 +1,173 @@
+//! What containers do that do not run, as far as it is certain: the one that klab ships.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::image::{Image, Shell};
+use crate::kept::{Instance, entries};
+use crate::network::Network;
+use crate::program::{Container, Program, program};
+use crate::shell::output::{Doubt, Piece};
+use crate::shell::reach::Reach;
+use crate::shell::world::End;
+use crate::shell::{is_client, perform};
+use crate::story::{Ran, instance, last_message, past, present};
+use crate::value::{items, status_of, text, words};
+
+/// A command is followed for so long.
+const HORIZON: SignedDuration = SignedDuration::from_mins(10);
+/// The programs that can be executed.
+const EXECUTED: [&str; 16] = [
+    "env", "printenv", "cat", "ls", "stat", "id", "hostname", "date", "echo", "test", "[", "touch", "rm", "true",
+    "false", "sleep",
+];
+/// Where what is not followed here can be tried.
+pub const ELSEWHERE: &str = "kind runs real containers (`klab up --provider kind`)";
+
+/// What a container has printed.
+#[derive(Debug, Clone)]
+pub struct Log {
+    /// In the order in which it was printed.
+    pub pieces: Vec<Piece>,
+    /// From when on it is not certain.
+    pub doubt: Option<Doubt>,
+}
+
+/// A command that is executed in a container.
+#[derive(Debug, Clone)]
+pub struct Executed {
+    /// What it prints, in order.
+    pub pieces: Vec<Piece>,
+    /// How long it takes.
+    pub took: SignedDuration,
+    /// Its exit code.
+    pub code: i64,
+    /// What it has done to files, to be kept beside the pod.
+    pub changes: Vec<Value>,
+}
+
+/// Why a command is not executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not certain what it would do, with the reason.
+    NotKnown(String),
+    /// The image has no such program.
+    NoSuchProgram,
+}
+
+/// What containers do.
+pub trait Containers: Send + Sync {
+    /// What runs in a container that finds these files in its volumes. `instance` says which run of it that is, where it runs,
+    /// and `answered` since when the network answers one whose end its pod waits for.
+    fn program(
+        &self,
+        of: Container<'_>,
+        files: Option<&BTreeSet<String>>,
+        instance: Option<Instance<'_>>,
+        answered: Option<SignedDuration>,
+    ) -> Program;
+
+    /// What a container has printed in a time when it ran, until then at most.
+    ///
+    /// # Errors
+    /// Why that is not certain.
+    fn log(&self, of: Container<'_>, ran: Ran, until: Timestamp) -> Result<Log, String>;
+
+    /// What a container that has ended leaves as its message, where that is certain.
+    fn last_message(&self, of: Container<'_>, ran: Ran) -> Option<String>;
+
+    /// What comes of a command that is executed in a running container; `typed` where a client sends it input.
+    ///
+    /// # Errors
+    /// Why it is not executed.
+    fn exec(&self, of: Container<'_>, command: &[String], typed: bool, tty: bool) -> Result<Executed, Refusal>;
+}
+
+/// Follows what is certain, and refuses the rest.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Simulated;
+
+impl Containers for Simulated {
+    fn program(
+        &self,
+        of: Container<'_>,
+        files: Option<&BTreeSet<String>>,
+        instance: Option<Instance<'_>>,
+        answered: Option<SignedDuration>,
+    ) -> Program {
+        let objects = of.objects.filter(|_| is_client(words(of.container)));
+        let network = objects.zip(answered).map(|(objects, news)| -> Arc<dyn Reach> {
+            Arc::new(Network { objects: Arc::clone(objects), pod: Arc::new(of.pod.clone()), news })
+        });
+        program(of, files, instance, network)
+    }
+
+    fn log(&self, of: Container<'_>, ran: Ran, until: Timestamp) -> Result<Log, String> {
+        let objects = of.objects.ok_or("the cluster is not known")?;
+        let performance = past(objects, of.pod, of.container, ran, until)?;
+        Ok(Log { pieces: performance.pieces.into(), doubt: performance.doubt })
+    }
+
+    fn last_message(&self, of: Container<'_>, ran: Ran) -> Option<String> {
+        last_message(of.objects?, of.pod, of.container, ran)
+    }
+
+    fn exec(&self, of: Container<'_>, command: &[String], typed: bool, tty: bool) -> Result<Executed, Refusal> {
+        let refused = |why: String| Err(Refusal::NotKnown(why));
+        let program = command.first().map(String::as_str).unwrap_or_default();
+        let name = program.rsplit('/').next().unwrap_or_default();
+        let image = text(of.container, &["image"]);
+        match Image::named(image).shell {
+            Shell::Nothing => return Err(Refusal::NoSuchProgram),
+            // What a shell does itself is no program.
+            Shell::Busybox | Shell::Dash | Shell::Bash if program == "exit" => return Err(Refusal::NoSuchProgram),
+            Shell::Unknown if !has_shell(of.container) => {
+                return refused(format!("whether the image `{image}` has `{name}` is not known"));
+            }
+            _ => {}
+        }
+        if !EXECUTED.contains(&name) {
+            let known = EXECUTED.iter().filter(|name| **name != "[").copied().collect::<Vec<_>>().join(", ");
+            return refused(format!("`{name}` is not followed; {known} are"));
+        }
+        let reads = name == "cat" && command.iter().skip(1).all(|word| word == "-");
+        if typed && reads {
+            return refused("what a client types is not followed".to_owned());
+        }
+        if tty && name == "ls" {
+            return refused(
+                "how `ls` fills a terminal is not followed (`kubectl exec` without `-t` has one name a line)"
+                    .to_owned(),
+            );
+        }
+        let objects = of.objects.ok_or_else(|| Refusal::NotKnown("the cluster is not known".to_owned()))?;
+        let now = objects.now();
+        let world = present(objects, of.pod, of.container, now);
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let performance = perform(&words, &world, HORIZON);
+        if let Some(doubt) = performance.doubt {
+            return refused(doubt.why);
+        }
+        let (took, code) = match performance.end {
+            End::After(took, code) => (took, code),
+            End::Never | End::Unknown(..) => {
+                return refused(format!("a command is followed for {} minutes", HORIZON.as_mins()));
+            }
+        };
+        let changes = performance.files.changed_since(&world.inside.files);
+        let changes = match Ran::of(&status_of(of.pod, of.container)["state"]) {
+            Some(ran) => entries(instance(of.pod, of.container, ran), now, &world.inside.files, &changes),
+            None => Vec::new(),
+        };
+        Ok(Executed { pieces: performance.pieces.into(), took, code, changes })
+    }
+}
+
+/// Whether a container's own command is a shell, so that its image has the programs of every shell.
+fn has_shell(container: &Value) -> bool {
+    let first = items(&container["command"]).first().and_then(Value::as_str).unwrap_or_default();
+    matches!(first.rsplit('/').next(), Some("sh" | "bash" | "ash" | "dash"))
+}
