@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::client::cause;
 use crate::error::{Context, Error, Kind, Result};
-use crate::guard::{self, Place};
+use crate::guard::{self, Ownership};
 use crate::render::Manifest;
 use klab_lab::names::{LAB_LABEL, MANAGER, selector_of};
 
@@ -107,7 +107,7 @@ impl Outcome {
 
 /// A version of an object that is in the cluster.
 #[derive(Debug, Clone)]
-struct Live {
+struct LiveObject {
     uid: String,
     resource_version: String,
 }
@@ -148,7 +148,7 @@ impl Applier {
         let mut refused = Vec::new();
         let wanted: BTreeSet<&ObjectKey> =
             outcome.created.iter().chain(&outcome.updated).chain(&outcome.unchanged).collect();
-        let surplus: Vec<(&ObjectKey, &Live)> = live.iter().filter(|(key, _)| !wanted.contains(key)).collect();
+        let surplus: Vec<(&ObjectKey, &LiveObject)> = live.iter().filter(|(key, _)| !wanted.contains(key)).collect();
         let pruned: Vec<_> = stream::iter(surplus)
             .map(|(key, live)| self.delete(key, live, dry_run))
             .buffered(CONCURRENCY)
@@ -177,7 +177,7 @@ impl Applier {
         manifests: &[Manifest],
         known_kinds: &BTreeSet<String>,
         dry_run: bool,
-    ) -> Result<(Outcome, BTreeMap<ObjectKey, Live>)> {
+    ) -> Result<(Outcome, BTreeMap<ObjectKey, LiveObject>)> {
         let mut kinds = known_kinds.clone();
         kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
         self.resolve(&kinds).await?;
@@ -256,7 +256,7 @@ impl Applier {
             let place = place.map_err(|error| {
                 Error::new(Kind::Outside, anyhow!("{error}").context(format!("could not look for {key}")))
             })?;
-            Ok((place == Place::Taken).then_some(manifest))
+            Ok((place == Ownership::Taken).then_some(manifest))
         });
         let looks: Vec<Result<Option<&Manifest>>> = looks.buffered(CONCURRENCY).collect().await;
         looks.into_iter().filter_map(Result::transpose).collect()
@@ -298,7 +298,7 @@ impl Applier {
     }
 
     /// The objects of the lab that klab itself applied: not those that controllers made of them.
-    async fn live(&self, kinds: &BTreeSet<String>) -> Result<BTreeMap<ObjectKey, Live>> {
+    async fn live(&self, kinds: &BTreeSet<String>) -> Result<BTreeMap<ObjectKey, LiveObject>> {
         let parameters = ListParams::default().labels(&selector_of(&self.lab));
         let lists = kinds.iter().filter_map(|kind| {
             let (resource, _) = self.kinds.get(kind)?.as_ref()?;
@@ -318,7 +318,7 @@ impl Applier {
                 };
                 let version = object.resource_version().unwrap_or_default();
                 if object.metadata.deletion_timestamp.is_none() {
-                    live.insert(key, Live { uid: object.uid().unwrap_or_default(), resource_version: version });
+                    live.insert(key, LiveObject { uid: object.uid().unwrap_or_default(), resource_version: version });
                 }
             }
         }
@@ -341,7 +341,7 @@ impl Applier {
         Ok(Applied { key, version: applied.resource_version().unwrap_or_default(), is_own })
     }
 
-    async fn delete(&self, key: &ObjectKey, live: &Live, dry_run: bool) -> Result<ObjectKey, String> {
+    async fn delete(&self, key: &ObjectKey, live: &LiveObject, dry_run: bool) -> Result<ObjectKey, String> {
         let Some(api) = self.api(key) else {
             return Err(format!("{key}: the cluster no longer serves this kind"));
         };

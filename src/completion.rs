@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
-use crate::applied;
+use crate::bundled_lessons;
 use crate::cli::Cli;
 use crate::client::connect_within;
 use crate::context::{Context, is_path};
@@ -20,7 +20,7 @@ use crate::environment;
 use crate::event::{Event, Sink};
 use crate::interruption::Interruption;
 use crate::kubeconfig;
-use crate::shipped;
+use crate::running_lab;
 use crate::state::Home;
 use crate::state::class::Class;
 use crate::ui::{Format, Ui};
@@ -30,7 +30,7 @@ use klab_lab::spec::{self, Lab, LoadOptions, Provider};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Most pods that are asked for.
-const MOST: u32 = 500;
+const MAX_PODS: u32 = 500;
 
 /// Answers the shell, where it is a shell that asks; says whether it was.
 pub(crate) fn answered(arguments: &[OsString]) -> bool {
@@ -123,7 +123,7 @@ impl Typed {
             Values::Providers => Vec::new(),
             Values::Labs => context.home.labs().ok()?,
             Values::LabFiles => {
-                let lessons = shipped::all().into_iter().map(|lesson| lesson.name.to_owned());
+                let lessons = bundled_lessons::all().into_iter().map(|lesson| lesson.name.to_owned());
                 lessons.chain(context.home.labs().ok()?).collect()
             }
             Values::Steps => self.lab(&context)?.steps.into_iter().map(|step| step.name.value).collect(),
@@ -149,8 +149,8 @@ impl Typed {
         if let Some(file) = words().find(|word| is_path(word) && Path::new(word).is_file()) {
             return spec::load(Path::new(file), &options).ok();
         }
-        if let Some(lesson) = words().find(|word| shipped::all().iter().any(|lesson| lesson.name == *word)) {
-            return spec::load(&shipped::lab_file(&context.home, Path::new(lesson)).ok()?, &options).ok();
+        if let Some(lesson) = words().find(|word| bundled_lessons::all().iter().any(|lesson| lesson.name == *word)) {
+            return spec::load(&bundled_lessons::lab_file(&context.home, Path::new(lesson)).ok()?, &options).ok();
         }
         read(context, &context.lab_or_class_name(None).ok()?)
     }
@@ -159,7 +159,7 @@ impl Typed {
 /// A lab that is up; of a class any seat's, as they are alike.
 fn read(context: &Context, name: &str) -> Option<Lab> {
     let seat = Class::read(&context.home, name).ok()?.and_then(|class| class.names().next().map(|(_, seat)| seat));
-    applied::lab(context, seat.unwrap_or_else(|| name.to_owned()), None, LoadOptions::default()).ok()
+    running_lab::lab(context, seat.unwrap_or_else(|| name.to_owned()), None, LoadOptions::default()).ok()
 }
 
 fn workloads(lab: &Lab) -> Vec<String> {
@@ -175,7 +175,7 @@ fn pods(context: &Context, lab: &str) -> Option<Vec<String>> {
     }
     let asked = async {
         let client = connect_within(&path, PATIENCE).await.ok()?;
-        Api::<Pod>::all(client).list_metadata(&ListParams::default().limit(MOST)).await.ok()
+        Api::<Pod>::all(client).list_metadata(&ListParams::default().limit(MAX_PODS)).await.ok()
     };
     let pods = context.block_on(async { Ok(tokio::time::timeout(PATIENCE, asked).await.ok().flatten()) });
     let of_lab = pods.ok()??.items.into_iter().filter(|pod| pod.namespace().as_deref() != Some("kube-system"));

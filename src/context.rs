@@ -8,6 +8,8 @@ use std::time::Duration;
 use kube::Client;
 use tokio::runtime::Runtime;
 
+use crate::background;
+use crate::bundled_lessons;
 use crate::client::{NoAnswer, are_credentials_refused, connect_within, is_cut_off};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
@@ -15,10 +17,8 @@ use crate::event::{About, Sink, Warning};
 use crate::exec::quoted;
 use crate::guard::guarded;
 use crate::interruption::{CleanUp, Interruption};
-use crate::later;
 use crate::provider::sim::daemon;
 use crate::provider::{self, AzureNames, Memory, Provider};
-use crate::shipped;
 use crate::state::azure;
 use crate::state::class::Class;
 use crate::state::home::state_error;
@@ -79,7 +79,7 @@ impl Context {
         }
         let record = self.record(lab)?.ok_or_else(|| self.not_up(lab))?;
         // What was left to a process that was killed goes on with whatever is asked of the lab next.
-        later::operations(&self.home, lab)?;
+        background::operations(&self.home, lab)?;
         self.provider(record.provider)?.kubeconfig(lab)
     }
 
@@ -314,7 +314,7 @@ impl Context {
                 .hint(format!("`klab verify {lab} --seats --watch` shows where its learners are"));
         }
         let error = Error::message(Kind::Usage, format!("lab `{lab}` is not up"));
-        let error = match (self.similar(lab), shipped::similar(Path::new(lab))) {
+        let error = match (self.similar(lab), bundled_lessons::similar(Path::new(lab))) {
             (Some(similar), _) => error.hint(format!("did you mean `{similar}`?")),
             (None, Some(lesson)) => error.hint(format!("`klab up {lesson}` makes lab `{lesson}`")),
             (None, None) if lab.parse::<u32>().is_ok() => {

@@ -67,7 +67,7 @@ pub fn path(pod: &Pod) -> String {
 /// What one round of evictions came to. Pods that have ended are evicted with the others and stand nowhere here: nothing
 /// of them runs, so that no drain waits for one that a finalizer keeps.
 #[derive(Debug, Default)]
-pub struct Round {
+pub struct Evictions {
     /// Pods that were still there when the round began; the drain is over when there is none.
     pub left: Vec<String>,
     /// Those (by uid) that are on their way out.
@@ -79,8 +79,8 @@ pub struct Round {
 }
 
 /// Evicts pods that [`pods_to_move`] found, each once.
-pub async fn round(client: &Client, pods: &[Pod]) -> Round {
-    let mut round = Round::default();
+pub async fn round(client: &Client, pods: &[Pod]) -> Evictions {
+    let mut round = Evictions::default();
     for pod in pods {
         let waited_for = !has_ended(pod);
         let evicted = evict(client, pod).await;

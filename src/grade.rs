@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::observe;
 use crate::ui::Format;
-use crate::until_decided::{LOOK, Live, Until, look_until};
+use crate::until_decided::{ApiPoller, LOOK, Until, look_until};
 use klab_lab::report::{self, Suite};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{CheckResult, Difference, Prediction, Report};
@@ -199,7 +199,7 @@ fn watch_until_final(
         .counting(lab.checks.len())
         .start(Verb::VerifyLab, plural(lab.checks.len(), "check"));
     let result = context.block_on(async {
-        let mut live = Live::new(cluster.client, &lab.checks, timeout, cluster.changed);
+        let mut live = ApiPoller::new(cluster.client, &lab.checks, timeout, cluster.changed);
         let progress = |report: &mut Report| {
             activity.progress(waiting_for(report, timeout));
         };

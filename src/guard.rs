@@ -14,11 +14,11 @@ use tower::{BoxError, service_fn};
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, PREFIX};
 
 /// How many owners are looked up from a pod: ReplicaSet, Deployment, and what an operator may put above.
-const MOST_OWNERS: usize = 4;
+const MAX_OWNERS: usize = 4;
 
 /// Whose an object is that is about to be applied.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Ownership {
     /// Nobody's: there is none; or it is the lab's, or a namespace that need only be there.
     Free,
     /// Somebody else's.
@@ -29,11 +29,11 @@ pub(crate) enum Place {
 ///
 /// # Errors
 /// When the cluster does not answer, or refuses to say.
-pub(crate) async fn place(client: &Client, lab: &str, path: &str, wanted: &Value) -> Result<Place, BoxError> {
-    let Some(found) = get(client, path).await? else { return Ok(Place::Free) };
+pub(crate) async fn place(client: &Client, lab: &str, path: &str, wanted: &Value) -> Result<Ownership, BoxError> {
+    let Some(found) = get(client, path).await? else { return Ok(Ownership::Free) };
     let is_namespace = Object::of(path).is_some_and(|object| object.resource == "namespaces");
     let is_free = is_namespace && asks_for_nothing(wanted) || is_of(client, lab, &found).await?;
-    Ok(if is_free { Place::Free } else { Place::Taken })
+    Ok(if is_free { Ownership::Free } else { Ownership::Taken })
 }
 
 /// Lets reading and making pass, and of changing and removing what concerns objects of the lab.
@@ -108,7 +108,7 @@ async fn get(client: &Client, path: &str) -> Result<Option<Value>, BoxError> {
 /// Whether an object is of the lab, or its controller is.
 async fn is_of(client: &Client, lab: &str, object: &Value) -> Result<bool, BoxError> {
     let mut object = object.clone();
-    for _ in 0..MOST_OWNERS {
+    for _ in 0..MAX_OWNERS {
         let labels = &object["metadata"]["labels"];
         if labels[LAB_LABEL] == lab && labels[MANAGED_BY_LABEL] == MANAGER {
             return Ok(true);

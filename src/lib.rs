@@ -8,10 +8,10 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
 pub mod allocator;
-mod applied;
 pub mod apply;
-mod at_work;
+mod background;
 pub mod board;
+pub mod bundled_lessons;
 pub mod changes;
 pub mod cli;
 pub mod client;
@@ -32,21 +32,21 @@ pub mod host;
 pub mod interruption;
 pub mod invocation;
 pub mod kubeconfig;
-mod later;
 pub mod lesson;
+pub mod lesson_test;
+mod locked_lab;
 pub mod observe;
 pub mod on_kubernetes;
 pub mod parallel;
-pub mod permitted;
 pub mod pool;
 pub mod provider;
+pub mod rbac_snapshot;
 pub mod render;
+mod running_lab;
 pub mod seat;
 pub mod shell;
-pub mod shipped;
 mod stage;
 pub mod state;
-pub mod trial;
 pub mod ui;
 pub mod until_decided;
 pub mod version;

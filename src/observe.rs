@@ -79,7 +79,7 @@ impl<K: ResourceExt> Cache<K> {
 
 /// What checks wait for.
 #[derive(Default)]
-struct World {
+struct WatchedObjects {
     nodes: Cache<Node>,
     pods: Cache<Pod>,
     deployments: Cache<Deployment>,
@@ -89,12 +89,12 @@ struct World {
     jobs: Cache<Job>,
 }
 
-type Update = Box<dyn FnOnce(&mut World) + Send>;
+type Update = Box<dyn FnOnce(&mut WatchedObjects) + Send>;
 
 /// A cluster under observation.
 pub struct Observer {
     updates: SelectAll<BoxStream<'static, Result<Update, watcher::Error>>>,
-    world: World,
+    world: WatchedObjects,
     /// When watches began to break, and when one broke last.
     broken: Option<(Instant, Instant)>,
 }
@@ -117,7 +117,7 @@ impl Observer {
             updates::<StatefulSet>(client, |world| &mut world.stateful_sets),
             updates::<Job>(client, |world| &mut world.jobs),
         ]);
-        Self { updates, world: World::default(), broken: None }
+        Self { updates, world: WatchedObjects::default(), broken: None }
     }
 
     /// Waits for the next change and takes in everything that has arrived with it.
@@ -187,7 +187,7 @@ impl Observer {
     }
 }
 
-impl World {
+impl WatchedObjects {
     fn is_complete(&self) -> bool {
         self.nodes.complete
             && self.pods.complete
@@ -215,7 +215,7 @@ impl World {
 
 fn updates<K>(
     client: &Client,
-    cache: fn(&mut World) -> &mut Cache<K>,
+    cache: fn(&mut WatchedObjects) -> &mut Cache<K>,
 ) -> BoxStream<'static, Result<Update, watcher::Error>>
 where
     K: Typed + Resource<DynamicType = ()> + Send + Sync + 'static,
@@ -224,7 +224,7 @@ where
     events
         .map(move |event| {
             let event = Watched::event(event?)?;
-            Ok(Box::new(move |world: &mut World| cache(world).take(event)) as Update)
+            Ok(Box::new(move |world: &mut WatchedObjects| cache(world).take(event)) as Update)
         })
         .boxed()
 }

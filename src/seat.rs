@@ -17,7 +17,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// How long it may be silent while it answers: it says every few seconds that it is there.
 const SILENCE: Duration = Duration::from_secs(45);
 /// Longest line and largest document that are read.
-const LARGEST: usize = 32 << 20;
+const MAX_DOCUMENT: usize = 32 << 20;
 /// Most redirects in a row: a class leads a learner to the shard of their seat.
 const REDIRECTS: usize = 4;
 
@@ -99,7 +99,7 @@ impl Host {
 
     async fn whole(&self, answer: http::Response<kube::client::Body>) -> Result<Vec<u8>> {
         let code = answer.status();
-        let limited = http_body_util::Limited::new(answer.into_body(), LARGEST).collect();
+        let limited = http_body_util::Limited::new(answer.into_body(), MAX_DOCUMENT).collect();
         let body = tokio::time::timeout(ANSWER, limited).await;
         let silent = || format!("the class at {} did not answer to the end", self.url);
         let body =
@@ -170,7 +170,7 @@ impl Host {
                     shows(line);
                 }
             }
-            if text.len() > LARGEST {
+            if text.len() > MAX_DOCUMENT {
                 return Err(cut_off());
             }
         }

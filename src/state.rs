@@ -18,5 +18,5 @@ pub use home::Home;
 pub use joined::Joined;
 pub use journal::{Entry, Journal};
 pub use lock::Lock;
-pub use progress::{Doing, Progress};
+pub use progress::{Progress, StepUnderWay};
 pub use record::Record;

@@ -14,7 +14,7 @@ use klab_lab::verify::{self, Report, Snapshot, Stability, Windows};
 pub const LOOK: Duration = Duration::from_secs(5);
 
 /// A cluster that is looked at again and again, and its time.
-pub trait World {
+pub trait PolledCluster {
     /// Time since the looking began.
     fn elapsed(&self) -> Duration;
 
@@ -48,7 +48,7 @@ pub enum Until {
 /// # Errors
 /// When the cluster does not answer.
 pub async fn look_until(
-    world: &mut impl World,
+    world: &mut impl PolledCluster,
     lab: &Lab,
     until: Until,
     mut seen: impl FnMut(&mut Report),
@@ -102,7 +102,7 @@ const REST: u32 = 3;
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// A cluster behind an API, in real time.
-pub struct Live<'a> {
+pub struct ApiPoller<'a> {
     client: &'a Client,
     checks: &'a [Check],
     /// How long the person waits for any answer.
@@ -112,7 +112,7 @@ pub struct Live<'a> {
     looked: Instant,
 }
 
-impl<'a> Live<'a> {
+impl<'a> ApiPoller<'a> {
     /// A cluster to look at for no longer than `patience`. One that was just `changed` cannot hold yet and is watched at once;
     /// one that may hold already is seen with one look, without a watch.
     pub fn new(client: &'a Client, checks: &'a [Check], patience: Duration, changed: bool) -> Self {
@@ -121,7 +121,7 @@ impl<'a> Live<'a> {
     }
 }
 
-impl World for Live<'_> {
+impl PolledCluster for ApiPoller<'_> {
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -185,7 +185,7 @@ impl World for Live<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{EmbeddedWorld, World as _};
+    use crate::lesson_test::{EmbeddedTestCluster, TestCluster as _};
     use klab_lab::spec::{LoadOptions, parse};
 
     /// A cluster whose controllers get no time for a while.
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    impl World for Starved {
+    impl PolledCluster for Starved {
         fn elapsed(&self) -> Duration {
             self.clock
         }
@@ -235,7 +235,7 @@ mod tests {
                     [[step.check]]\nworkload = \"web\"\nrunning = 2\n";
         let lab =
             parse("lab.toml", text, &LoadOptions::default()).unwrap_or_else(|all| panic!("{}", all.render(false)));
-        let world = EmbeddedWorld::new(0).unwrap();
+        let world = EmbeddedTestCluster::new(0).unwrap();
         world.up(&lab).unwrap();
         let after = crate::lesson::stage(&lab, 1);
         let [before, scaled] = [false, true].map(|scales| {

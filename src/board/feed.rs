@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::grade::hinted;
 use crate::lesson::staged;
 use crate::observe::{self, Observer};
-use crate::pool::Kept;
+use crate::pool::ChangedPools;
 use crate::pool::staged::with_kept;
 use crate::state::Progress;
 use crate::until_decided::LOOK;
@@ -19,7 +19,7 @@ use klab_lab::board::{self, Board};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot, Stability, Windows};
 
-/// How often the learner's progress is read: other klabs move it on, and tell nobody.
+/// How often the learner's progress is read: other klabs move it on without a message.
 const LESSON: Duration = Duration::from_millis(250);
 /// Most moments of the past.
 const MOMENTS: usize = 500;
@@ -35,14 +35,14 @@ pub struct Frame {
     pub report: Arc<Report>,
     /// The cluster, with all that explanations read.
     pub snapshot: Arc<Snapshot>,
-    /// The lab as it is to be at this stage; none of a cluster that no lab describes.
+    /// The lab at this stage; none of a cluster that no lab describes.
     pub stage: Option<Arc<Lab>>,
     /// How far the lesson has come.
     pub progress: Progress,
 }
 
 impl Frame {
-    /// A lab looked at once, without its history: the stage is the lab as it is to be then, the report is of its checks.
+    /// A lab looked at once, without its history: the lab at its stage, and a report of its checks.
     pub fn of(stage: Lab, snapshot: Snapshot, report: Report, progress: Progress) -> Self {
         let at = board::Lesson { done: progress.done, opened: progress.is_opened() };
         let board = Board::of(&snapshot, &verify::Context::of(&stage), &report, at);
@@ -82,7 +82,7 @@ struct Followed {
     stage: Arc<Lab>,
     progress: Progress,
     /// Pools that were changed by hand.
-    kept: Kept,
+    kept: ChangedPools,
     stability: Stability,
 }
 
@@ -93,7 +93,7 @@ impl Feed {
     /// When the folder cannot be read.
     pub fn new(client: &Client, lab: Lab, folder: PathBuf) -> Result<Self> {
         let progress = Progress::of(&folder, lab.steps.len())?;
-        let kept = Kept::read(&folder)?;
+        let kept = ChangedPools::read(&folder)?;
         let stage = Arc::new(stage(&lab, &progress, &kept));
         let stability = Stability::new(Windows::of(lab.provider));
         Ok(Self {
@@ -149,7 +149,7 @@ impl Feed {
         self.lesson.as_ref().is_some_and(|lesson| !lesson.folder.is_dir())
     }
 
-    /// Begins to watch anew, after an error.
+    /// Restarts the watch after an error.
     pub fn begin_again(&mut self) {
         self.observer = Observer::new(&self.client);
         self.snapshot = None;
@@ -248,7 +248,7 @@ impl Followed {
             return Err(Error::message(Kind::Outside, message));
         }
         let progress = Progress::of(&self.folder, self.lab.steps.len())?;
-        let kept = Kept::read(&self.folder)?;
+        let kept = ChangedPools::read(&self.folder)?;
         if progress == self.progress && kept == self.kept {
             return Ok(false);
         }
@@ -262,8 +262,8 @@ impl Followed {
     }
 }
 
-/// The lab at the stage that is graded, with its pools as they are. Nobody is late who looks on.
-fn stage(lab: &Lab, progress: &Progress, kept: &Kept) -> Lab {
+/// The lab at the stage that is graded, with its pools as they are. A viewer sees it without delay.
+fn stage(lab: &Lab, progress: &Progress, kept: &ChangedPools) -> Lab {
     let mut stage = with_kept(staged(lab, progress, progress.graded(lab.steps.len())), kept);
     for check in &mut stage.checks {
         check.within = None;

@@ -2,7 +2,7 @@
 //!
 //! What is drawn is made by [`klab_lab::board`]; here it is kept current and given to browsers.
 
-mod door;
+mod access;
 mod feed;
 pub mod page;
 mod progress;

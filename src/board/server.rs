@@ -19,7 +19,7 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::door::Door;
+use super::access::PageAccess;
 use super::page::{self, Form, Page, Written};
 use super::scene::{Number, Scene};
 use super::{Frame, progress};
@@ -39,7 +39,7 @@ const PAGES: usize = 1000;
 pub struct Shown {
     /// The lab, and the folder of its state; none of a cluster that no lab describes.
     lesson: Option<(Written, PathBuf)>,
-    door: Door,
+    door: PageAccess,
     /// Tells this run of klab from others: they number from 1, too.
     run: String,
     inner: Mutex<Inner>,
@@ -70,7 +70,7 @@ impl Server {
         let listening = || format!("could not listen on 127.0.0.1:{port}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.kind(Kind::Outside, listening)?;
         let port = listener.local_addr().kind(Kind::Outside, listening)?.port();
-        let (door, word) = Door::new(port).kind(Kind::Outside, || "could not make a link".to_owned())?;
+        let (door, word) = PageAccess::new(port).kind(Kind::Outside, || "could not make a link".to_owned())?;
         let run = format!("{:x}", jiff::Timestamp::now().as_millisecond());
         let shown = Shown {
             lesson,

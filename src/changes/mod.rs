@@ -4,18 +4,18 @@
 mod baseline;
 mod change;
 mod compare;
+mod drift;
+mod findings;
 mod live;
-mod mention;
 mod namespace;
-mod slips;
-mod told;
+mod summary;
 mod twin;
 
 pub use baseline::Baseline;
 pub use change::{Change, Named, Objects};
+pub use drift::{Slips, slips};
+pub use findings::{AtHand, Findings, way_back};
 pub use live::objects as live_objects;
-pub use mention::{Asides, AtHand, way_back};
 pub use namespace::elsewhere;
-pub use slips::{Slips, slips};
-pub use told::Told;
+pub use summary::Summary;
 pub use twin::Twin;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::change::{Named, Objects};
 use crate::error::{Context, Kind, Result};
-use crate::trial::{EmbeddedWorld, World, shows};
+use crate::lesson_test::{EmbeddedTestCluster, TestCluster, shows};
 use klab_cluster::resource::{RESOURCES, ResourceId};
 use klab_lab::spec::{Action, Lab};
 
@@ -95,7 +95,7 @@ impl Twin {
         // The world is not kept, so each time goes twice as far as the last: a class that goes on is not compared from the beginning
         // at each of its steps.
         let far = steps.max(stages.len().saturating_mul(2)).min(self.lab.steps.len());
-        let world = EmbeddedWorld::new(self.lab.sim.seed.unwrap_or_default())?;
+        let world = EmbeddedTestCluster::new(self.lab.sim.seed.unwrap_or_default())?;
         let made = "could not make the lab in this process, to compare with";
         world.up(&self.lab).kind(Kind::Failed, || made.to_owned())?;
         world.wait(&self.lab, PATIENCE)?;
@@ -110,7 +110,7 @@ impl Twin {
         Ok(stages[steps].clone())
     }
 
-    fn step(&self, world: &EmbeddedWorld, step: usize) -> Result<Stage> {
+    fn step(&self, world: &EmbeddedTestCluster, step: usize) -> Result<Stage> {
         let shows = shows(world, &self.lab, step)?;
         let performed = "could not perform the steps in this process, to compare with";
         world.perform(&self.lab, step).kind(Kind::Failed, || performed.to_owned())?;
@@ -119,7 +119,7 @@ impl Twin {
     }
 }
 
-fn objects(world: &EmbeddedWorld) -> Result<Objects> {
+fn objects(world: &EmbeddedTestCluster) -> Result<Objects> {
     let objects = world.objects(kinds())?;
     Ok(objects.into_iter().map(|object| (Named::of(&object), object)).collect())
 }

@@ -2,7 +2,7 @@
 
 use super::lesson::{Lesson, WhichLesson, find};
 use super::{Context, joined};
-use crate::changes::{Baseline, Told, Twin, live_objects};
+use crate::changes::{Baseline, Summary, Twin, live_objects};
 use crate::error::Result;
 use crate::provider::refuse_foreign;
 use crate::ui::Format;
@@ -42,14 +42,14 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
     let changes = baseline.differences(&*Twin::of(lab).after(steps)?, &found, lab);
     if context.ui.format() == Format::Json {
-        context.ui.result(&Told::document(&changes, lab, steps).to_string());
+        context.ui.result(&Summary::document(&changes, lab, steps).to_string());
         return Ok(());
     }
-    context.ui.say(&Told::heading(&changes, lab, steps));
+    context.ui.say(&Summary::heading(&changes, lab, steps));
     if changes.is_empty() {
         return Ok(());
     }
-    context.ui.result(Told::text(&changes, lab, steps).trim_end());
+    context.ui.result(Summary::text(&changes, lab, steps).trim_end());
     let name = &lab.name;
     context.ui.advise(&format!("`klab reset {name}` brings all of it back to the set-up, or to a step with `--to`"));
     Ok(())

@@ -1,7 +1,7 @@
 //! `klab down`: remove everything the lab made, then look at the world.
 
 use super::Context;
-use super::host::kept;
+use super::host::stored_classes;
 use super::one::{remove_and_wait, retire};
 use super::seats::hosted;
 use crate::error::Result;
@@ -50,7 +50,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     // A lab of this machine is meant before a class of the same name.
     if !context.home.lab(&lab).exists() && hosted::is_hosted(context, &lab) {
-        return kept::remove(context, &lab, arguments.yes);
+        return stored_classes::remove(context, &lab, arguments.yes);
     }
     // A lab that goes on running because of a slip in its name may cost money.
     if !context.home.lab(&lab).exists() && context.similar(&lab).is_some() {

@@ -11,8 +11,8 @@ use super::{Context, LabOptions, joined};
 use crate::error::Result;
 use crate::lesson::stage;
 use crate::observe;
-use crate::pool::Kept;
-use crate::pool::at_work::look;
+use crate::pool::ChangedPools;
+use crate::pool::locked_pools::look;
 use crate::pool::staged::with_kept;
 use crate::state::Progress;
 use klab_lab::report;
@@ -52,7 +52,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if let Some(joined) = joined::meant(context, arguments.lab.as_deref())? {
         return joined::explain(context, &joined, &arguments.target, arguments.namespace.as_deref());
     }
-    let lab = super::applied::lab(context, arguments.lab.as_deref(), &arguments.options).map_err(|error| {
+    let lab = super::running_lab::lab(context, arguments.lab.as_deref(), &arguments.options).map_err(|error| {
         let hint = "`klab explain POD --context NAME` explains on a cluster that klab did not make";
         if arguments.lab.is_none() { error.hint(hint) } else { error }
     })?;
@@ -76,7 +76,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// they are now.
 fn as_it_is(context: &Context, lab: &Lab, done: usize) -> Lab {
     let name = &lab.name.value;
-    let kept = Kept::read(&context.home.lab(name)).unwrap_or_default();
+    let kept = ChangedPools::read(&context.home.lab(name)).unwrap_or_default();
     let mut lab = with_kept(stage(lab, done), &kept);
     let live = if lab.provider.profile().is_embedded { look(context, name).ok() } else { None };
     for pool in &mut lab.pools {

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Context;
-use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::Verb;
+use crate::locked_lab::LockedLab;
 use crate::provider::Work;
 use crate::provider::aks::{Aks, Expired};
 use crate::state::Journal;
@@ -58,7 +58,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 fn remove(context: &Context, aks: &Aks, lab: &Expired) -> Result<Vec<String>> {
     let events = context.ui.events();
     // A lab that is up on this machine is removed as `down` does, with its state.
-    let here = LabAtWork::existing(context, &lab.lab, "gc")?;
+    let here = LockedLab::existing(context, &lab.lab, "gc")?;
     let is_up =
         here.as_ref().and_then(|here| here.record.as_ref()).is_some_and(|record| record.provider.profile().is_billed);
     drop(here);

@@ -55,7 +55,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         (None, Some(number)) => return Class::of(&context.home, &name)?.seat(number).map(|_| ()),
         (None, None) => {
-            let lab = super::applied::lab(context, Some(&name), &LabOptions::default())?;
+            let lab = super::running_lab::lab(context, Some(&name), &LabOptions::default())?;
             let source = context.record(&name)?.ok_or_else(|| context.not_up(&name))?.source;
             let template = template(arguments, &source)?;
             vec![page(context, &lab, None, template.as_ref(), &tools(context, &lab))?]
@@ -93,7 +93,7 @@ fn of_seats(context: &Context, arguments: &Arguments, class: &Class, numbers: Ve
         let message = format!("no seat of lab `{}` was made", class.lab);
         return Err(Error::message(Kind::Usage, message).hint("`klab up LAB --seats …` makes them"));
     };
-    let lab = super::applied::lab(context, Some(&kept), &LabOptions::default())?;
+    let lab = super::running_lab::lab(context, Some(&kept), &LabOptions::default())?;
     let provider = context.provider(lab.provider).ok();
     numbers
         .into_iter()

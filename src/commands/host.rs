@@ -1,11 +1,11 @@
 //! `klab host`: a class that people join over the network, until it is ended.
 
 mod addresses;
+mod announcement;
 mod arguments;
-pub(super) mod kept;
 mod record;
 mod sign_in;
-mod told;
+pub(super) mod stored_classes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ use crate::console::Console;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Warning;
 use crate::host::code::{For, plain};
-use crate::host::front::Door;
 use crate::host::oidc::sign_in::SignIn;
 use crate::host::register::{Entry, Times};
+use crate::host::router::ClassServer;
 use crate::host::secret::Secret;
 use crate::host::shards::Shards;
 use crate::host::state::{Course, Host, Settings};
-use crate::host::{agreeing, observer, state, template, timers, webhook};
+use crate::host::{observer, replication, state, template, timers, webhook};
 use crate::provider::sim::server_lock::ServerLock;
 use crate::state::home::{HOSTED, state_error};
 use klab_cluster::server::files::create_private_folder;
@@ -70,7 +70,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         return Err(Error::message(Kind::Usage, message).hint("`--name` gives a second one a name of its own"));
     };
     lock.sign().map_err(|error| state_error(error, "sign the lock in", &server_folder))?;
-    let labs: Vec<Lab> = hosted.labs.iter().map(record::Kept::load).collect::<Result<_>>()?;
+    let labs: Vec<Lab> = hosted.labs.iter().map(record::LabRecord::load).collect::<Result<_>>()?;
     hosted.write(&folder)?;
     let settings = Settings {
         name: hosted.name.clone(),
@@ -158,9 +158,9 @@ fn on_kubernetes(context: &Context, arguments: &Arguments) -> Result<()> {
         return Err(Error::message(Kind::Usage, "a class on Kubernetes has one lab"));
     };
     let hosted = Hosted::new(context, arguments)?;
-    let labs: Vec<Lab> = hosted.labs.iter().map(record::Kept::load).collect::<Result<_>>()?;
+    let labs: Vec<Lab> = hosted.labs.iter().map(record::LabRecord::load).collect::<Result<_>>()?;
     let Some(lab) = labs.first() else { return Ok(()) };
-    let said = super::on_kubernetes::Said {
+    let said = super::on_kubernetes::ClassFlags {
         class: &hosted.name,
         lesson: &lesson.to_string_lossy(),
         lab,
@@ -240,7 +240,7 @@ async fn serve(
         certificate: way.certificate.clone(),
         url: way.url.clone(),
         folder: state::SEATS.to_owned(),
-        front: Arc::new(Door::new(Arc::clone(&host))),
+        front: Arc::new(ClassServer::new(Arc::clone(&host))),
     };
     let server = Server::start_public(options, public).await.map_err(|error| start_error(error, &way))?;
     let server = Arc::new(server);
@@ -254,11 +254,11 @@ async fn serve(
     let until = arguments.code_expires.map(|when| when.from(Timestamp::now()));
     host.take_code(until, arguments.code_uses).await?;
     // What was decided while this shard was away.
-    agreeing::learn_from_all(&host).await;
+    replication::learn_from_all(&host).await;
     observer::begin(&host)?;
     let telling = webhook.map(|settings| webhook::begin(&host, settings)).transpose()?;
     way.note(&host.folder)?;
-    told::tell(context, &host, arguments, &way);
+    announcement::tell(context, &host, arguments, &way);
     let interrupted = Arc::new(Notify::new());
     context.interruption_cleans_up(Some(Box::new({
         let interrupted = Arc::clone(&interrupted);
@@ -273,7 +273,7 @@ async fn serve(
         () = server.stopped() => {}
         () = look_at_provider(context, &host) => {}
         ended = timers::run(&host, || set_aside(context, &host)) => over = Some(ended),
-        () = agreeing::keep_agreeing(&host) => {}
+        () = replication::keep_agreeing(&host) => {}
         _ = end.recv() => {}
         () = interrupted.notified() => {}
     }

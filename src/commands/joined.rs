@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
-use crate::lesson::Going;
-use crate::pool::Asked;
+use crate::lesson::GoalArguments;
+use crate::pool::PoolRequest;
 use crate::seat::{Host, Line};
 use crate::state::Joined;
 use crate::ui::Format;
@@ -91,7 +91,7 @@ pub(super) fn diff(context: &Context, joined: &Joined, step: Option<&str>) -> Re
 }
 
 /// `klab pool`.
-pub(super) fn pool(context: &Context, joined: &Joined, asked: &Asked) -> Result<()> {
+pub(super) fn pool(context: &Context, joined: &Joined, asked: &PoolRequest) -> Result<()> {
     let path = path(joined, "/pool", &[]);
     if asked.pool().is_none() {
         show(context, &get(context, joined, &path)?);
@@ -109,7 +109,7 @@ pub(super) fn verify(context: &Context, joined: &Joined, step: Option<&str>, sec
 }
 
 /// `klab step`.
-pub(super) fn step(context: &Context, joined: &Joined, going: &Going) -> Result<()> {
+pub(super) fn step(context: &Context, joined: &Joined, going: &GoalArguments) -> Result<()> {
     let flag = |is_set: bool| is_set.then_some("true");
     let query = [("to", going.to.as_deref()), ("all", flag(going.all)), ("back", flag(going.back))];
     follow(context, joined, &path(joined, "/step", &query), Vec::new(), true)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use kube::Client;
 
-use super::{Context, LabOptions, applied};
+use super::{Context, LabOptions, running_lab};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::{self, Tools, command::Line};
 use crate::observe;
@@ -50,7 +50,7 @@ impl Lesson {
     /// # Errors
     /// When the lab is not up, or its file is invalid.
     pub(super) fn open(context: &Context, which: &WhichLesson) -> Result<Self> {
-        let lab = applied::lab(context, which.lab.as_deref(), &which.options)?;
+        let lab = running_lab::lab(context, which.lab.as_deref(), &which.options)?;
         let folder = context.home.lab(&lab.name.value);
         let progress = Progress::of(&folder, lab.steps.len())?;
         Ok(Self { lab, progress, folder })

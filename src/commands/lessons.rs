@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Context;
+use crate::bundled_lessons;
 use crate::error::Result;
 use crate::event::Verb;
-use crate::shipped;
 use crate::ui::Format;
 use klab_lab::words::{plural, table};
 
@@ -25,7 +25,7 @@ pub struct Arguments {
 /// When they cannot be written.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if let Some(folder) = &arguments.copy {
-        let written = shipped::copy(folder)?;
+        let written = bundled_lessons::copy(folder)?;
         if context.ui.format() == Format::Json {
             context.ui.result(&json!({ "schema": "klab.lessons/1", "written": written }).to_string());
         }
@@ -33,7 +33,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         context.ui.events().counting(written.len()).note(Verb::WriteFiles, what);
         return Ok(());
     }
-    let lessons = shipped::all();
+    let lessons = bundled_lessons::all();
     if context.ui.format() == Format::Json {
         let lessons: Vec<_> = lessons
             .iter()

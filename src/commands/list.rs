@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Context;
-use super::host::kept;
+use super::host::stored_classes;
 use crate::error::Result;
 use crate::event::{About, Warning};
 use crate::provider::sim::daemon;
@@ -110,7 +110,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         }));
     }
     for class in context.home.hosted().map_err(|error| state_error(error, "read", &context.home.hosts()))? {
-        let (row, document) = kept::row(context, &class);
+        let (row, document) = stored_classes::row(context, &class);
         rows.push(row);
         documents.push(document);
     }

@@ -6,7 +6,6 @@ use crate::context::{Context, absolute, invalid};
 use crate::environment;
 use klab_lab::spec::{self, LoadOptions, Reach};
 
-mod applied;
 pub mod az;
 pub mod board;
 pub mod check;
@@ -38,6 +37,7 @@ pub mod pool;
 pub mod render;
 pub mod reset;
 pub mod resume;
+mod running_lab;
 pub mod sandbox;
 pub mod schema;
 mod seats;

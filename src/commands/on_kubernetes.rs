@@ -57,12 +57,12 @@ pub struct Arguments {
 
 /// What of a class is said elsewhere on the command line.
 #[derive(Debug, Clone)]
-pub struct Said<'s> {
+pub struct ClassFlags<'s> {
     /// What the class is called.
     pub class: &'s str,
     /// The lesson as typed, and as read.
     pub lesson: &'s str,
-    /// See [`Said::lesson`].
+    /// See [`ClassFlags::lesson`].
     pub lab: &'s Lab,
     /// What people type: `https://HOST`.
     pub url: &'s str,
@@ -87,7 +87,7 @@ impl Arguments {
     }
 
     /// The class as it runs there.
-    fn class(&self, said: &Said<'_>) -> Result<Class> {
+    fn class(&self, said: &ClassFlags<'_>) -> Result<Class> {
         let host = said.url.strip_prefix("https://").filter(|host| !host.contains(['/', ':']));
         let host = host.ok_or_else(|| {
             Error::message(Kind::Usage, format!("`--url {}` is not the address of a class on Kubernetes", said.url))
@@ -141,7 +141,7 @@ impl Target<'_> {
 }
 
 /// Makes the cluster of a class, or brings it to what the class needs now.
-fn make(context: &Context, arguments: &Arguments, said: &Said<'_>, class: &Class) -> Result<PathBuf> {
+fn make(context: &Context, arguments: &Arguments, said: &ClassFlags<'_>, class: &Class) -> Result<PathBuf> {
     let wishes = Wishes { location: arguments.location.as_deref(), subscription: arguments.subscription.as_deref() };
     let text = machines::lab(said.class, &class.sizing, wishes)?;
     let name = machines::name(said.class);
@@ -157,7 +157,7 @@ fn make(context: &Context, arguments: &Arguments, said: &Said<'_>, class: &Class
 ///
 /// # Errors
 /// When the cluster does not take them, or the shards do not come to run.
-pub fn run(context: &Context, arguments: &Arguments, said: &Said<'_>) -> Result<()> {
+pub fn run(context: &Context, arguments: &Arguments, said: &ClassFlags<'_>) -> Result<()> {
     let class = arguments.class(said)?;
     if let Some(folder) = &arguments.write {
         write(folder, &class)?;

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use super::{Context, az};
+use crate::background;
 use crate::error::{Error, Kind, Result};
-use crate::later;
 use crate::state::home::state_error;
 use crate::state::operation::Held;
 
@@ -31,7 +31,7 @@ pub fn run(context: &mut Context, arguments: &Arguments) -> Result<()> {
     let stdin = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let Some(held) = Held::handed_over(path, stdin).map_err(failed)? else {
         let message = format!("`{}` is not an operation that this process was given", path.display());
-        return Err(Error::message(Kind::Usage, message).hint(format!("`{}` starts it", later::NAME)));
+        return Err(Error::message(Kind::Usage, message).hint(format!("`{}` starts it", background::NAME)));
     };
     crate::ui::announce("at work");
     let tasks = held.operation.tasks.clone();

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::lesson::{lines, shown, step_document, title, tools};
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
+use crate::bundled_lessons;
 use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
+use crate::lesson_test::objects;
 use crate::observe;
 use crate::on_kubernetes::sizing::{Wanted, size};
 use crate::provider::{self, Foreign};
 use crate::render::{self, Manifest};
-use crate::shipped;
-use crate::trial::objects;
 use crate::ui::Format;
 use klab_lab::cost::LabCost;
 use klab_lab::plan::{Action, Observed, plan};
@@ -65,7 +65,7 @@ struct Plan {
 /// # Errors
 /// When the lab is invalid, or the provider does not answer.
 pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
-    arguments.lab = shipped::lab_file(&context.home, &arguments.lab)?;
+    arguments.lab = bundled_lessons::lab_file(&context.home, &arguments.lab)?;
     let arguments = &arguments;
     let mut lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options())?;
     let made_here = |lab: &Lab| Ok::<_, crate::error::Error>(context.record(&lab.name.value)?.is_some());

@@ -3,15 +3,15 @@
 use super::{Context, joined};
 use crate::error::Result;
 use crate::event::{About, Verb};
-use crate::pool::at_work::{PoolsAtWork, look};
-use crate::pool::{Asked, list, list_document};
+use crate::pool::locked_pools::{LockedPools, look};
+use crate::pool::{PoolRequest, list, list_document};
 use crate::ui::Format;
 
 /// What can be typed after `klab pool`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
-    action: Asked,
+    action: PoolRequest,
 }
 
 /// Does what was asked.
@@ -35,7 +35,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         return Ok(());
     };
-    let changed = PoolsAtWork::of(context, &lab, "pool")?.change(asked)?;
+    let changed = LockedPools::of(context, &lab, "pool")?.change(asked)?;
     if !changed {
         context
             .ui

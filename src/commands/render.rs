@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::lesson::find;
 use super::{Context, LabOptions, invalid, joined};
+use crate::bundled_lessons;
 use crate::client::connect;
 use crate::context::is_path;
 use crate::error::Result;
@@ -12,7 +13,6 @@ use crate::event::{About, Warning};
 use crate::lesson::stage;
 use crate::observe;
 use crate::render;
-use crate::shipped;
 use crate::ui::Format;
 use klab_lab::spec::{Lab, SimLike, Workload};
 
@@ -66,12 +66,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
     if let Some(argument) = arguments.lab.as_deref() {
         let is_file = is_path(argument) || Path::new(argument).exists();
-        let file = if is_file { argument.into() } else { shipped::lab_file(&context.home, Path::new(argument))? };
+        let file =
+            if is_file { argument.into() } else { bundled_lessons::lab_file(&context.home, Path::new(argument))? };
         if is_file || (file != Path::new(argument) && context.record(argument)?.is_none()) {
             return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
         }
     }
-    let lab = super::applied::lab(context, arguments.lab.as_deref(), &arguments.options)?;
+    let lab = super::running_lab::lab(context, arguments.lab.as_deref(), &arguments.options)?;
     let file = PathBuf::from(lab.source.name());
     Ok((lab, file))
 }

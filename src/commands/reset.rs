@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use super::lesson::{Lesson, WhichLesson, find};
 use super::one::{self, make, wait};
 use super::{Context, invalid, joined, step};
-use crate::at_work::LabAtWork;
 use crate::changes::{Baseline, Change, Named, Twin, live_objects};
 use crate::drain;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::grade::report_set_up;
 use crate::lesson::{Performer, WallClock, change_nodes, delete_all};
+use crate::locked_lab::LockedLab;
 use crate::provider::refuse_foreign;
 use crate::render;
 use klab_lab::words::{duration, first_of, plural};
@@ -73,7 +73,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         run: None,
     };
     let made = {
-        let mut at_work = LabAtWork::existing(context, name, "reset")?.ok_or_else(|| context.not_up(name))?;
+        let mut at_work = LockedLab::existing(context, name, "reset")?.ok_or_else(|| context.not_up(name))?;
         at_work.interruption_leaves(format!("lab `{name}` is partly reset; `klab reset {name}` continues"));
         remove(&performer, &mut at_work, &added)?;
         let mut made = make(&mut at_work, &up, lab, &manifests)?;
@@ -129,7 +129,7 @@ fn consent(context: &Context, arguments: &Arguments, lab: &str, added: &[Named])
     }
 }
 
-fn remove(performer: &Performer<'_>, at_work: &mut LabAtWork<'_>, objects: &[Named]) -> Result<()> {
+fn remove(performer: &Performer<'_>, at_work: &mut LockedLab<'_>, objects: &[Named]) -> Result<()> {
     let mut each = objects.iter();
     each.try_for_each(|object| delete_all(performer, &[object.reference()], &object.label(), &mut at_work.work()?))?;
     let nodes: BTreeSet<String> =

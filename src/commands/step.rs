@@ -8,15 +8,15 @@ use kube::Client;
 
 use super::lesson::{Lesson, WhichLesson, label, lines, only_typed, shown, the_end, tools_of};
 use super::{Context, board, joined};
-use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
 use crate::lesson::session::{Act, Engine, Point, Session};
-use crate::lesson::{Going, Performer, Run, Tools, WallClock, step_kinds};
+use crate::lesson::{GoalArguments, Performer, Run, Tools, WallClock, step_kinds};
+use crate::locked_lab::LockedLab;
 use crate::observe;
-use crate::pool::Kept;
+use crate::pool::ChangedPools;
 use crate::provider::Provider;
 use crate::state::{Progress, Record};
 use klab_lab::spec::{Action, Lab, Step};
@@ -28,7 +28,7 @@ pub struct Arguments {
     #[command(flatten)]
     which: WhichLesson,
     #[command(flatten)]
-    going: Going,
+    going: GoalArguments,
     /// Allow steps to run programs on this machine, as the lab file says.
     #[arg(long)]
     allow_run: bool,
@@ -47,7 +47,7 @@ impl Arguments {
     pub(super) fn to(lab: &str, step: &str) -> Self {
         Self {
             which: WhichLesson::of(lab),
-            going: Going { to: Some(step.to_owned()), ..Going::default() },
+            going: GoalArguments { to: Some(step.to_owned()), ..GoalArguments::default() },
             allow_run: false,
             report: None,
             timeout: None,
@@ -66,7 +66,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let name = lesson.lab.name.value;
-    let at_work = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| context.not_up(&name))?;
+    let at_work = LockedLab::existing(context, &name, "step")?.ok_or_else(|| context.not_up(&name))?;
     // Another klab may have gone on while this one waited for the lock.
     let Lesson { lab, progress, folder } = Lesson::open_with_steps(context, &arguments.which)?;
     let provider = context.provider(lab.provider)?;
@@ -110,7 +110,7 @@ struct Terminal<'a> {
     /// Where programs of `run` start.
     programs: PathBuf,
     /// Held for the whole command.
-    at_work: LabAtWork<'a>,
+    at_work: LockedLab<'a>,
 }
 
 impl Engine for Terminal<'_> {
@@ -150,7 +150,7 @@ impl Engine for Terminal<'_> {
     }
 
     fn forget_pool(&mut self, pool: &str) -> Result<()> {
-        Kept::forget(&self.folder, pool)
+        ChangedPools::forget(&self.folder, pool)
     }
 
     fn grade(&mut self, stage: &Lab, point: Point) -> Result<()> {

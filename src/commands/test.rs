@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use self::real::{Live, RealWorld};
+use self::real::{RealTestCluster, TestLabs};
 use super::{Context, board};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{Verb, Warning};
 use crate::interruption::Interruption;
+use crate::lesson_test::annotations::{self, Pipeline};
+use crate::lesson_test::{self, EmbeddedTestCluster, LabTrial, Patience, Plan, TestCluster, files, sweep};
 use crate::provider::Memory;
 use crate::state::Home;
-use crate::trial::annotations::{self, Pipeline};
-use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
 use crate::ui::{Format, Ui};
 use klab_lab::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
 use klab_lab::words::{duration, plural};
@@ -101,7 +101,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         draws: arguments.report.is_some() || arguments.summary.is_some(),
         stop: &stop,
     };
-    let live = Live::default();
+    let live = TestLabs::default();
     let worlds = Worlds {
         terminal: context.ui.clone(),
         home: context.home.clone(),
@@ -121,9 +121,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             }
         })));
     }
-    let world = |lab: &Lab, seed: u64| -> Result<Box<dyn World>> {
+    let world = |lab: &Lab, seed: u64| -> Result<Box<dyn TestCluster>> {
         if !is_real(lab) {
-            return Ok(Box::new(EmbeddedWorld::new(seed)?));
+            return Ok(Box::new(EmbeddedTestCluster::new(seed)?));
         }
         worlds.real(lab, seed)
     };
@@ -156,22 +156,22 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 fn tell(context: &Context, arguments: &Arguments, trials: &[LabTrial]) -> Result<()> {
     match context.ui.format() {
         Format::Human | Format::Csv | Format::Svg | Format::Mermaid => {
-            context.ui.result(&trial::report::human(trials));
+            context.ui.result(&lesson_test::report::human(trials));
         }
-        Format::Json => context.ui.result(&trial::report::json(trials).to_string()),
-        Format::Junit => context.ui.result(&trial::report::junit(trials)?),
+        Format::Json => context.ui.result(&lesson_test::report::json(trials).to_string()),
+        Format::Junit => context.ui.result(&lesson_test::report::junit(trials)?),
     }
     if let Some(pipeline) = arguments.annotations {
         annotate(context, &annotations::of_trials(trials, pipeline));
     }
     if let Some(file) = &arguments.report {
-        board::write(context, file, &trial::page::page(trials)?)?;
+        board::write(context, file, &lesson_test::page::page(trials)?)?;
     }
     if let Some(file) = &arguments.junit {
-        board::write(context, file, &trial::report::junit(trials)?)?;
+        board::write(context, file, &lesson_test::report::junit(trials)?)?;
     }
     if let Some(file) = &arguments.summary {
-        append(file, &trial::summary::summary(trials))?;
+        append(file, &lesson_test::summary::summary(trials))?;
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ struct Worlds<'a> {
     home: Home,
     memory: Memory,
     arguments: &'a Arguments,
-    live: Live,
+    live: TestLabs,
 }
 
 impl Worlds<'_> {
@@ -219,10 +219,10 @@ impl Worlds<'_> {
         Context::new(self.terminal.clone(), self.home.clone(), Interruption::default()).remembering(&self.memory)
     }
 
-    fn real(&self, lab: &Lab, seed: u64) -> Result<Box<dyn World>> {
+    fn real(&self, lab: &Lab, seed: u64) -> Result<Box<dyn TestCluster>> {
         let file = Path::new(lab.source.name());
         let (vars, allow_run) = (&self.arguments.vars, self.arguments.allow_run);
-        Ok(Box::new(RealWorld::new(&self.context(), lab, file, vars, seed, allow_run, &self.live)?))
+        Ok(Box::new(RealTestCluster::new(&self.context(), lab, file, vars, seed, allow_run, &self.live)?))
     }
 }
 
@@ -271,7 +271,7 @@ fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<V
 /// A lesson as a seat has it, and what is said of it.
 fn as_seat(path: &Path, lab: Lab) -> (Lab, LabTrial) {
     let provider = lab.provider;
-    let lab = trial::as_seat(lab);
+    let lab = lesson_test::as_seat(lab);
     let named = format!("{} as on {provider}", lab.name);
     let outline = LabTrial { lab: named, options: " --as-seat", ..LabTrial::new(path.to_owned(), &lab) };
     (lab, outline)
@@ -289,7 +289,7 @@ fn all_invalid(context: &Context, invalid: &[(&Path, Diagnostics)]) -> Error {
             .iter()
             .map(|(path, diagnostics)| serde_json::json!({ "file": path, "diagnostics": diagnostics.to_json() }))
             .collect();
-        let document = serde_json::json!({ "schema": trial::report::SCHEMA, "ok": false, "invalid": files });
+        let document = serde_json::json!({ "schema": lesson_test::report::SCHEMA, "ok": false, "invalid": files });
         context.ui.result(&document.to_string());
     }
     let (files, have) = match invalid {

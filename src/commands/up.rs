@@ -7,13 +7,13 @@ use serde_json::json;
 pub use super::one::Arguments;
 use super::one::{Made, make, wait, with_way_on};
 use super::{Context, invalid};
-use crate::at_work::LabAtWork;
+use crate::bundled_lessons;
 use crate::error::Result;
 use crate::event::{About, Verb};
 use crate::exec::quoted;
 use crate::grade::report_set_up;
+use crate::locked_lab::LockedLab;
 use crate::render;
-use crate::shipped;
 use crate::state::class::Class;
 use crate::ui::Format;
 use klab_lab::spec::Lab;
@@ -24,7 +24,7 @@ use klab_lab::words::{duration, plural};
 /// # Errors
 /// Whatever keeps it from being made; what is left behind is named, and a second `up` continues from there.
 pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
-    arguments.lab = shipped::lab_file(&context.home, &arguments.lab)?;
+    arguments.lab = bundled_lessons::lab_file(&context.home, &arguments.lab)?;
     let arguments = &arguments;
     let started = Instant::now();
     context.ui.stream_events();
@@ -49,7 +49,7 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
         let seats = class.seats.len();
         return Err(class.name_a_seat().hint(format!("`--seats {seats}` brings up the class")));
     }
-    let mut at_work = LabAtWork::new(context, &name, "up")?;
+    let mut at_work = LockedLab::new(context, &name, "up")?;
     let words = format!(
         "lab `{name}` is partly made; `klab up {}` continues, `klab down {name}` removes it",
         arguments.lab.display()

@@ -10,11 +10,11 @@ use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end, tool
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
-use crate::changes::{Asides, AtHand, Baseline, Twin, elsewhere, way_back};
+use crate::changes::{AtHand, Baseline, Findings, Twin, elsewhere, way_back};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Verb, Warning};
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
-use crate::lesson::pass::{self, Looks, Passed};
+use crate::lesson::pass::{self, Grader, Passed};
 use crate::lesson::staged;
 use crate::observe;
 use crate::state::Progress;
@@ -169,7 +169,7 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
         let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
         let at_hand = AtHand { baseline, twin: Arc::new(Twin::of(lab)), tools: tools(context, lab) };
         let at = (graded.step, done);
-        let mut asides = context.block_on(Asides::found(&client, lab, at, report.ok(), at_hand))?;
+        let mut asides = context.block_on(Findings::found(&client, lab, at, report.ok(), at_hand))?;
         // What is typed to mend anything would look there, so it comes first.
         asides.unasked.splice(0..0, looks_elsewhere);
         asides.tell(report);
@@ -187,7 +187,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let lab = lesson.lab.clone();
     let next = lesson.next();
     let opened = lesson.is_opened();
-    let mut looks = AtTheTerminal { context, lab: &lab, progress: &lesson.progress, kubeconfig, arguments };
+    let mut looks = TerminalGrader { context, lab: &lab, progress: &lesson.progress, kubeconfig, arguments };
     let grading = pass::graded(&mut looks, &lab, &lesson.progress, arguments.timeout);
     // Every look waits for its own end: there is nothing to come back for.
     let pass::Graded { step, report } = grading.now_or_never().unwrap_or_else(|| Err(interrupted()))?;
@@ -236,7 +236,7 @@ fn interrupted() -> Error {
 }
 
 /// The cluster as `klab verify` looks at it: each look has ended when it returns.
-struct AtTheTerminal<'a> {
+struct TerminalGrader<'a> {
     context: &'a Context,
     lab: &'a Lab,
     progress: &'a Progress,
@@ -244,7 +244,7 @@ struct AtTheTerminal<'a> {
     arguments: &'a Arguments,
 }
 
-impl Looks for AtTheTerminal<'_> {
+impl Grader for TerminalGrader<'_> {
     async fn wait(&mut self, step: Option<usize>, once: Option<Duration>) -> Result<Report> {
         let once = once.map(|timeout| Arguments { timeout, watch: false, ..self.arguments.clone() });
         let arguments = once.as_ref().unwrap_or(self.arguments);

@@ -7,7 +7,7 @@ use super::Context;
 use crate::error::Result;
 use crate::grade::hinted;
 use crate::ui::Format;
-use crate::until_decided::{Live, Until, look_until};
+use crate::until_decided::{ApiPoller, Until, look_until};
 use klab_lab::report::{self, Styles, check_lines};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
@@ -32,7 +32,7 @@ pub(super) fn watch(
     let stage = Lab { checks, ..stage.clone() };
     let client = context.client(&stage.name.value, kubeconfig)?;
     let mut shown = Shown::default();
-    let mut live = Live::new(&client, &stage.checks, Duration::MAX, true);
+    let mut live = ApiPoller::new(&client, &stage.checks, Duration::MAX, true);
     let seen = |report: &mut Report| {
         hinted(report, hint);
         shown.show(context, title, report);

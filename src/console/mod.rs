@@ -10,9 +10,9 @@ pub mod policy;
 mod program;
 mod run;
 pub mod sandbox;
-mod scratch;
 mod settings;
 mod text;
+mod workdir;
 
 pub use self::policy::{Files, Refusal};
 pub use self::run::{Console, Piece, Request, Run};

@@ -11,10 +11,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::filters::{Chain, Filter};
 use super::policy::{self, Files, Input, Invocation, Refusal, Source, Typed};
 use super::program::{self, Program};
-use super::sandbox::{Lack, Limits, Wall};
-use super::scratch::{Place, Scratch};
+use super::sandbox::{Layer, Limits, MissingFeature};
 use super::settings::{Settings, Unconfined};
 use super::text::Pieces;
+use super::workdir::{Scratch, Workdir};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::exec::stream::{Bounds, Channel, End};
 use crate::exec::{self, Command};
@@ -134,7 +134,7 @@ pub struct Console {
     program: Program,
     scratch: Arc<Scratch>,
     version: String,
-    lacks: Vec<Lack>,
+    lacks: Vec<MissingFeature>,
     all: Arc<Semaphore>,
     following: Arc<Semaphore>,
     seats: Arc<Mutex<HashMap<String, usize>>>,
@@ -176,7 +176,7 @@ impl Console {
     }
 
     /// What the kernel cannot confine.
-    pub fn lacks(&self) -> &[Lack] {
+    pub fn lacks(&self) -> &[MissingFeature] {
         &self.lacks
     }
 
@@ -196,14 +196,14 @@ impl Console {
         self.lacks =
             serde_json::from_str(&report).kind(Kind::Failed, || "could not read what the sandbox lacks".to_owned())?;
         let allowed = self.settings.unconfined;
-        let is_hole = |lack: &&Lack| match allowed {
+        let is_hole = |lack: &&MissingFeature| match allowed {
             Unconfined::None => true,
-            Unconfined::Network => lack.wall != Wall::Network,
+            Unconfined::Network => lack.wall != Layer::Network,
             Unconfined::All => false,
         };
-        let holes: Vec<&Lack> = self.lacks.iter().filter(is_hole).collect();
+        let holes: Vec<&MissingFeature> = self.lacks.iter().filter(is_hole).collect();
         if !holes.is_empty() {
-            let only_network = holes.iter().all(|lack| lack.wall == Wall::Network);
+            let only_network = holes.iter().all(|lack| lack.wall == Layer::Network);
             let holes: Vec<String> = holes.iter().map(ToString::to_string).collect();
             let message = format!("the console's sandbox would have holes: {}", holes.join("; "));
             let hint = if only_network {
@@ -229,7 +229,7 @@ impl Console {
     }
 
     /// klab as the sandbox of one command.
-    fn sandbox(&self, place: &Place, port: u16) -> Command {
+    fn sandbox(&self, place: &Workdir, port: u16) -> Command {
         let mut command = Command::new(&self.settings.klab)
             .own_environment()
             .env("HOME", &place.folder)
@@ -309,7 +309,7 @@ impl Console {
         Ok(Run { pieces })
     }
 
-    fn kubectl(&self, place: &Place, port: u16, arguments: &[String]) -> Command {
+    fn kubectl(&self, place: &Workdir, port: u16, arguments: &[String]) -> Command {
         let flag = |name: &str, path: std::path::PathBuf| format!("--{name}={}", path.display());
         self.sandbox(place, port)
             .arg("--")

@@ -12,30 +12,30 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{failed, json_answer, typed as typed_text};
-use super::asked::{self, Said};
 use super::begin::{grading, in_the_background};
-use super::owner::{Owner, OwnerAtWork};
-use super::performing;
+use super::event_stream::{EventStream, HEARTBEAT};
+use super::owner::{Owner, WritingOwner};
+use super::queries::{self, Reply};
 use super::refusal::Refusal;
 use super::state::Host;
-use super::talk::{HEARTBEAT, Talk};
+use super::steps;
 use super::typed;
 use crate::error::{Error, Kind};
 use crate::lesson::session::Goal;
 use crate::lesson::text::Page;
-use crate::lesson::{Going, staged};
+use crate::lesson::{GoalArguments, staged};
 use crate::observe;
-use crate::pool::Asked;
+use crate::pool::PoolRequest;
 use klab_lab::verify;
 
 /// Where the learner is.
 pub async fn seat(State(host): State<Arc<Host>>, Owner(learner): Owner) -> Result<Response, Refusal> {
-    let said = asked::status(&host, &learner).map_err(|error| unusable(&error))?;
+    let said = queries::status(&host, &learner).map_err(|error| unusable(&error))?;
     Ok(json_answer(StatusCode::OK, &said.document))
 }
 
-fn answer(said: crate::error::Result<Said>) -> Result<Response, Refusal> {
-    let Said { text, document } = said.map_err(|error| unusable(&error))?;
+fn answer(said: crate::error::Result<Reply>) -> Result<Response, Refusal> {
+    let Reply { text, document } = said.map_err(|error| unusable(&error))?;
     Ok(json_answer(StatusCode::OK, &json!({ "text": text, "document": document })))
 }
 
@@ -66,7 +66,7 @@ pub async fn guide(
     Query(query): Query<Guided>,
 ) -> Result<Response, Refusal> {
     let page = Page { width: query.width.unwrap_or(80).clamp(20, 200), colours: query.colours };
-    answer(asked::guide(&host, &learner, query.step.as_deref(), page).await)
+    answer(queries::guide(&host, &learner, query.step.as_deref(), page).await)
 }
 
 /// Which objects.
@@ -82,7 +82,7 @@ pub async fn render(
     Owner(learner): Owner,
     Query(query): Query<Rendered>,
 ) -> Result<Response, Refusal> {
-    answer(asked::render(&host, &learner, query.workload.as_deref(), query.step.as_deref()).await)
+    answer(queries::render(&host, &learner, query.workload.as_deref(), query.step.as_deref()).await)
 }
 
 /// After which step.
@@ -97,25 +97,25 @@ pub async fn diff(
     Owner(learner): Owner,
     Query(query): Query<Compared>,
 ) -> Result<Response, Refusal> {
-    answer(asked::diff(&host, &learner, query.step.as_deref()).await)
+    answer(queries::diff(&host, &learner, query.step.as_deref()).await)
 }
 
 /// The pools.
 pub async fn pools(State(host): State<Arc<Host>>, Owner(learner): Owner) -> Result<Response, Refusal> {
-    answer(asked::pools(&host, &learner).await)
+    answer(queries::pools(&host, &learner).await)
 }
 
 /// Changes a pool for the learner, as it is asked for in the body.
 pub async fn change_pool(
     State(host): State<Arc<Host>>,
-    OwnerAtWork(learner): OwnerAtWork,
+    WritingOwner(learner): WritingOwner,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let pool: Asked = serde_json::from_slice(&body)
+    let pool: PoolRequest = serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad_request(format!("this is nothing to ask of a pool: {error}")))?;
     host.audit.seat("pool", learner.seat, "learner");
-    let (talk, answer) = Talk::new();
-    in_the_background(talk, move |talk| performing::change_pool(&host, learner.seat, &learner.lab, &pool, talk));
+    let (talk, answer) = EventStream::new();
+    in_the_background(talk, move |talk| steps::change_pool(&host, learner.seat, &learner.lab, &pool, talk));
     Ok(answer)
 }
 
@@ -151,7 +151,7 @@ pub async fn grade(
     Owner(learner): Owner,
     Query(query): Query<Graded>,
 ) -> Response {
-    let (talk, answer) = Talk::new();
+    let (talk, answer) = EventStream::new();
     grading(host, learner, query.step, query.timeout.map(Duration::from_secs), talk);
     answer
 }
@@ -159,13 +159,13 @@ pub async fn grade(
 /// Performs steps for the learner.
 pub async fn step(
     State(host): State<Arc<Host>>,
-    OwnerAtWork(learner): OwnerAtWork,
-    Query(going): Query<Going>,
+    WritingOwner(learner): WritingOwner,
+    Query(going): Query<GoalArguments>,
 ) -> Response {
     let goal = Goal::from(going);
     host.audit.seat("step", learner.seat, "learner");
-    let (talk, answer) = Talk::new();
-    in_the_background(talk, move |talk| performing::go(&host, learner.seat, &learner.lab, &goal, talk));
+    let (talk, answer) = EventStream::new();
+    in_the_background(talk, move |talk| steps::go(&host, learner.seat, &learner.lab, &goal, talk));
     answer
 }
 
@@ -178,13 +178,13 @@ pub struct Reset {
 /// Brings the seat back.
 pub async fn reset(
     State(host): State<Arc<Host>>,
-    OwnerAtWork(learner): OwnerAtWork,
+    WritingOwner(learner): WritingOwner,
     Query(query): Query<Reset>,
 ) -> Response {
     let to = query.to.map(Goal::To);
     host.audit.seat("reset", learner.seat, "learner");
-    let (talk, answer) = Talk::new();
-    in_the_background(talk, move |talk| performing::reset(&host, learner.seat, &learner.lab, to.as_ref(), talk));
+    let (talk, answer) = EventStream::new();
+    in_the_background(talk, move |talk| steps::reset(&host, learner.seat, &learner.lab, to.as_ref(), talk));
     answer
 }
 
@@ -201,7 +201,7 @@ pub async fn explain(
     Owner(learner): Owner,
     Query(query): Query<Explained>,
 ) -> Result<Response, Refusal> {
-    answer(asked::explain(&host, &learner, &query.target, query.namespace.as_deref()).await)
+    answer(queries::explain(&host, &learner, &query.target, query.namespace.as_deref()).await)
 }
 
 /// The board of the seat as it is now, with its checks.

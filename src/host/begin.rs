@@ -3,14 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::grading::{self, LONGEST};
+use super::event_stream::EventStream;
+use super::grading::{self, MAX_WAIT};
 use super::state::{Host, Learner};
-use super::talk::Talk;
 use crate::error::{Error, Kind, Result};
 
 /// Grades a learner.
-pub(super) fn grading(host: Arc<Host>, learner: Learner, step: Option<String>, timeout: Option<Duration>, talk: Talk) {
-    let timeout = timeout.unwrap_or(Duration::from_mins(2)).min(LONGEST);
+pub(super) fn grading(
+    host: Arc<Host>,
+    learner: Learner,
+    step: Option<String>,
+    timeout: Option<Duration>,
+    talk: EventStream,
+) {
+    let timeout = timeout.unwrap_or(Duration::from_mins(2)).min(MAX_WAIT);
     tokio::spawn(async move {
         let grading = grading::grade(&host, learner.seat, &learner.lab, step.as_deref(), timeout, &talk);
         let outcome = tokio::select! {
@@ -24,7 +30,7 @@ pub(super) fn grading(host: Arc<Host>, learner: Learner, step: Option<String>, t
 }
 
 /// Does work that waits for what it does.
-pub(super) fn in_the_background(talk: Talk, work: impl FnOnce(&Talk) -> Result<()> + Send + 'static) {
+pub(super) fn in_the_background(talk: EventStream, work: impl FnOnce(&EventStream) -> Result<()> + Send + 'static) {
     tokio::spawn(async move {
         let said = talk.clone();
         let done = tokio::task::spawn_blocking(move || work(&said)).await;

@@ -26,7 +26,7 @@ use crate::console::{Piece, Refusal as Refused, Request, Run, lesson, policy};
 use crate::error::Error;
 
 /// Largest line with its files.
-const LARGEST: usize = 2 << 20;
+const MAX_LINE: usize = 2 << 20;
 /// What the page does.
 const SCRIPT: &str = include_str!("../../templates/host/console.js");
 
@@ -41,7 +41,7 @@ struct Typed {
 /// Where the page finds it.
 pub(super) fn routes() -> Router<Arc<Host>> {
     Router::new()
-        .route("/learn/{lab}/console/run", post(run).layer(DefaultBodyLimit::max(LARGEST)))
+        .route("/learn/{lab}/console/run", post(run).layer(DefaultBodyLimit::max(MAX_LINE)))
         .route("/learn/{lab}/console/words", get(words))
         .route("/console.js", get(|| async { typed_answer("text/javascript; charset=utf-8", SCRIPT) }))
 }

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use super::address::From;
 use super::refusal::Refusal;
 use super::seat::SeatId;
-use super::shards::{Ask, LARGEST, Shards};
+use super::shards::{Ask, MAX_BODY, Shards};
 use super::state::Host;
 use super::teacher::{self, Asker};
 
@@ -54,7 +54,7 @@ pub(super) async fn to_its_shard(
         Ok(Asker::Shard) => return Refusal::not_found("there is no such seat").into_response(),
         Err(refusal) => return refusal.into_response(),
     }
-    let Ok(body) = to_bytes(request.into_body(), LARGEST).await else {
+    let Ok(body) = to_bytes(request.into_body(), MAX_BODY).await else {
         return Refusal::new(413, "RequestEntityTooLarge", "that is too long").into_response();
     };
     let ask = Ask { method: Method::POST, path: &path, body, patience: OF_A_SEAT };

@@ -6,31 +6,31 @@ use std::time::Duration;
 
 use kube::Client;
 
+use super::event_stream::EventStream;
 use super::metrics::count;
 use super::register::Phase;
 use super::seat::SeatId;
 use super::state::Host;
-use super::talk::Talk;
-use crate::changes::{Asides, AtHand, Baseline, Twin, way_back};
+use crate::changes::{AtHand, Baseline, Findings, Twin, way_back};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::{Events, Verb, Warning};
 use crate::grade::{hinted, verdict};
-use crate::lesson::glance::holds;
-use crate::lesson::pass::{self, Looks, Passed};
+use crate::lesson::pass::{self, Grader, Passed};
+use crate::lesson::peek::holds;
 use crate::lesson::words::{find, label};
 use crate::lesson::{Tools, note_before, open_next, staged};
 use crate::observe;
 use crate::state::Progress;
-use crate::until_decided::{Live, Until, look_until};
+use crate::until_decided::{ApiPoller, Until, look_until};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Before, Report};
 use klab_lab::words::all;
 
 /// Longest that somebody may wait for checks.
-pub const LONGEST: Duration = Duration::from_mins(10);
+pub const MAX_WAIT: Duration = Duration::from_mins(10);
 
 /// A seat whose lesson is worked on, and nobody else works on it.
-pub struct AtWork<'h> {
+pub struct LockedSeat<'h> {
     /// The class.
     pub host: &'h Host,
     /// The seat.
@@ -38,10 +38,10 @@ pub struct AtWork<'h> {
     /// The lab in it.
     pub lab: &'h Lab,
     twin: &'h Arc<Twin>,
-    _turn: super::turns::Turn<'h>,
+    _turn: super::seat_locks::SeatLock<'h>,
 }
 
-impl<'h> AtWork<'h> {
+impl<'h> LockedSeat<'h> {
     /// The seat, if nobody else works on it.
     ///
     /// # Errors
@@ -74,18 +74,18 @@ impl<'h> AtWork<'h> {
 }
 
 /// The cluster of a seat, as its host looks at it.
-struct AtTheHost<'a> {
+struct HostGrader<'a> {
     client: &'a Client,
     lab: &'a Lab,
     progress: &'a Progress,
     timeout: Duration,
 }
 
-impl Looks for AtTheHost<'_> {
+impl Grader for HostGrader<'_> {
     async fn wait(&mut self, step: Option<usize>, once: Option<Duration>) -> Result<Report> {
         let stage = staged(self.lab, self.progress, step);
         let timeout = once.unwrap_or(self.timeout);
-        let mut live = Live::new(self.client, &stage.checks, timeout, false);
+        let mut live = ApiPoller::new(self.client, &stage.checks, timeout, false);
         let (mut report, _) = look_until(&mut live, &stage, Until::Decided(timeout), |_| {}).await?;
         hinted(&mut report, step.and_then(|step| self.lab.steps.get(step)?.hint.as_deref()));
         Ok(report)
@@ -110,13 +110,13 @@ pub async fn grade(
     lab: &str,
     step: Option<&str>,
     timeout: Duration,
-    talk: &Talk,
+    talk: &EventStream,
 ) -> Result<()> {
-    let at_work = AtWork::new(host, seat, lab)?;
+    let at_work = LockedSeat::new(host, seat, lab)?;
     let (lab, mut progress, client) = (at_work.lab, at_work.progress()?, at_work.client()?);
-    let timeout = timeout.min(LONGEST);
+    let timeout = timeout.min(MAX_WAIT);
     count(&host.metrics.verified);
-    let mut looks = AtTheHost { client: &client, lab, progress: &progress, timeout };
+    let mut looks = HostGrader { client: &client, lab, progress: &progress, timeout };
     let mut graded = match step {
         Some(name) => {
             let step = find(lab, name)?;
@@ -233,7 +233,7 @@ pub async fn note(lab: &Lab, progress: &mut Progress, client: &Client) -> Result
 }
 
 async fn add_slips(
-    at_work: &AtWork<'_>,
+    at_work: &LockedSeat<'_>,
     graded: &mut pass::Graded,
     done: usize,
     client: &Client,
@@ -243,7 +243,7 @@ async fn add_slips(
     if lab.steps.is_empty() || (graded.step.is_none() && is_well) {
         return Ok(None);
     }
-    let asides = Asides::found(client, lab, (graded.step, done), is_well, at_hand(twin)).await?;
+    let asides = Findings::found(client, lab, (graded.step, done), is_well, at_hand(twin)).await?;
     asides.tell(&mut graded.report);
     Ok(way_back(&graded.report, lab, graded.step))
 }

@@ -17,20 +17,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::address::From;
+use super::aggregate::{self, Class, Following};
 use super::answer::{failed, json_answer, page, typed};
 use super::api::unusable;
+use super::board_cache::Viewer;
 use super::code::For;
 use super::forwarding::{at_all_others, shards_are};
 use super::metrics::count;
 use super::refusal::Refusal;
 use super::register::{Entry, Times};
 use super::seat::SeatId;
-use super::stage::Viewer;
 use super::standing;
 use super::state::{Host, Learner};
 use super::teacher::{Asker, is_word, of};
-use super::whole::{self, Class, Following};
-use super::{agreeing, cookie, grading, learner, viewing};
+use super::{board_view, cookie, grading, learner, replication};
 use crate::lesson::words::find;
 use klab_cluster::clock::later;
 
@@ -70,7 +70,7 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
-    let visit = viewing::Visit::new(&host, viewing::PAGES).ok_or_else(viewing::crowded)?;
+    let visit = board_view::Visit::new(&host, board_view::PAGES).ok_or_else(board_view::crowded)?;
     let state = (visit, Following::new(&host), host, Class::default(), Value::Null);
     let stream = futures::stream::unfold(state, |(visit, mut following, host, mut class, mut told)| async move {
         let (shard, news) = loop {
@@ -113,7 +113,7 @@ pub async fn document(
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
     let now = Timestamp::now();
-    let (class, all) = whole::gather(&host, own).await;
+    let (class, all) = aggregate::gather(&host, own).await;
     let histograms: serde_json::Map<String, Value> =
         host.courses().map(|(lab, _)| (lab.clone(), json!(standing::histogram(&all, lab)))).collect();
     Ok(json_answer(
@@ -142,7 +142,7 @@ pub async fn sheet(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
-    let (class, all) = whole::gather(&host, own).await;
+    let (class, all) = aggregate::gather(&host, own).await;
     let away: Vec<String> = class.away().iter().map(ToString::to_string).collect();
     let mut answer = typed("text/csv; charset=utf-8", standing::csv(&all, nameless));
     if let (false, Ok(away)) = (away.is_empty(), HeaderValue::try_from(away.join(", "))) {
@@ -199,7 +199,7 @@ async fn retime(host: &Host, times: Times, what: &str) -> Result<Response, Refus
 
 /// Tells the other shards what was decided, and the instructor who did not hear it.
 async fn told(host: &Host) -> Response {
-    match agreeing::tell(host).await.as_slice() {
+    match replication::tell(host).await.as_slice() {
         [] => StatusCode::NO_CONTENT.into_response(),
         away => {
             let words = format!("done; {} away and will know of it when it is back\n", shards_are(away));
@@ -284,7 +284,7 @@ pub async fn codes(
     host.audit.line("codes", json!({ "of": kind, "count": many }));
     host.standings.stir();
     // Who does not hear of them asks when somebody brings one.
-    agreeing::tell(&host).await;
+    replication::tell(&host).await;
     let text: String = texts.iter().map(|text| format!("{text}\n")).collect();
     Ok(typed("text/plain; charset=utf-8", text))
 }
@@ -329,7 +329,7 @@ pub async fn look(
     let learner = seat_of(&host, &seat)?;
     host.audit.seat("look", learner.seat, "instructor");
     count(&host.metrics.looks);
-    viewing::answer(&host, (learner.seat, &learner.lab, Viewer::Instructor), ("", ""), &headers).await
+    board_view::answer(&host, (learner.seat, &learner.lab, Viewer::Instructor), ("", ""), &headers).await
 }
 
 /// What the page of a seat asks for.
@@ -354,7 +354,7 @@ pub async fn part(
         ));
     }
     let query = uri.query().unwrap_or_default();
-    viewing::answer(&host, (learner.seat, &learner.lab, Viewer::Instructor), (&what, query), &headers).await
+    board_view::answer(&host, (learner.seat, &learner.lab, Viewer::Instructor), (&what, query), &headers).await
 }
 
 /// The step that a seat is brought to, by name or number; 0 is the set-up.

@@ -15,7 +15,7 @@ use super::secret::new_pin;
 use super::state::{Attempt, Host, Ticket, make_seat};
 
 /// Longest code, name and PIN that are looked at.
-const LONGEST: usize = 200;
+const MAX_FIELD: usize = 200;
 
 impl Host {
     /// Lets somebody in: finds their seat, or makes one.
@@ -35,8 +35,8 @@ impl Host {
 
     async fn admit(&self, attempt: &Attempt, from: IpAddr) -> Result<Ticket, Refusal> {
         let pin = attempt.pin.as_deref().map(str::trim).filter(|pin| !pin.is_empty());
-        if [&attempt.code, &attempt.name].iter().any(|text| text.len() > LONGEST)
-            || pin.is_some_and(|pin| pin.len() > LONGEST)
+        if [&attempt.code, &attempt.name].iter().any(|text| text.len() > MAX_FIELD)
+            || pin.is_some_and(|pin| pin.len() > MAX_FIELD)
         {
             return Err(Refusal::bad_request("that is too long"));
         }

@@ -234,14 +234,14 @@ impl Mark {
 }
 
 /// What was read of a journal.
-struct Found<T> {
+struct ReadJournal<T> {
     entries: Vec<T>,
     chain: Chain,
     /// Where the last whole line ends.
     end: usize,
 }
 
-fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<Found<T>> {
+fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<ReadJournal<T>> {
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last.saturating_add(1));
     let (mut chain, mut entries, mut is_checked) = (Chain::new(), Vec::new(), false);
     let compare = |chain: &Chain| match mark {
@@ -286,7 +286,7 @@ fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<Fou
             chain.lines, chain.bytes, mark.lines, mark.bytes
         )));
     }
-    Ok(Found { entries, chain, end })
+    Ok(ReadJournal { entries, chain, end })
 }
 
 /// Where a journal is kept.

@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{failed, page, refused, typed};
+use super::board_cache::Viewer;
+use super::event_stream::EventStream;
 use super::refusal::{Refusal, without_places};
 use super::register::{Entry, Phase};
-use super::stage::Viewer;
 use super::state::{Host, Learner};
-use super::talk::Talk;
 use super::typed::shell_functions;
-use super::{grading, performing, viewing};
+use super::{board_view, grading, steps};
 use crate::error::Kind;
 use crate::exec::quoted;
 use crate::lesson::session::Goal;
@@ -38,7 +38,7 @@ pub async fn whole(State(host): State<Arc<Host>>, Path(lab): Path<String>, heade
     match of(&host, &lab, &headers) {
         Ok(learner) => {
             let seat = (learner.seat, lab.as_str(), Viewer::Learner);
-            let answer = viewing::answer(&host, seat, ("", ""), &headers).await;
+            let answer = board_view::answer(&host, seat, ("", ""), &headers).await;
             answer.unwrap_or_else(|refusal| refused(refusal, &headers, &host.base()))
         }
         // Whoever is not known is led to the entrance.
@@ -63,7 +63,7 @@ pub async fn part(
         "lines" => lines(&host, &learner),
         what => {
             let seat = (learner.seat, lab.as_str(), Viewer::Learner);
-            viewing::answer(&host, seat, (what, uri.query().unwrap_or_default()), &headers).await
+            board_view::answer(&host, seat, (what, uri.query().unwrap_or_default()), &headers).await
         }
     }
 }
@@ -110,7 +110,7 @@ pub async fn next(
     let learner = at_work(&host, &lab, &headers)?;
     let progress = host.progress(learner.seat, &lab).map_err(|error| failed(&error))?;
     if progress.is_opened() || !progress.started {
-        let talk = Talk::nowhere();
+        let talk = EventStream::nowhere();
         let graded = grading::grade(&host, learner.seat, &lab, None, PATIENCE, &talk).await;
         if let Err(error) = graded {
             let code = if error.kind == Kind::Failed { StatusCode::CONFLICT } else { StatusCode::PRECONDITION_FAILED };
@@ -129,7 +129,7 @@ pub async fn step(
 ) -> Result<Response, Refusal> {
     let learner = at_work(&host, &lab, &headers)?;
     host.audit.seat("step", learner.seat, "learner");
-    let work = move || performing::go(&host, learner.seat, &learner.lab, &Goal::Next, &Talk::nowhere());
+    let work = move || steps::go(&host, learner.seat, &learner.lab, &Goal::Next, &EventStream::nowhere());
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
     Ok(match done {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
@@ -157,7 +157,7 @@ pub async fn bring_back(host: &Arc<Host>, learner: &Learner, steps: Option<usize
     let (host, seat, lab) = (Arc::clone(host), learner.seat, learner.lab.clone());
     let work = move || {
         let goal = steps.map(Goal::Steps);
-        performing::reset(&host, seat, &lab, goal.as_ref(), &Talk::nowhere())
+        steps::reset(&host, seat, &lab, goal.as_ref(), &EventStream::nowhere())
     };
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
     done.map_err(|error| Refusal::conflict(without_places(&error.to_string())))

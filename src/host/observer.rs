@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use super::grading::keep_up;
 use super::metrics::count;
 use super::seat::SeatId;
-use super::standing::Standing;
+use super::standing::LearnerProgress;
 use super::state::Host;
 use crate::error::{Error, Result};
-use crate::lesson::glance::{Glance, glance};
 use crate::lesson::pass::acting;
+use crate::lesson::peek::{Glance, glance};
 
 /// A seat is looked at no more often than this.
 const EACH: Duration = Duration::from_millis(250);
@@ -121,7 +121,7 @@ async fn judged(host: &Host, seat: SeatId) -> Result<bool> {
 }
 
 /// What is known of a seat without looking at its cluster: what was seen last, and how far its lesson has come now.
-pub fn standing(host: &Host, seat: SeatId) -> Option<Standing> {
+pub fn standing(host: &Host, seat: SeatId) -> Option<LearnerProgress> {
     let (lab, name, at, agreed, revoked) = {
         let register = host.register();
         let known = register.seat(seat)?;
@@ -144,7 +144,7 @@ pub fn standing(host: &Host, seat: SeatId) -> Option<Standing> {
             .unwrap_or(at),
     };
     let spec = step.and_then(|step| course.lab().steps.get(step));
-    Some(Standing {
+    Some(LearnerProgress {
         seat,
         lab,
         name,

@@ -7,17 +7,17 @@
 //! Nothing is kept of a sign-in that is under way, and no token after it. A provider that is down is in the way of nobody who has a
 //! seat or a code.
 
+mod admission;
+mod auth_request;
 mod back;
 mod begin;
-mod entering;
 mod fault;
-mod leading;
-mod passes;
+mod one_time_codes;
 mod provider;
-mod round;
 pub mod routes;
 mod rule;
 pub mod settings;
+mod shard_routing;
 pub mod sign_in;
 mod signatures;
 mod token;

@@ -18,7 +18,7 @@ use super::state::{Host, Learner};
 pub struct Owner(pub Learner);
 
 /// As [`Owner`], for what changes something.
-pub struct OwnerAtWork(pub Learner);
+pub struct WritingOwner(pub Learner);
 
 impl FromRequestParts<Arc<Host>> for Owner {
     type Rejection = Refusal;
@@ -31,7 +31,7 @@ impl FromRequestParts<Arc<Host>> for Owner {
     }
 }
 
-impl FromRequestParts<Arc<Host>> for OwnerAtWork {
+impl FromRequestParts<Arc<Host>> for WritingOwner {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, host: &Arc<Host>) -> Result<Self, Refusal> {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use http::Uri;
 
 /// Longest address.
-const LONGEST: usize = 2000;
+const MAX_ADDRESS: usize = 2000;
 
 /// Where a service is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || "expected an address such as https://name.example.org/path".to_owned();
-        if text.len() > LONGEST || !text.is_ascii() || text.contains('#') {
+        if text.len() > MAX_ADDRESS || !text.is_ascii() || text.contains('#') {
             return Err(wrong());
         }
         let uri: Uri = text.parse().map_err(|_| wrong())?;

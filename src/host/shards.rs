@@ -22,9 +22,9 @@ use super::secret::{Secret, ring_equal};
 /// Where shards ask each other for somebody who joins.
 pub(super) const ROOM: &str = "/internal/room";
 /// Largest request for joining.
-pub(super) const LARGEST: usize = 64 * 1024;
+pub(super) const MAX_BODY: usize = 64 * 1024;
 /// Largest answer of a shard: all that is known of its learners.
-const LARGEST_ANSWER: usize = 32 << 20;
+const MAX_ANSWER: usize = 32 << 20;
 /// Time for a shard to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// What says that somebody was led already.
@@ -135,7 +135,7 @@ impl Shards {
         let whole = async {
             let answer = self.client.request(request).await.ok()?;
             let code = answer.status();
-            let body = Limited::new(answer.into_body(), LARGEST_ANSWER).collect().await.ok()?.to_bytes();
+            let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await.ok()?.to_bytes();
             Some((code, body))
         };
         tokio::time::timeout(ask.patience, whole).await.ok().flatten()

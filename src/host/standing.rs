@@ -13,7 +13,7 @@ const STUCK: i64 = 5 * 60;
 
 /// Where a learner is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct LearnerProgress {
     /// The seat.
     pub seat: SeatId,
     /// The lab in it.
@@ -26,7 +26,7 @@ pub struct Standing {
     pub step_name: String,
     /// How many steps are done, and how many there are.
     pub done: usize,
-    /// See [`Standing::done`].
+    /// See [`LearnerProgress::done`].
     pub steps: usize,
     /// How many checks of the step hold, and how many there are; none where nobody has looked since the host began.
     pub held: Option<(usize, usize)>,
@@ -43,7 +43,7 @@ pub struct Standing {
     pub revoked: bool,
 }
 
-impl Standing {
+impl LearnerProgress {
     /// Whether the learner has been at the step for long, and works on it.
     pub fn is_stuck(&self, now: Timestamp) -> bool {
         let here = now.as_second().saturating_sub(self.since.as_second());
@@ -70,7 +70,7 @@ impl Standing {
 }
 
 /// How many learners are at each step of a lab: at the set-up, at step 1 …, and done with all.
-pub fn histogram(all: &BTreeMap<SeatId, Standing>, lab: &str) -> Vec<usize> {
+pub fn histogram(all: &BTreeMap<SeatId, LearnerProgress>, lab: &str) -> Vec<usize> {
     let steps = all.values().filter(|one| one.lab == lab).map(|one| one.steps).max().unwrap_or(0);
     let mut counts = vec![0; steps.saturating_add(2)];
     for one in all.values().filter(|one| one.lab == lab) {
@@ -83,7 +83,7 @@ pub fn histogram(all: &BTreeMap<SeatId, Standing>, lab: &str) -> Vec<usize> {
 }
 
 /// A line for each seat, as spreadsheets read it (RFC 4180).
-pub fn csv(all: &BTreeMap<SeatId, Standing>, hides_names: bool) -> String {
+pub fn csv(all: &BTreeMap<SeatId, LearnerProgress>, hides_names: bool) -> String {
     let mut text = "seat,name,lab,step,step_name,done,steps,held,total,first_failing,since\n".to_owned();
     for one in all.values() {
         let (held, total) =
@@ -117,8 +117,8 @@ fn cell_of(cell: &str) -> String {
 mod tests {
     use super::*;
 
-    fn standing(number: u32, step: usize, done: usize) -> Standing {
-        Standing {
+    fn standing(number: u32, step: usize, done: usize) -> LearnerProgress {
+        LearnerProgress {
             seat: SeatId { shard: 0, number },
             lab: "a".to_owned(),
             name: format!("=L{number}, \"x\""),
@@ -142,15 +142,15 @@ mod tests {
         assert!(!one.is_stuck(at(300)) && one.is_stuck(at(301)));
         assert!(!standing(1, 2, 2).is_stuck(at(9999)), "all is done");
         assert!(
-            !Standing { held: Some((2, 2)), ..one.clone() }.is_stuck(at(9999)),
+            !LearnerProgress { held: Some((2, 2)), ..one.clone() }.is_stuck(at(9999)),
             "it holds: the next step is not open"
         );
-        assert!(!Standing { held: None, ..one }.is_stuck(at(9999)));
+        assert!(!LearnerProgress { held: None, ..one }.is_stuck(at(9999)));
     }
 
     #[test]
     fn a_class_is_counted_and_written_as_text() {
-        let all: BTreeMap<SeatId, Standing> = [(1, 0, 0), (2, 1, 0), (3, 1, 0), (4, 2, 2)]
+        let all: BTreeMap<SeatId, LearnerProgress> = [(1, 0, 0), (2, 1, 0), (3, 1, 0), (4, 2, 2)]
             .map(|(number, step, done)| (SeatId { shard: 0, number }, standing(number, step, done)))
             .into();
         assert_eq!(histogram(&all, "a"), [1, 2, 0, 1]);

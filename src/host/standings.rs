@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::seat::SeatId;
-use super::standing::Standing;
+use super::standing::LearnerProgress;
 
 /// Where all learners are.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Standings {
 
 #[derive(Debug, Default)]
 struct Inner {
-    all: BTreeMap<SeatId, Standing>,
+    all: BTreeMap<SeatId, LearnerProgress>,
     /// The number of the change that brought each.
     changed: BTreeMap<SeatId, u64>,
     last: u64,
@@ -35,7 +35,7 @@ impl Standings {
     }
 
     /// Takes in where a learner is.
-    pub fn put(&self, standing: Standing) {
+    pub fn put(&self, standing: LearnerProgress) {
         let mut inner = self.lock();
         if inner.all.get(&standing.seat) == Some(&standing) {
             return;
@@ -64,17 +64,17 @@ impl Standings {
     }
 
     /// Where a learner is, as far as somebody has looked.
-    pub fn get(&self, seat: SeatId) -> Option<Standing> {
+    pub fn get(&self, seat: SeatId) -> Option<LearnerProgress> {
         self.lock().all.get(&seat).cloned()
     }
 
     /// Where all are.
-    pub fn all(&self) -> BTreeMap<SeatId, Standing> {
+    pub fn all(&self) -> BTreeMap<SeatId, LearnerProgress> {
         self.lock().all.clone()
     }
 
     /// Those that came after a change, and the number of the newest one.
-    pub fn since(&self, number: u64) -> (u64, Vec<Standing>) {
+    pub fn since(&self, number: u64) -> (u64, Vec<LearnerProgress>) {
         let inner = self.lock();
         let newer = inner.changed.iter().filter(|(_, changed)| **changed > number);
         (inner.last, newer.filter_map(|(seat, _)| inner.all.get(seat).cloned()).collect())

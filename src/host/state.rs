@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::address::{self, Network};
 use super::audit::Audit;
+use super::board_cache::Stages;
 use super::boards::Boards;
 use super::cookie;
 use super::fingerprint;
@@ -20,12 +21,11 @@ use super::oidc::sign_in::SignIn;
 use super::refusal::Refusal;
 use super::register::{Entry, Phase, Register, Times};
 use super::seat::SeatId;
+use super::seat_locks::SeatLocks;
 use super::secret::{Secret, ring_equal};
 use super::shards::Shards;
-use super::stage::Stages;
 use super::standings::Standings;
 use super::template;
-use super::turns::Turns;
 use crate::board::Written;
 use crate::changes::Twin;
 use crate::console::Console;
@@ -95,7 +95,7 @@ pub struct Host {
     /// Where those are drawn.
     pub boards: Boards,
     /// Seats that somebody works on.
-    pub turns: Turns,
+    pub turns: SeatLocks,
     /// Seats whose lesson has gone on, for those who look at them.
     pub moves: tokio::sync::broadcast::Sender<SeatId>,
     journal: Journal,
@@ -183,7 +183,7 @@ impl Host {
             standings: Standings::default(),
             stages: Stages::default(),
             boards: Boards::default(),
-            turns: Turns::default(),
+            turns: SeatLocks::default(),
             moves: tokio::sync::broadcast::Sender::new(4096),
             settings,
             folder: folder.to_owned(),

@@ -13,7 +13,7 @@ use crate::provider::sim::seat::Seat;
 use crate::provider::{Options, Provider, Work};
 use crate::render;
 use crate::state::{Journal, Progress};
-use crate::until_decided::{Live, Until, look_until};
+use crate::until_decided::{ApiPoller, Until, look_until};
 use klab_cluster::server::Server;
 use klab_cluster::server::files::create_private_folder;
 use klab_lab::plan::plan;
@@ -59,7 +59,7 @@ pub fn make(server: &Arc<Server>, lab: &Lab, folder: &Path, events: &Events) -> 
             ..Error::message(Kind::Usage, format!("the objects of lab `{}` could not be rendered", lab.name))
         })?;
         Applier::new(client.clone(), &lab.name.value).apply(&manifests, &[].into(), false).await?;
-        let mut live = Live::new(client, &beginning.checks, PATIENCE, true);
+        let mut live = ApiPoller::new(client, &beginning.checks, PATIENCE, true);
         let (report, snapshot) = look_until(&mut live, &beginning, Until::Decided(PATIENCE), |_| {}).await?;
         lesson::note_before(lab, &mut progress, &snapshot);
         Ok::<_, Error>(report)

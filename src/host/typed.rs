@@ -7,21 +7,21 @@ use clap::Parser;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::asked::{self, Said};
 use super::begin;
-use super::performing;
+use super::event_stream::EventStream;
+use super::queries::{self, Reply};
 use super::refusal::Refusal;
 use super::register::Phase;
 use super::seat::SeatId;
 use super::state::{Host, Learner};
-use super::talk::Talk;
+use super::steps;
 use crate::console::{Piece, Run};
 use crate::error::{Error, Kind, Result};
 use crate::event::Verb;
-use crate::lesson::Going;
+use crate::lesson::GoalArguments;
 use crate::lesson::session::Goal;
 use crate::lesson::text::Page;
-use crate::pool::Asked;
+use crate::pool::PoolRequest;
 
 /// A line of klab's, without the name of the program.
 #[derive(Debug, Parser)]
@@ -57,7 +57,7 @@ enum Command {
         #[command(flatten)]
         lab: Lab,
         #[command(flatten)]
-        going: Going,
+        going: GoalArguments,
     },
     /// Say why a pod is where it is, or why it is nowhere.
     Explain {
@@ -92,7 +92,7 @@ enum Command {
     },
     /// Add, change, remove and list pools of nodes.
     #[command(subcommand)]
-    Pool(Asked),
+    Pool(PoolRequest),
     /// Take back all that you did.
     Reset {
         #[command(flatten)]
@@ -181,7 +181,7 @@ pub(super) fn marked(piece: &Piece) -> String {
 
 /// A command that could not begin, told as one that has failed.
 pub(super) async fn failed(error: Error) -> Run {
-    let (talk, lines) = Talk::heard();
+    let (talk, lines) = EventStream::heard();
     talk.end(Err(error)).await;
     told(lines)
 }
@@ -210,30 +210,30 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
     }
     let page = Page { width: 100, colours: false };
     let said = match command {
-        Command::Guide { step, .. } => asked::guide(host, learner, step.as_deref(), page).await,
+        Command::Guide { step, .. } => queries::guide(host, learner, step.as_deref(), page).await,
         Command::Explain { target, namespace, .. } => {
-            asked::explain(host, learner, &target, namespace.as_deref()).await
+            queries::explain(host, learner, &target, namespace.as_deref()).await
         }
         Command::Render { workload, step, .. } => {
-            asked::render(host, learner, workload.as_deref(), step.as_deref()).await
+            queries::render(host, learner, workload.as_deref(), step.as_deref()).await
         }
-        Command::Diff { step, .. } => asked::diff(host, learner, step.as_deref()).await,
-        Command::Status { .. } => asked::status(host, learner),
-        Command::Pool(Asked::List { .. }) => asked::pools(host, learner).await,
+        Command::Diff { step, .. } => queries::diff(host, learner, step.as_deref()).await,
+        Command::Status { .. } => queries::status(host, learner),
+        Command::Pool(PoolRequest::List { .. }) => queries::pools(host, learner).await,
         Command::Verify { step, timeout, .. } => {
-            let (talk, lines) = Talk::heard();
+            let (talk, lines) = EventStream::heard();
             begin::grading(Arc::clone(host), learner.clone(), step, timeout, talk);
             return Ok(told(lines));
         }
         Command::Step { going, .. } => {
             let goal = Goal::from(going);
             return Ok(working(host, learner, "step", move |host, learner, talk| {
-                performing::go(host, learner.seat, &learner.lab, &goal, talk)
+                steps::go(host, learner.seat, &learner.lab, &goal, talk)
             }));
         }
         Command::Pool(pool) => {
             return Ok(working(host, learner, "pool", move |host, learner, talk| {
-                performing::change_pool(host, learner.seat, &learner.lab, &pool, talk)
+                steps::change_pool(host, learner.seat, &learner.lab, &pool, talk)
             }));
         }
         Command::Reset { yes: false, .. } => Err(Error::message(Kind::Usage, "all that you did would be taken back")
@@ -241,11 +241,11 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         Command::Reset { to, .. } => {
             let goal = to.map(Goal::To);
             return Ok(working(host, learner, "reset", move |host, learner, talk| {
-                performing::reset(host, learner.seat, &learner.lab, goal.as_ref(), talk)
+                steps::reset(host, learner.seat, &learner.lab, goal.as_ref(), talk)
             }));
         }
     };
-    let Said { text, .. } = said?;
+    let Reply { text, .. } = said?;
     Ok(Run::said(plain(&text)))
 }
 
@@ -259,10 +259,10 @@ fn working(
     host: &Arc<Host>,
     learner: &Learner,
     what: &'static str,
-    work: impl FnOnce(&Arc<Host>, &Learner, &Talk) -> Result<()> + Send + 'static,
+    work: impl FnOnce(&Arc<Host>, &Learner, &EventStream) -> Result<()> + Send + 'static,
 ) -> Run {
     host.audit.seat(what, learner.seat, "learner");
-    let (talk, lines) = Talk::heard();
+    let (talk, lines) = EventStream::heard();
     let (host, learner) = (Arc::clone(host), learner.clone());
     begin::in_the_background(talk, move |talk| work(&host, &learner, talk));
     told(lines)

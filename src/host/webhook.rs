@@ -20,9 +20,9 @@ use tokio::sync::{mpsc, watch};
 
 use self::delivery::{Message, Settings, deliver_all};
 use self::news::{ClassAt, Happening, News};
+use super::aggregate::standings;
 use super::metrics::count;
 use super::state::Host;
-use super::whole::standings;
 use crate::error::{Error, Kind, Result};
 
 /// Messages that wait for the receiver.

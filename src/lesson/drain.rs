@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt};
 
 use super::nodes::{change, failure, named, some};
 use super::performer::Performer;
-use crate::drain::{self, Round, has_ended, path, pods_to_move};
+use crate::drain::{self, Evictions, has_ended, path, pods_to_move};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::provider::Work;
@@ -64,7 +64,7 @@ pub(super) fn drain(
 }
 
 /// One round, unless pods would be lost by it.
-async fn round(client: &Client, nodes: &BTreeSet<String>, force: bool) -> Result<Round> {
+async fn round(client: &Client, nodes: &BTreeSet<String>, force: bool) -> Result<Evictions> {
     let pods = pods_to_move(client, nodes).await.map_err(|error| failure("list the pods", &error))?;
     if !force {
         refuse_unowned(&pods)?;

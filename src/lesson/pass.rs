@@ -12,7 +12,7 @@ use klab_lab::verify::{CheckResult, Report, Verdict};
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// Who looks at the cluster of a lesson.
-pub trait Looks {
+pub trait Grader {
     /// Waits for the checks of a step (from 0), or of the set-up; `once` is for one that is only tried, for so long.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ pub fn acting(lab: &Lab, progress: &Progress) -> Option<usize> {
 ///
 /// # Errors
 /// When the cluster does not answer.
-pub async fn graded(looks: &mut impl Looks, lab: &Lab, progress: &Progress, timeout: Duration) -> Result<Graded> {
+pub async fn graded(looks: &mut impl Grader, lab: &Lab, progress: &Progress, timeout: Duration) -> Result<Graded> {
     let reached = progress.graded(lab.steps.len());
     let ahead = ahead(lab, progress);
     // What was typed for the next step has taken effect, or still does: then that step is meant, not the one before.

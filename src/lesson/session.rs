@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::going::Going;
+use super::goal_arguments::GoalArguments;
 use super::performer::Performer;
 use super::words::{find, label, title};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb, Warning};
 use crate::provider::Work;
 use crate::stage::{note_before, stage, staged};
-use crate::state::{Doing, Progress};
+use crate::state::{Progress, StepUnderWay};
 use klab_lab::spec::{Lab, Step};
 use klab_lab::verify::{Before, Snapshot};
 use klab_lab::words::all;
@@ -115,8 +115,8 @@ pub enum Goal {
     Steps(usize),
 }
 
-impl From<Going> for Goal {
-    fn from(going: Going) -> Self {
+impl From<GoalArguments> for Goal {
+    fn from(going: GoalArguments) -> Self {
         match (going.to, going.all, going.back) {
             (Some(step), ..) => Self::To(step),
             (None, true, _) => Self::All,
@@ -250,7 +250,7 @@ impl<E: Engine> Session<'_, E> {
 
     /// Keeps which step is under way, before anything of it is done.
     fn begin(&mut self, step: &Step, back: bool) -> Result<()> {
-        self.progress.doing = Some(Doing { step: step.name.value.clone(), back });
+        self.progress.doing = Some(StepUnderWay { step: step.name.value.clone(), back });
         self.engine.keep(&self.progress)
     }
 

@@ -12,7 +12,7 @@ use kube::api::{WatchEvent, WatchParams};
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource, ResourceExt};
 
-use super::{Cache, Update, World};
+use super::{Cache, Update, WatchedObjects};
 use crate::client::objects;
 use klab_lab::verify::Snapshot;
 use klab_scheduler::typed::Typed;
@@ -46,7 +46,7 @@ pub async fn history(client: &Client, most: usize) -> Vec<Snapshot> {
     let Some(kinds) = kinds.into_iter().collect::<Option<Vec<_>>>() else { return Vec::new() };
     let mut all: Vec<Changed> = kinds.into_iter().flatten().collect();
     all.sort_by_key(|changed| changed.version);
-    let mut world = World::default();
+    let mut world = WatchedObjects::default();
     let mut moments: Vec<Snapshot> = Vec::new();
     let mut clock: Option<Timestamp> = None;
     for changed in all {
@@ -66,7 +66,7 @@ pub async fn history(client: &Client, most: usize) -> Vec<Snapshot> {
 }
 
 /// The changes of a kind; none where its beginning is forgotten.
-async fn changes<K>(client: &Client, cache: fn(&mut World) -> &mut Cache<K>) -> Option<Vec<Changed>>
+async fn changes<K>(client: &Client, cache: fn(&mut WatchedObjects) -> &mut Cache<K>) -> Option<Vec<Changed>>
 where
     K: Typed + Resource<DynamicType = ()> + Send + Sync + 'static,
 {

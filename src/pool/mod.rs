@@ -4,17 +4,17 @@
 //! A pool is a table of the lab file's keys all the way ([`Table`](toml::Table)): what is typed is laid over what is there, and
 //! the lab file's own rules judge the result.
 
-mod asked;
-pub(crate) mod at_work;
+pub mod changed_pools;
 pub mod flags;
-pub mod kept;
 pub mod keys;
-pub mod live;
+pub mod live_pools;
+pub(crate) mod locked_pools;
 pub mod perform;
 pub mod read;
+mod request;
 pub(crate) mod staged;
 
-pub(crate) use asked::{Asked, list, list_document};
-pub use kept::Kept;
+pub use changed_pools::ChangedPools;
 pub use keys::Keys;
-pub use live::Live;
+pub use live_pools::LivePools;
+pub(crate) use request::{PoolRequest, list, list_document};

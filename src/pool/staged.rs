@@ -2,13 +2,13 @@
 
 use toml::Table;
 
-use super::kept::Kept;
+use super::changed_pools::ChangedPools;
 use super::read::read;
 use klab_lab::spec::{Lab, Located, pool_table};
 
 /// Lays what was typed over the pools of a stage: which are there, and the bounds of their autoscaler. What the lab file says
 /// of them keeps its place there. Pools that the file does not have follow.
-pub(crate) fn with_kept(mut stage: Lab, kept: &Kept) -> Lab {
+pub(crate) fn with_kept(mut stage: Lab, kept: &ChangedPools) -> Lab {
     let mut tables: Vec<(String, Table)> =
         stage.pools.iter().map(|pool| (pool.name.value.clone(), pool_table(pool))).collect();
     let known = tables.len();
@@ -49,7 +49,7 @@ mod tests {
     fn what_was_typed_is_laid_over_what_the_file_says() {
         let text = "lab = \"demo\"\n[pool.main]\nmode = \"system\"\n[pool.extra]\nautoscale = { min = 0, max = 3 }\n[pool.later]\ndeferred = true\n";
         let lab = parse("lab.toml", text, &LoadOptions::default()).unwrap();
-        let mut kept = Kept::default();
+        let mut kept = ChangedPools::default();
         for (name, keys) in [
             ("extra", "deferred = true"),
             ("later", "nodes = 1\nautoscale = { min = 1, max = 4 }"),

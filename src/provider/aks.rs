@@ -3,9 +3,10 @@
 mod account;
 mod answer;
 mod arguments;
-mod asked;
 pub mod az;
 mod az_files;
+mod azure_site;
+mod azure_state;
 mod catalogue;
 mod cluster;
 mod converge;
@@ -14,22 +15,21 @@ mod drain;
 mod expired;
 mod failure;
 pub mod live;
-mod look;
-mod place;
 mod pools;
 mod preflight;
 mod printed;
+mod queries;
 mod reason;
 mod region;
 mod registry;
 mod removal;
 mod replace;
 mod request;
+mod requested_pools;
 mod restore;
 mod site;
 mod typed;
 mod wait;
-mod world;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -38,14 +38,14 @@ use jiff::Timestamp;
 
 use self::account::Account;
 use self::answer::ToolVersion;
-use self::asked::Asked;
 use self::az::{Az, Ledger, Pace};
+use self::azure_site::AzureSite;
+use self::azure_state::AzureState;
 pub use self::expired::Expired;
-use self::place::Place;
 use self::preflight::Offer;
+use self::requested_pools::RequestedPools;
 use self::site::{LabSite, Site};
 pub use self::typed::pool_commands;
-use self::world::World;
 use super::{AzureNames, Foreign, Machines, Options, Provider, Work, refuse_absent};
 use crate::client::are_credentials_refused;
 use crate::error::{Error, Kind, Result};
@@ -66,8 +66,8 @@ pub struct Aks {
 /// What was seen of a lab during this command.
 #[derive(Debug, Clone)]
 struct Known {
-    place: Place,
-    world: World,
+    place: AzureSite,
+    world: AzureState,
 }
 
 impl Aks {
@@ -98,7 +98,7 @@ impl Aks {
     }
 
     /// az for a lab: on its subscription, with its transcript.
-    fn az_for(&self, place: &Place) -> Az {
+    fn az_for(&self, place: &AzureSite) -> Az {
         self.az.on(&place.subscription).in_folder(self.home.lab(&place.lab))
     }
 
@@ -106,13 +106,13 @@ impl Aks {
     fn with_lab<'a>(&self, site: Site<'a>, lab: &'a Lab) -> LabSite<'a> {
         let tags = site.place.tags(lab, Timestamp::now());
         let folder = self.home.lab(&lab.name.value);
-        let asked = Asked::read(&folder, site.place, Some(lab));
+        let asked = RequestedPools::read(&folder, site.place, Some(lab));
         LabSite { site, lab, tags, asked, kubeconfig: credentials::path(&folder) }
     }
 
     /// What the plan compares with the lab file, which may be gone.
-    fn observed(&self, world: &World, place: &Place, lab: Option<&Lab>) -> Observed {
-        let asked = Asked::read(&self.home.lab(&place.lab), place, lab);
+    fn observed(&self, world: &AzureState, place: &AzureSite, lab: Option<&Lab>) -> Observed {
+        let asked = RequestedPools::read(&self.home.lab(&place.lab), place, lab);
         converge::observed(world, place, &asked, lab)
     }
 
@@ -137,12 +137,12 @@ impl Aks {
     }
 
     /// Where the lab is: as remembered, else as the lab file says.
-    fn place_of_lab(&self, lab: &Lab) -> Result<Place> {
+    fn place_of_lab(&self, lab: &Lab) -> Result<AzureSite> {
         let name = &lab.name.value;
-        let Some(place) = Place::read(&self.home.lab(name)) else {
+        let Some(place) = AzureSite::read(&self.home.lab(name)) else {
             let subscription = lab.aks.subscription.as_deref();
             let account = self.account(&self.az_before(name, subscription), subscription)?;
-            return Ok(Place::of_lab(lab, &account));
+            return Ok(AzureSite::of_lab(lab, &account));
         };
         let location = &lab.aks.location.value;
         let group = lab.aks.resource_group.as_ref().map(|group| group.value.as_str());
@@ -161,21 +161,22 @@ impl Aks {
     }
 
     /// Where a lab is of which only the name is known.
-    fn place_of_name(&self, lab: &str) -> Result<Place> {
-        match Place::read(&self.home.lab(lab)) {
+    fn place_of_name(&self, lab: &str) -> Result<AzureSite> {
+        match AzureSite::read(&self.home.lab(lab)) {
             Some(place) => Ok(place),
-            None => Ok(Place::of_name(lab, &self.account(&self.az_before(lab, None), None)?, "")),
+            None => Ok(AzureSite::of_name(lab, &self.account(&self.az_before(lab, None), None)?, "")),
         }
     }
 
     /// What is in Azure, looked at once a command.
-    fn look(&self, place: Place) -> Result<Known> {
+    fn look(&self, place: AzureSite) -> Result<Known> {
         if let Some(known) = self.known.borrow().as_ref().filter(|known| known.place == place) {
             return Ok(known.clone());
         }
         let az = self.az_for(&place);
         let site = Site { az: &az, place: &place };
-        let mut world = if self.remembers(&place.lab) { World::look(site)? } else { World::look_at_new(site)? };
+        let mut world =
+            if self.remembers(&place.lab) { AzureState::look(site)? } else { AzureState::look_at_new(site)? };
         let cluster = world.cluster.as_ref().filter(|cluster| cluster.fqdn.is_some());
         let kubeconfig = credentials::path(&self.home.lab(&place.lab));
         world.came_up = cluster.is_some_and(|cluster| credentials::reaches(&kubeconfig, Some(cluster)));
@@ -186,7 +187,7 @@ impl Aks {
 
     /// Whether a lab was made from this machine.
     fn remembers(&self, lab: &str) -> bool {
-        Place::read(&self.home.lab(lab)).is_some()
+        AzureSite::read(&self.home.lab(lab)).is_some()
     }
 
     fn forget(&self) {
@@ -291,8 +292,8 @@ impl Provider for Aks {
     fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {
         let Known { place, world } = self.place_of_lab(lab).and_then(|place| self.look(place))?;
         let folder = self.home.lab(&lab.name.value);
-        if Place::read(&folder).as_ref() != Some(&place) || place.removing.is_some() {
-            Place { removing: None, ..place.clone() }.write(&folder)?;
+        if AzureSite::read(&folder).as_ref() != Some(&place) || place.removing.is_some() {
+            AzureSite { removing: None, ..place.clone() }.write(&folder)?;
         }
         let az = self.az_for(&place);
         let at = self.with_lab(Site { az: &az, place: &place }, lab);
@@ -308,7 +309,7 @@ impl Provider for Aks {
             Err(error)
                 if error.kind == Kind::Outside && !error.source.is::<Foreign>() && !self.remembers(&lab.name.value) =>
             {
-                Known { place: Place::of_lab(lab, &Account::unknown()), world: World::default() }
+                Known { place: AzureSite::of_lab(lab, &Account::unknown()), world: AzureState::default() }
             }
             known => known?,
         };
@@ -378,11 +379,11 @@ impl Provider for Aks {
     }
 
     fn is_being_removed(&self, lab: &str) -> bool {
-        Place::read(&self.home.lab(lab)).is_some_and(|place| place.removing.is_some())
+        AzureSite::read(&self.home.lab(lab)).is_some_and(|place| place.removing.is_some())
     }
 
     fn azure_names(&self, lab: &str) -> Option<AzureNames> {
-        Place::read(&self.home.lab(lab)).map(|place| AzureNames { group: place.group, cluster: place.cluster })
+        AzureSite::read(&self.home.lab(lab)).map(|place| AzureNames { group: place.group, cluster: place.cluster })
     }
 
     fn machines(&self) -> Option<&dyn Machines> {

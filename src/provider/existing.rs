@@ -16,14 +16,14 @@ use kube::{Client, ResourceExt};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use self::site::{Found, Site};
+use self::site::{ResolvedSite, Site};
 use super::{Options, Provider, Work};
 use crate::client::{self, cause, connect, objects};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::exec::quoted;
 use crate::guard::guarded;
-use crate::permitted::NODE_RIGHTS;
+use crate::rbac_snapshot::NODE_RIGHTS;
 use crate::state::{Home, Record};
 use klab_lab::membership::labelled_pool;
 use klab_lab::names::selector_of;
@@ -36,7 +36,7 @@ pub struct Existing {
     home: Home,
     runtime: Runtime,
     /// The cluster of the lab that the command is about, as it found it: looked for, reached and listed once.
-    found: OnceCell<Found>,
+    found: OnceCell<ResolvedSite>,
     reached: OnceCell<Reached>,
     nodes: OnceCell<Vec<Node>>,
 }
@@ -60,7 +60,7 @@ impl Existing {
     }
 
     /// The cluster that a lab file means, which is the one where the lab is, if it is up.
-    fn find(&self, lab: &Lab) -> Result<&Found> {
+    fn find(&self, lab: &Lab) -> Result<&ResolvedSite> {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
@@ -199,7 +199,7 @@ impl Provider for Existing {
     }
 
     fn perform_all(&self, lab: &Lab, _: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
-        let Found { site, kubeconfig } = self.find(lab)?;
+        let ResolvedSite { site, kubeconfig } = self.find(lab)?;
         let folder = self.home.lab(&lab.name.value);
         let is_new = Site::read(&folder).as_ref() != Some(site);
         if is_new {

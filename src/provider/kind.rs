@@ -46,7 +46,7 @@ use self::names::Names;
 use self::record::{ClusterRecord, Settings};
 use self::session::Session;
 use self::version::KindVersion;
-use self::workers::ClusterAtWork;
+use self::workers::RunningCluster;
 use super::{Machines, Options, Provider, Work};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
@@ -188,7 +188,7 @@ impl KindProvider {
         Ok(record)
     }
 
-    fn one(cluster: &mut ClusterAtWork<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
+    fn one(cluster: &mut RunningCluster<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
         let live = cluster.session.live()?;
         match action {
             Action::CreateCluster | Action::UpgradeCluster { .. } | Action::SetAutoscaler { .. } => Ok(()),
@@ -383,7 +383,7 @@ impl Provider for KindProvider {
             let starts = Self::wake(&session, work)?;
             (Self::record(&session, lab)?, starts)
         };
-        let mut cluster = ClusterAtWork { session: &session, lab, kind, record, added: BTreeSet::new(), starts };
+        let mut cluster = RunningCluster { session: &session, lab, kind, record, added: BTreeSet::new(), starts };
         if !create {
             cluster.strike_off_lost(work)?;
         }

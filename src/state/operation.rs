@@ -18,7 +18,7 @@ use klab_cluster::server::files::{create_private_folder, open_private_append};
 
 /// What is being done, in Azure's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Doing {
+pub enum OperationKind {
     /// A pool or a cluster is made.
     Creating,
     /// Labels, taints, mode, bounds.
@@ -35,7 +35,7 @@ pub enum Doing {
     Stopping,
 }
 
-impl Doing {
+impl OperationKind {
     /// Azure's word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Doing {
     }
 }
 
-impl fmt::Display for Doing {
+impl fmt::Display for OperationKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }
@@ -100,7 +100,7 @@ pub struct Operation {
     /// The pool it is about; none where it is about the cluster.
     pub pool: Option<String>,
     /// What is being done.
-    pub doing: Doing,
+    pub doing: OperationKind,
     /// What is to be done, in order.
     pub tasks: Vec<Task>,
     /// Why it failed, if it did.
@@ -119,7 +119,7 @@ pub struct Held {
 
 /// An operation as it is found.
 #[derive(Debug)]
-pub enum Found {
+pub enum StoredOperation {
     /// A process works on it, or waits for its turn.
     UnderWay(Operation),
     /// Nobody works on it: whoever did was killed. It is this process's now.
@@ -183,7 +183,7 @@ impl Operation {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn all(lab_folder: &Path) -> Result<Vec<Found>> {
+    pub fn all(lab_folder: &Path) -> Result<Vec<StoredOperation>> {
         let folder = folder_in(lab_folder);
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -208,7 +208,7 @@ impl Operation {
     pub fn forget_failed(lab_folder: &Path, pool: Option<&str>) -> Result<bool> {
         let path = folder_in(lab_folder).join(file_name(pool));
         match look(&path) {
-            Ok(Some(Found::Failed(_))) => {
+            Ok(Some(StoredOperation::Failed(_))) => {
                 std::fs::remove_file(&path).map_err(|error| state_error(error, "remove", &path))?;
                 Ok(true)
             }
@@ -304,17 +304,17 @@ fn read(file: &mut File) -> Option<Operation> {
     serde_json::from_slice(&text).ok()
 }
 
-fn look(path: &Path) -> io::Result<Option<Found>> {
+fn look(path: &Path) -> io::Result<Option<StoredOperation>> {
     let mut file = File::options().read(true).append(true).open(path)?;
     if !locked(&file)? {
-        return Ok(read(&mut file).map(Found::UnderWay));
+        return Ok(read(&mut file).map(StoredOperation::UnderWay));
     }
     if !is_at(&file, path) {
         return Ok(None);
     }
     Ok(read(&mut file).map(|operation| match operation.failed {
-        Some(_) => Found::Failed(operation),
-        None => Found::Orphan(Held { file, path: path.to_owned(), operation }),
+        Some(_) => StoredOperation::Failed(operation),
+        None => StoredOperation::Orphan(Held { file, path: path.to_owned(), operation }),
     }))
 }
 
@@ -322,7 +322,7 @@ fn look(path: &Path) -> io::Result<Option<Found>> {
 mod tests {
     use super::*;
 
-    fn operation(pool: &str, doing: Doing) -> Operation {
+    fn operation(pool: &str, doing: OperationKind) -> Operation {
         let tasks =
             vec![Task::Put { pool: pool.to_owned(), keys: toml::from_str("nodes = 2\n[labels]\na = 'b'").unwrap() }];
         Operation { pool: Some(pool.to_owned()), doing, tasks, failed: None }
@@ -333,29 +333,29 @@ mod tests {
         let lab = tempfile::tempdir().unwrap();
         let lab = lab.path();
         assert!(Operation::all(lab).unwrap().is_empty());
-        let held = operation("extra", Doing::Creating).begin(lab).unwrap().unwrap();
-        assert!(operation("extra", Doing::Scaling).begin(lab).unwrap().is_none(), "it is busy");
-        let other = operation("more", Doing::Deleting).begin(lab).unwrap().unwrap();
+        let held = operation("extra", OperationKind::Creating).begin(lab).unwrap().unwrap();
+        assert!(operation("extra", OperationKind::Scaling).begin(lab).unwrap().is_none(), "it is busy");
+        let other = operation("more", OperationKind::Deleting).begin(lab).unwrap().unwrap();
         assert!(
-            matches!(&Operation::all(lab).unwrap()[..], [Found::UnderWay(one), Found::UnderWay(_)] if *one == held.operation)
+            matches!(&Operation::all(lab).unwrap()[..], [StoredOperation::UnderWay(one), StoredOperation::UnderWay(_)] if *one == held.operation)
         );
         other.end().unwrap();
         // Handed over, it stays held although the first holder is gone.
         let (path, stdin) = (held.path().to_owned(), held.to_hand_over().unwrap());
         drop(held);
-        assert!(matches!(&Operation::all(lab).unwrap()[..], [Found::UnderWay(_)]));
+        assert!(matches!(&Operation::all(lab).unwrap()[..], [StoredOperation::UnderWay(_)]));
         let handed = Held::handed_over(&path, stdin).unwrap().unwrap();
-        assert_eq!(handed.operation, operation("extra", Doing::Creating));
+        assert_eq!(handed.operation, operation("extra", OperationKind::Creating));
         // Killed: nobody has it, and nobody may begin another before it is done.
         drop(handed);
-        assert!(operation("extra", Doing::Scaling).begin(lab).unwrap().is_none());
+        assert!(operation("extra", OperationKind::Scaling).begin(lab).unwrap().is_none());
         let mut found = Operation::all(lab).unwrap();
-        let Some(Found::Orphan(orphan)) = found.pop() else { panic!("{found:?}") };
+        let Some(StoredOperation::Orphan(orphan)) = found.pop() else { panic!("{found:?}") };
         orphan.fail("no room".to_owned()).unwrap();
         assert!(
-            matches!(&Operation::all(lab).unwrap()[..], [Found::Failed(one)] if one.failed.as_deref() == Some("no room"))
+            matches!(&Operation::all(lab).unwrap()[..], [StoredOperation::Failed(one)] if one.failed.as_deref() == Some("no room"))
         );
-        let held = operation("extra", Doing::Scaling).begin(lab).unwrap().unwrap();
+        let held = operation("extra", OperationKind::Scaling).begin(lab).unwrap().unwrap();
         held.end().unwrap();
         assert!(!lab.join(FOLDER).exists());
     }
@@ -368,7 +368,7 @@ mod tests {
         std::fs::write(lab.join(FOLDER).join("pool-extra.json"), "{ \"pool\"").unwrap();
         assert!(Operation::all(lab).unwrap().is_empty());
         assert!(!Operation::forget_failed(lab, Some("extra")).unwrap());
-        let held = operation("extra", Doing::Creating).begin(lab).unwrap().unwrap();
+        let held = operation("extra", OperationKind::Creating).begin(lab).unwrap().unwrap();
         held.fail("no room".to_owned()).unwrap();
         assert!(Operation::forget_failed(lab, Some("extra")).unwrap());
         assert!(Operation::all(lab).unwrap().is_empty());

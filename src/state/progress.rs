@@ -26,7 +26,7 @@ pub struct Progress {
     pub opened: bool,
     /// The step that klab is at work on, or was when it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doing: Option<Doing>,
+    pub doing: Option<StepUnderWay>,
     /// The pods as they were before steps whose checks compare with them, by the steps' names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub before: BTreeMap<String, Before>,
@@ -35,7 +35,7 @@ pub struct Progress {
 /// A step that klab is at work on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Doing {
+pub struct StepUnderWay {
     /// Name of the step.
     pub step: String,
     /// Whether it is being undone.
@@ -133,7 +133,7 @@ mod tests {
     fn progress_comes_back_and_a_damaged_file_is_the_set_up() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Progress::read(folder.path()).unwrap(), Progress::default());
-        let doing = Some(Doing { step: "taint".to_owned(), back: false });
+        let doing = Some(StepUnderWay { step: "taint".to_owned(), back: false });
         let progress = Progress { doing, ..Progress::reached(3) };
         progress.write(folder.path()).unwrap();
         assert_eq!(Progress::read(folder.path()).unwrap(), progress);

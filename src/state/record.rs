@@ -51,7 +51,7 @@ const FILE: &str = "record.json";
 
 /// What reading a record found.
 #[derive(Debug)]
-pub struct Found {
+pub struct ReadRecord {
     /// The record; `None` when the lab has none.
     pub record: Option<Record>,
     /// What was done about a record that could not be read, for the user to know.
@@ -80,11 +80,11 @@ impl Record {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn read(folder: &Path, lab: &str) -> Result<Found> {
+    pub fn read(folder: &Path, lab: &str) -> Result<ReadRecord> {
         let path = folder.join(FILE);
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Found { record: from_journal(folder, lab)?, repaired: None });
+                return Ok(ReadRecord { record: from_journal(folder, lab)?, repaired: None });
             }
             text => text.map_err(|error| state_error(error, "read", &path))?,
         };
@@ -95,7 +95,7 @@ impl Record {
             return Err(unknown_provider(lab, words));
         }
         let problem = match serde_json::from_slice::<Self>(&text) {
-            Ok(record) if record.schema == SCHEMA => return Ok(Found { record: Some(record), repaired: None }),
+            Ok(record) if record.schema == SCHEMA => return Ok(ReadRecord { record: Some(record), repaired: None }),
             Ok(record) => format!("it is of form `{}`, this klab writes `{SCHEMA}`", record.schema),
             Err(error) => error.to_string(),
         };
@@ -110,7 +110,7 @@ impl Record {
         if let Some(record) = &record {
             record.write(folder)?;
         }
-        Ok(Found { record, repaired: Some(repaired) })
+        Ok(ReadRecord { record, repaired: Some(repaired) })
     }
 
     /// Writes the record into a lab's folder.

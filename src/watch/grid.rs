@@ -32,14 +32,14 @@ pub struct Seat {
 }
 
 /// A seat, or why it could not be looked at.
-pub type Look = Result<Seat, (u32, String)>;
+pub type SeatResult = Result<Seat, (u32, String)>;
 
 /// A class on the screen.
 pub struct Grid {
     palette: Palette,
     zone: jiff::tz::TimeZone,
     lab: String,
-    seats: Vec<Look>,
+    seats: Vec<SeatResult>,
     looked: bool,
     selected: usize,
     top: usize,
@@ -59,7 +59,7 @@ impl Grid {
     }
 
     /// Takes what all seats showed; says whether that is news.
-    pub fn take(&mut self, mut seats: Vec<Look>) -> bool {
+    pub fn take(&mut self, mut seats: Vec<SeatResult>) -> bool {
         seats.sort_by_key(number);
         let is_news = !self.looked || self.seats != seats;
         self.selected = self.selected.min(seats.len().saturating_sub(1));
@@ -157,7 +157,7 @@ impl Grid {
         self.seats.iter().flatten().map(|seat| seat.steps).max().unwrap_or_default().clamp(5, STEPS)
     }
 
-    fn line(&self, look: &Look, width: usize, steps: usize) -> Line<'static> {
+    fn line(&self, look: &SeatResult, width: usize, steps: usize) -> Line<'static> {
         let seat = match look {
             Ok(seat) => seat,
             Err((number, words)) => {
@@ -201,7 +201,7 @@ impl Seat {
     }
 }
 
-fn number(look: &Look) -> u32 {
+fn number(look: &SeatResult) -> u32 {
     match look {
         Ok(seat) => seat.number,
         Err((number, _)) => *number,

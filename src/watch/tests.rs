@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::block::Item;
 use super::details::Panel;
-use super::grid::{Grid, Look, Seat};
+use super::grid::{Grid, Seat, SeatResult};
 use super::palette::Palette;
 use super::{Outcome, Setting, View};
 use crate::board::Frame;
@@ -523,7 +523,7 @@ fn a_class_is_a_grid_of_seats_and_steps() {
         },
         since: Some(clock("08:30:05")),
     };
-    let seats: Vec<Look> = vec![
+    let seats: Vec<SeatResult> = vec![
         Ok(seat(2, 3, true, 1)),
         Ok(seat(1, 6, false, 2)),
         Err((3, "could not reach the embedded cluster".to_owned())),

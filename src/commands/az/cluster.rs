@@ -3,11 +3,11 @@
 use klab_lab::spec::KubernetesVersion;
 use serde_json::Value;
 
-use super::demands::labels_and_taints;
-use super::desk::{is_later, refuse_busy};
+use super::dispatch::{is_later, refuse_busy};
 use super::nodepool;
+use super::pool_args::labels_and_taints;
 use super::session::{Known, Pools, Session, shown, version};
-use crate::state::operation::{Doing, Task};
+use crate::state::operation::{OperationKind, Task};
 use klab_az::cluster::{autoscaler, document, upgrades_document};
 use klab_az::commands::{Answer, Executor};
 use klab_az::format::capital_first;
@@ -88,7 +88,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
             .advise("'az aks nodepool upgrade' brings the nodes of a pool to another version.")
             .advise("Another version in the lab file, and 'klab up FILE --recreate', makes the cluster again."));
     }
-    let pools = session.desk(&known, given, None, Doing::Upgrading)?;
+    let pools = session.desk(&known, given, None, OperationKind::Upgrading)?;
     let now = version(pools.live());
     let target = asked.and_then(|text| text.parse::<KubernetesVersion>().ok());
     let Some(target) = target.filter(|target| versions::step(now, *target) != Step::Nothing) else {
@@ -129,7 +129,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
         tasks.push(Task::Put { pool: name.to_owned(), keys });
     }
     drop(pools);
-    session.perform(&known, given, Doing::Upgrading, tasks)?;
+    session.perform(&known, given, OperationKind::Upgrading, tasks)?;
     changed(session, &known, given)
 }
 
@@ -178,7 +178,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
     }
     let (labels, taints) = labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
     let mut known = session.cluster(given, NAME)?;
-    refuse_busy(&known, None, Doing::Updating)?;
+    refuse_busy(&known, None, OperationKind::Updating)?;
     let mut tasks = Vec::new();
     if enable || renew || disable || !given.has_none_of(&["--min-count", "--max-count"]) {
         let live = session.look(&known)?;
@@ -218,7 +218,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
             tasks.push(Task::Put { pool: name.to_owned(), keys });
         }
     }
-    session.perform(&known, given, Doing::Updating, tasks)?;
+    session.perform(&known, given, OperationKind::Updating, tasks)?;
     if let Some(tags) = given.words("--tags") {
         let tags = checks::tags(tags);
         known.note.tags = (!tags.is_empty()).then_some(tags);
@@ -232,15 +232,15 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
 
 /// `stop`.
 pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
-    switch(session, given, Doing::Stopping, Task::Stop)
+    switch(session, given, OperationKind::Stopping, Task::Stop)
 }
 
 /// `start`.
 pub(super) fn start(session: &Session<'_>, given: &Arguments) -> Answer {
-    switch(session, given, Doing::Starting, Task::Start)
+    switch(session, given, OperationKind::Starting, Task::Start)
 }
 
-fn switch(session: &Session<'_>, given: &Arguments, doing: Doing, task: Task) -> Answer {
+fn switch(session: &Session<'_>, given: &Arguments, doing: OperationKind, task: Task) -> Answer {
     let known = session.cluster(given, NAME)?;
     if session.context.provider(known.provider)?.machines().is_none() {
         let message = format!(

@@ -7,16 +7,16 @@ use serde_json::Value;
 use toml::{Table, Value as Key};
 
 use super::cluster::changed;
-use super::demands::NewPool;
-use super::desk::is_later;
-use super::made::{file_of, forget, make};
+use super::dispatch::is_later;
+use super::lab_file::{file_of, forget, make};
+use super::pool_args::NewPool;
 use super::session::Session;
+use crate::background;
 use crate::environment;
-use crate::later;
 use crate::render;
 use crate::state::azure;
 use crate::state::home::state_error;
-use crate::state::operation::{Doing, Operation, Task};
+use crate::state::operation::{Operation, OperationKind, Task};
 use klab_az::cluster::autoscaler;
 use klab_az::commands::Answer;
 use klab_az::format::capital_first;
@@ -57,8 +57,8 @@ pub(super) fn create(session: &Session<'_>, given: &Arguments) -> Answer {
     let text = format!("# Made by az aks create.\nlab = \"{lab}\"\n{text}");
     write(session, &lab, &text, &note)?;
     if is_later(given) {
-        let operation = Operation { pool: None, doing: Doing::Creating, tasks: vec![Task::Make], failed: None };
-        later::begin(&session.context.home, &lab, operation)?;
+        let operation = Operation { pool: None, doing: OperationKind::Creating, tasks: vec![Task::Make], failed: None };
+        background::begin(&session.context.home, &lab, operation)?;
         return Ok(Value::Null);
     }
     make(&session.context, &lab)?;

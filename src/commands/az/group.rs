@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::session::{Known, Session};
-use crate::state::operation::Doing;
+use crate::state::operation::OperationKind;
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
 use klab_az::group::{document, refuse_name};
@@ -16,9 +16,9 @@ const NAME: &str = "--name";
 
 /// A group with its state: one that goes is there until the labs in it are gone.
 fn shown(session: &Session<'_>, group: &Group) -> Answer {
-    let is_going = |known: &Known| known.is_in(&group.name) && known.state(None) == Doing::Deleting.as_str();
+    let is_going = |known: &Known| known.is_in(&group.name) && known.state(None) == OperationKind::Deleting.as_str();
     let is_left = session.has_made(&group.name)? || !session.clusters()?.iter().any(is_going);
-    Ok(document(group, if is_left { "Succeeded" } else { Doing::Deleting.as_str() }))
+    Ok(document(group, if is_left { "Succeeded" } else { OperationKind::Deleting.as_str() }))
 }
 
 /// All groups: those that were made, and those that labs are in.

@@ -4,14 +4,14 @@ use klab_lab::spec::{KubernetesVersion, PoolMode};
 use serde_json::{Value, json};
 use toml::{Table, Value as Key};
 
-use super::demands::{
+use super::dispatch::is_later;
+use super::pool_args::{
     NewPool, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
     refuse_name, refuse_stopped, refuse_unknown, stopped,
 };
-use super::desk::is_later;
 use super::session::{Known, Pools, Session, version};
-use crate::pool::Live;
-use crate::state::operation::{Doing, Operation};
+use crate::pool::LivePools;
+use crate::state::operation::{Operation, OperationKind};
 use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
 use klab_az::notes::{PoolNote, Stopped};
@@ -35,7 +35,7 @@ fn cluster(session: &Session<'_>, given: &Arguments) -> Result<Known, Refusal> {
 }
 
 /// A pool that is there, as its document; az's `get` of one that is not is Azure's refusal.
-fn shown(known: &Known, live: &Live, name: &str) -> Answer {
+fn shown(known: &Known, live: &LivePools, name: &str) -> Answer {
     let site = known.site(live);
     let pools = Pools::of(live);
     let found = pools.shown(known).into_iter().find(|shown| shown.pool.name.value == name);
@@ -92,7 +92,9 @@ pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
     let asked = given.word("--kubernetes-version").map(checks::version).transpose()?;
     let mut known = cluster(session, given)?;
     let is_coming = known.operations.iter().any(|operation| {
-        operation.pool.as_deref() == Some(name) && operation.doing == Doing::Creating && operation.failed.is_none()
+        operation.pool.as_deref() == Some(name)
+            && operation.doing == OperationKind::Creating
+            && operation.failed.is_none()
     });
     let exists = || {
         let message = format!(
@@ -103,7 +105,7 @@ pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
     if is_coming {
         return Err(exists());
     }
-    let mut pools = session.desk(&known, given, Some(name), Doing::Creating)?;
+    let mut pools = session.desk(&known, given, Some(name), OperationKind::Creating)?;
     if pools.live().names().iter().any(|there| there.eq_ignore_ascii_case(name)) {
         return Err(exists());
     }
@@ -140,7 +142,7 @@ pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
         return Err(Refusal::new(message));
     }
     pools.put(name, keys)?;
-    session.end(&known, pools, name, Doing::Creating)?;
+    session.end(&known, pools, name, OperationKind::Creating)?;
     known.note.pools.remove(name);
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)
@@ -172,7 +174,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
         ));
     }
     let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), Doing::Updating)?;
+    let mut pools = session.desk(&known, given, Some(name), OperationKind::Updating)?;
     let before = shown(&known, pools.live(), name)?;
     refuse_stopped(&known, pools.live(), name)?;
     let mut keys = pools.live().keys(name)?.clone();
@@ -211,7 +213,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
         keys.remove("autoscale");
     }
     pools.put(name, keys)?;
-    session.end(&known, pools, name, Doing::Updating)?;
+    session.end(&known, pools, name, OperationKind::Updating)?;
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)
 }
@@ -225,7 +227,7 @@ pub(super) fn scale(session: &Session<'_>, given: &Arguments) -> Answer {
 /// Brings a pool to the number of nodes that was typed.
 pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given: &Arguments) -> Answer {
     let count = given.number("--node-count").unwrap_or_default();
-    let mut pools = session.desk(known, given, Some(name), Doing::Scaling)?;
+    let mut pools = session.desk(known, given, Some(name), OperationKind::Scaling)?;
     let before = shown(known, pools.live(), name)?;
     if before["enableAutoScaling"] == json!(true) {
         return Err(Refusal::new("Cannot scale cluster autoscaler enabled node pool."));
@@ -238,7 +240,7 @@ pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given
     let mut keys = pools.live().keys(name)?.clone();
     keys.insert("nodes".to_owned(), count.into());
     pools.put(name, keys)?;
-    session.end(known, pools, name, Doing::Scaling)?;
+    session.end(known, pools, name, OperationKind::Scaling)?;
     changed(session, known, name, given)
 }
 
@@ -253,7 +255,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
         ));
     }
     let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), Doing::Upgrading)?;
+    let mut pools = session.desk(&known, given, Some(name), OperationKind::Upgrading)?;
     let before = shown(&known, pools.live(), name)?;
     refuse_stopped(&known, pools.live(), name)?;
     if is_image_only {
@@ -276,7 +278,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
     let mut keys = pools.live().keys(name)?.clone();
     keys.insert("kubernetes".to_owned(), target.to_string().into());
     pools.put(name, keys)?;
-    session.end(&known, pools, name, Doing::Upgrading)?;
+    session.end(&known, pools, name, OperationKind::Upgrading)?;
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)
 }
@@ -288,11 +290,11 @@ pub(super) fn delete(session: &Session<'_>, given: &Arguments) -> Answer {
     let is_own = |operation: &&Operation| operation.pool.as_deref().is_some_and(|pool| pool.eq_ignore_ascii_case(name));
     let own = known.operations.iter().find(is_own);
     // Who asks twice for a deletion gets it once.
-    if own.is_some_and(|operation| operation.doing == Doing::Deleting && operation.failed.is_none()) {
+    if own.is_some_and(|operation| operation.doing == OperationKind::Deleting && operation.failed.is_none()) {
         return if is_later(given) { Ok(Value::Null) } else { session.wait_until_gone(&known) };
     }
     let has_failed = own.is_some_and(|operation| operation.failed.is_some());
-    let mut pools = session.desk(&known, given, Some(name), Doing::Deleting)?;
+    let mut pools = session.desk(&known, given, Some(name), OperationKind::Deleting)?;
     let names = pools.live().names();
     let Some(name) = names.iter().find(|there| there.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned()) else {
         let refusal = messages::pool_does_not_exist(name, &names);
@@ -304,7 +306,7 @@ pub(super) fn delete(session: &Session<'_>, given: &Arguments) -> Answer {
         return Err(messages::last_system_pool());
     }
     pools.remove(&name)?;
-    session.end(&known, pools, &name, Doing::Deleting)?;
+    session.end(&known, pools, &name, OperationKind::Deleting)?;
     // What is left for later forgets it when the pool is gone.
     if !is_later(given) && known.note.pools.remove(&name).is_some() {
         session.note(&known)?;
@@ -316,7 +318,7 @@ pub(super) fn delete(session: &Session<'_>, given: &Arguments) -> Answer {
 pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), Doing::Stopping)?;
+    let mut pools = session.desk(&known, given, Some(name), OperationKind::Stopping)?;
     refuse_unknown(pools.live(), name)?;
     if pools.live().lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
         return Err(Refusal::azure(Code::OperationNotAllowed, "System node pools can't be stopped."));
@@ -332,7 +334,7 @@ pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
         session.note(&known)?;
         pools.put(name, keys)?;
     }
-    session.end(&known, pools, name, Doing::Stopping)?;
+    session.end(&known, pools, name, OperationKind::Stopping)?;
     changed(session, &known, name, given)
 }
 
@@ -340,7 +342,7 @@ pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
 pub(super) fn start(session: &Session<'_>, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), Doing::Starting)?;
+    let mut pools = session.desk(&known, given, Some(name), OperationKind::Starting)?;
     refuse_unknown(pools.live(), name)?;
     if let Some(Stopped { nodes, autoscale: bounds }) = stopped(&known, pools.live(), name) {
         let mut keys = pools.live().keys(name)?.clone();
@@ -348,7 +350,7 @@ pub(super) fn start(session: &Session<'_>, given: &Arguments) -> Answer {
         bounds.map(|(min, max)| keys.insert("autoscale".to_owned(), autoscale((min.into(), max.into()))));
         pools.put(name, keys)?;
     }
-    session.end(&known, pools, name, Doing::Starting)?;
+    session.end(&known, pools, name, OperationKind::Starting)?;
     known.note.pool(name).set_stopped(None);
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)

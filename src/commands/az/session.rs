@@ -9,13 +9,13 @@ use klab_lab::plan::wanted_version;
 use klab_lab::spec::{DEFAULT_LOCATION, KubernetesVersion, LoadOptions, Pool, Provider, Reach};
 
 use super::super::Context;
-use super::made::file_of;
-use crate::applied;
+use super::lab_file::file_of;
+use crate::background;
 use crate::event::{Event, Sink};
-use crate::later;
-use crate::pool::Live;
-use crate::pool::at_work::{PoolsAtWork, look_even_stopped};
+use crate::pool::LivePools;
+use crate::pool::locked_pools::{LockedPools, look_even_stopped};
 use crate::provider::AzureNames;
+use crate::running_lab;
 use crate::state::azure;
 use crate::state::operation::{Operation, Task};
 use crate::ui::Ui;
@@ -82,7 +82,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Where it is said to be.
-    pub(super) fn site(&self, live: &Live) -> Site {
+    pub(super) fn site(&self, live: &LivePools) -> Site {
         Site { group: self.group.clone(), cluster: self.cluster.clone(), location: live.lab.aks.location.value.clone() }
     }
 
@@ -222,7 +222,7 @@ impl<'c> Session<'c> {
 
     /// A lab that is up as a cluster; none on a cluster that klab did not make.
     fn known(&self, lab: &str) -> crate::error::Result<Option<Known>> {
-        let operations = later::operations(&self.context.home, lab)?;
+        let operations = background::operations(&self.context.home, lab)?;
         let is_being_made = operations.iter().any(|operation| operation.tasks.contains(&Task::Make));
         let provider = match self.context.record(lab)? {
             Some(record) => record.provider,
@@ -284,7 +284,7 @@ impl<'c> Session<'c> {
     pub(super) fn group_of(&self, known: &Known) -> Group {
         let reach = Reach { outside: false, environment: true };
         let options = LoadOptions { reach, ..LoadOptions::default() };
-        let lab = applied::lab(&self.context, known.lab.clone(), None, options);
+        let lab = running_lab::lab(&self.context, known.lab.clone(), None, options);
         let location = lab.map_or_else(|_| DEFAULT_LOCATION.to_owned(), |lab| lab.aks.location.value);
         Group { name: known.group.clone(), location, tags: None }
     }
@@ -301,7 +301,7 @@ impl<'c> Session<'c> {
     ///
     /// # Errors
     /// When it does not answer, or is stopped.
-    pub(super) fn look(&self, known: &Known) -> Result<Live, Refusal> {
+    pub(super) fn look(&self, known: &Known) -> Result<LivePools, Refusal> {
         let live = self.look_even_stopped(known)?;
         if live.observed.stopped {
             let start = format!("az aks start -g {} -n {}", known.group, known.cluster);
@@ -314,8 +314,8 @@ impl<'c> Session<'c> {
     ///
     /// # Errors
     /// When it does not answer, or is stopped; when another klab works on it.
-    pub(super) fn pools_at_work<'s>(&'s self, known: &Known) -> Result<PoolsAtWork<'s>, Refusal> {
-        PoolsAtWork::of(&self.context, &known.lab, "az").map_err(|error| match self.look(known) {
+    pub(super) fn pools_at_work<'s>(&'s self, known: &Known) -> Result<LockedPools<'s>, Refusal> {
+        LockedPools::of(&self.context, &known.lab, "az").map_err(|error| match self.look(known) {
             Err(refusal) if refusal.code == Some(Code::OperationNotAllowed) => refusal,
             _ => error.into(),
         })
@@ -326,7 +326,7 @@ impl<'c> Session<'c> {
     /// # Errors
     /// When that cannot be seen.
     pub(super) fn wait_until_gone(&self, known: &Known) -> Answer {
-        later::wait(&self.context.home, &known.lab, || {})?;
+        background::wait(&self.context.home, &known.lab, || {})?;
         Ok(serde_json::Value::Null)
     }
 
@@ -334,10 +334,10 @@ impl<'c> Session<'c> {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn displayed(&self, known: &Known) -> Result<Live, Refusal> {
+    pub(super) fn displayed(&self, known: &Known) -> Result<LivePools, Refusal> {
         if known.is_being_made() && self.context.record(&known.lab)?.is_none_or(|_| known.state(None) == "Creating") {
             let lab = self.context.load(&file_of(&self.context, &known.lab), &LoadOptions::default())?;
-            return Ok(Live::planned(lab));
+            return Ok(LivePools::planned(lab));
         }
         let mut live = self.look_even_stopped(known)?;
         let tasks = known.operations.iter().flat_map(|operation| &operation.tasks);
@@ -356,26 +356,26 @@ impl<'c> Session<'c> {
     ///
     /// # Errors
     /// When it does not answer.
-    pub(super) fn look_even_stopped(&self, known: &Known) -> Result<Live, Refusal> {
+    pub(super) fn look_even_stopped(&self, known: &Known) -> Result<LivePools, Refusal> {
         Ok(look_even_stopped(&self.context, &known.lab)?)
     }
 }
 
 /// The version of a cluster's API server.
-pub(super) fn version(live: &Live) -> KubernetesVersion {
+pub(super) fn version(live: &LivePools) -> KubernetesVersion {
     let wanted = wanted_version(&live.lab, None).and_then(|text| text.parse().ok());
     wanted.unwrap_or_else(versions::newest)
 }
 
 /// The pools that there are, for what is shown of them.
 pub(super) struct Pools<'l> {
-    live: &'l Live,
+    live: &'l LivePools,
     wanted: Vec<Option<String>>,
 }
 
 impl<'l> Pools<'l> {
     /// The pools of a cluster.
-    pub(super) fn of(live: &'l Live) -> Self {
+    pub(super) fn of(live: &'l LivePools) -> Self {
         let wanted = there(live).map(|pool| wanted_version(&live.lab, Some(pool))).collect();
         Self { live, wanted }
     }
@@ -393,12 +393,12 @@ impl<'l> Pools<'l> {
     }
 }
 
-fn there(live: &Live) -> impl Iterator<Item = &Pool> {
+fn there(live: &LivePools) -> impl Iterator<Item = &Pool> {
     live.lab.pools.iter().filter(|pool| !pool.deferred)
 }
 
 /// A cluster as az shows it.
-pub(super) fn shown<'s>(site: &'s Site, known: &'s Known, live: &'s Live, pools: &'s Pools<'_>) -> Cluster<'s> {
+pub(super) fn shown<'s>(site: &'s Site, known: &'s Known, live: &'s LivePools, pools: &'s Pools<'_>) -> Cluster<'s> {
     let version = version(live);
     Cluster {
         site,

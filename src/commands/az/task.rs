@@ -1,10 +1,10 @@
 //! What operations are made of, done: at once by the command that was typed, or by a process of its own.
 
 use super::super::one;
-use super::made::make;
+use super::lab_file::make;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::pool::at_work::PoolsAtWork;
+use crate::pool::locked_pools::LockedPools;
 use crate::provider::machines_of;
 use crate::state::azure;
 use crate::state::operation::Task;
@@ -15,7 +15,7 @@ use klab_az::notes::ClusterNote;
 /// # Errors
 /// When it fails.
 pub(in super::super) fn perform(context: &Context, lab: &str, task: &Task) -> Result<()> {
-    let pools = || PoolsAtWork::of(context, lab, "az");
+    let pools = || LockedPools::of(context, lab, "az");
     match task {
         Task::Put { pool, keys } => pools()?.put(pool, keys.clone()).map(drop),
         Task::Remove { pool } => {

@@ -9,7 +9,7 @@ use super::super::elsewhere::Elsewhere;
 use super::shown::{not_there, show};
 use crate::error::{Error, Kind, Result};
 use crate::event::Warning;
-use crate::permitted::{self, NODE_RIGHTS, Permitted};
+use crate::rbac_snapshot::{self, NODE_RIGHTS, Permitted};
 use klab_lab::report;
 use klab_lab::verify::{self, Explained, PodState, Why};
 use klab_lab::words::listed;
@@ -22,7 +22,7 @@ pub(super) fn run(context: &Context, which: &Elsewhere, target: &str, asked: Opt
     let (seen, namespace, default) = context.block_on(async {
         let (client, default) = which.connect()?.client().await?;
         let namespace = asked.map_or_else(|| default.clone(), str::to_owned);
-        let seen = Box::pin(permitted::look(&client, &namespace)).await;
+        let seen = Box::pin(rbac_snapshot::look(&client, &namespace)).await;
         let seen = seen.map_err(|error| error.hint(format!("`kubectl{} get nodes` should answer", which.options())))?;
         Ok((seen, namespace, default))
     })?;

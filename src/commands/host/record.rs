@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Context;
 use super::Arguments;
+use crate::bundled_lessons;
 use crate::context::{absolute, invalid};
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::shipped;
 use crate::state::home::{HOSTED, state_error};
 use klab_cluster::server::files::write_private;
 use klab_lab::spec::{self, Lab, LoadOptions, Reach};
@@ -30,13 +30,13 @@ pub(super) struct Hosted {
     /// Most seats.
     pub(super) most: u32,
     /// Its labs, the first one first.
-    pub(super) labs: Vec<Kept>,
+    pub(super) labs: Vec<LabRecord>,
 }
 
 /// A lab of a class.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Kept {
+pub(super) struct LabRecord {
     /// The lab's name.
     pub(super) name: String,
     /// The file it was read from.
@@ -55,15 +55,15 @@ impl Hosted {
     /// # Errors
     /// When one of them is invalid, or two have one name.
     pub(super) fn new(context: &Context, arguments: &Arguments) -> Result<Self> {
-        let mut labs: Vec<Kept> = Vec::new();
+        let mut labs: Vec<LabRecord> = Vec::new();
         for named in &arguments.labs {
-            let file = shipped::lab_file(&context.home, named)?;
+            let file = bundled_lessons::lab_file(&context.home, named)?;
             let lab = context.load(&file, &options(&arguments.vars, arguments.allow_outside))?;
             let name = lab.name.value.clone();
             if labs.iter().any(|other| other.name == name) {
                 return Err(Error::message(Kind::Usage, format!("two of the labs are called `{name}`")));
             }
-            labs.push(Kept {
+            labs.push(LabRecord {
                 name,
                 source: absolute(&file),
                 text: lab.source.text().to_owned(),
@@ -115,7 +115,7 @@ fn options(vars: &[(String, String)], outside: bool) -> LoadOptions {
     LoadOptions { provider: Some(spec::Provider::default()), vars: vars.to_vec(), seed: None, reach }
 }
 
-impl Kept {
+impl LabRecord {
     /// The lab, as its file said when the class began.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ const TRUSTED: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 /// Most that a secret of Kubernetes holds, with room for the rest of it.
-const LARGEST: usize = 900 * 1024;
+const MAX_SECRET: usize = 900 * 1024;
 
 /// What can be typed after `klab host` for people who sign in.
 #[derive(Debug, clap::Args)]
@@ -132,7 +132,8 @@ impl Arguments {
 
 /// The authorities that this machine trusts: the image of klab has the binary and nothing else.
 fn trusted() -> Result<String> {
-    let found = TRUSTED.iter().find_map(|path| std::fs::read_to_string(path).ok().filter(|text| text.len() <= LARGEST));
+    let found =
+        TRUSTED.iter().find_map(|path| std::fs::read_to_string(path).ok().filter(|text| text.len() <= MAX_SECRET));
     found.ok_or_else(|| {
         let message =
             "the shards must be told whose certificates they trust, and this machine has no such file at a usual place";

@@ -13,7 +13,6 @@ use super::super::lesson::note_before;
 use super::super::{Context, LabOptions, absolute, duration, invalid};
 use super::taken::taken;
 use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::at_work::LabAtWork;
 use crate::changes::{Baseline, live_objects};
 use crate::context::lab_name_in;
 use crate::error::{Error, Kind, Result};
@@ -21,8 +20,9 @@ use crate::event::{About, Events, Verb, Warning};
 use crate::forecast::forecast;
 use crate::grade::{ReachedCluster, wait_for_made};
 use crate::lesson::{self, Performer, WallClock};
+use crate::locked_lab::LockedLab;
 use crate::observe;
-use crate::pool::Kept;
+use crate::pool::ChangedPools;
 use crate::provider::{Options, foreign_pools, refuse_foreign_pools};
 use crate::render::{self, Manifest};
 use crate::state::home::state_error;
@@ -143,7 +143,7 @@ impl Made {
 /// # Errors
 /// Whatever keeps it from being made; what is left behind is named.
 pub(in super::super) fn make(
-    at_work: &mut LabAtWork<'_>,
+    at_work: &mut LockedLab<'_>,
     arguments: &Arguments,
     lab: &Lab,
     manifests: &[Manifest],
@@ -178,7 +178,7 @@ pub(in super::super) fn make(
     let actions = plan(lab, &observed);
     refuse_foreign_pools(&observed, &actions)?;
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
-    Kept::clear(&folder)?;
+    ChangedPools::clear(&folder)?;
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
     if observed.exists {
@@ -325,7 +325,7 @@ fn restart_misplaced(
     report: &Report,
 ) -> Result<bool> {
     let name = &lab.name.value;
-    let mut at_work = LabAtWork::new(context, name, "up")?;
+    let mut at_work = LockedLab::new(context, name, "up")?;
     let provider = context.provider(lab.provider)?;
     let performer = Performer {
         runtime: context.runtime()?,

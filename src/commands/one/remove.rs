@@ -1,9 +1,9 @@
 //! Removes one lab: everything that was made for it, then its state.
 
 use super::super::Context;
-use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
+use crate::locked_lab::LockedLab;
 use crate::state::home::{remove_empty, state_error};
 use klab_lab::spec::Provider;
 use klab_lab::words::{duration, plural};
@@ -23,7 +23,7 @@ pub(in super::super) fn remove(context: &Context, lab: &str) -> Result<()> {
 pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
     let folder = context.home.lab(lab);
     let events = context.ui.events();
-    let Some(mut at_work) = LabAtWork::existing(context, lab, "down")? else {
+    let Some(mut at_work) = LockedLab::existing(context, lab, "down")? else {
         retire(context)?;
         events.about(About::Lab, lab).note(Verb::RemoveLab, format!("lab `{lab}` is not up, nothing to remove"));
         return Ok(());

@@ -1,8 +1,8 @@
 //! Stops or starts the machines of one lab.
 
 use super::super::Context;
-use crate::at_work::LabAtWork;
 use crate::error::Result;
+use crate::locked_lab::LockedLab;
 use crate::provider::{Provider, Work};
 
 /// Stops or starts the machines of one lab.
@@ -14,7 +14,7 @@ pub(in super::super) type Switch = fn(&dyn Provider, &str, &mut Work<'_>) -> Res
 /// When it is not up, or could not be switched.
 pub(in super::super) fn switch_one(context: &Context, lab: &str, command: &'static str, act: Switch) -> Result<()> {
     let not_up = || context.not_up(lab);
-    let mut at_work = LabAtWork::existing(context, lab, command)?.ok_or_else(not_up)?;
+    let mut at_work = LockedLab::existing(context, lab, command)?.ok_or_else(not_up)?;
     let record = at_work.record.as_ref().ok_or_else(not_up)?;
     let provider = context.provider(record.provider)?;
     act(provider.as_ref(), lab, &mut at_work.work()?)

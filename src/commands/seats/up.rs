@@ -11,9 +11,9 @@ use super::super::one::{Arguments, make, refuse, refuse_stranger, wait};
 use super::super::{Context, absolute, invalid};
 use super::copies::Original;
 use super::{Failed, Workshop, copies, down, jobs, lab_of, show};
-use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
+use crate::locked_lab::LockedLab;
 use crate::parallel::parallel;
 use crate::provider;
 use crate::render;
@@ -32,7 +32,7 @@ const MAX_CLUSTERS: u32 = 999;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Done {
     Made,
-    Kept,
+    ChangedPools,
 }
 
 /// Makes the class, or brings it to this many seats.
@@ -85,7 +85,7 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     })?);
     context.interruption_leaves(None);
     let made = outcomes.values().filter(|outcome| matches!(outcome, Ok(Done::Made))).count();
-    let kept = outcomes.values().filter(|outcome| matches!(outcome, Ok(Done::Kept))).count();
+    let kept = outcomes.values().filter(|outcome| matches!(outcome, Ok(Done::ChangedPools))).count();
     link_kubeconfigs(home, &class)?;
     if made == 0 {
         activity.end();
@@ -197,11 +197,11 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
         && context.record(name)?.is_some_and(|record| record.applied.is_some())
         && is_there(context.provider(lab.provider)?.as_ref(), lab.provider, name);
     if kept {
-        return Ok(Done::Kept);
+        return Ok(Done::ChangedPools);
     }
     let lab = lab_of(lab, name);
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(arguments.file(), &diagnostics))?;
-    let mut at_work = LabAtWork::new(context, name, "up --seats")?;
+    let mut at_work = LockedLab::new(context, name, "up --seats")?;
     class::set_ready(home, name, false)?;
     let made = make(&mut at_work, arguments, &lab, &manifests)?;
     drop(at_work);

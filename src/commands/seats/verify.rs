@@ -8,12 +8,12 @@ use super::super::lesson::{Lesson, WhichLesson};
 use super::{Failed, Workshop, jobs, listed, show};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
-use crate::lesson::glance;
+use crate::lesson::peek;
 use crate::parallel::parallel;
 use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::Format;
-use crate::watch::grid::{Look, Seat};
+use crate::watch::grid::{Seat, SeatResult};
 use klab_lab::report::{self, Suite};
 use klab_lab::verify::Report;
 use klab_lab::words::{plural, table};
@@ -49,7 +49,7 @@ impl Glance {
 ///
 /// # Errors
 /// When the system refuses threads.
-pub(in super::super) fn looks(workshop: &Workshop, class: &Class) -> Result<Vec<Look>> {
+pub(in super::super) fn looks(workshop: &Workshop, class: &Class) -> Result<Vec<SeatResult>> {
     let seats: Vec<(u32, String)> = class.names().collect();
     parallel(&seats, jobs(class.provider), |(number, seat)| {
         let context = workshop.context();
@@ -123,7 +123,7 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let kubeconfig = context.kubeconfig(seat)?;
     let lab = &lesson.lab;
     let client = context.client(seat, &kubeconfig)?;
-    let glance::Glance { step, report, .. } = context.block_on(glance::glance(&client, lab, &lesson.progress))?;
+    let peek::Glance { step, report, .. } = context.block_on(peek::glance(&client, lab, &lesson.progress))?;
     let step = step.and_then(|step| Some((step + 1, lab.steps.get(step)?.name.value.clone())));
     let (done, steps) = (lesson.progress.done, lab.steps.len());
     Ok(Glance { number, seat: seat.to_owned(), step, done, steps, report })

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::render::yaml::documents;
 
 /// Most files of a folder, and most bytes of a file.
-const MOST: (usize, u64) = (1000, 16 << 20);
+const MAX: (usize, u64) = (1000, 16 << 20);
 /// Endings of the files that are read.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
@@ -117,8 +117,8 @@ fn files(place: &Path) -> Result<Vec<PathBuf>, String> {
             continue;
         }
         files.push(path);
-        if files.len() > MOST.0 {
-            return Err(format!("has more than {} files", MOST.0));
+        if files.len() > MAX.0 {
+            return Err(format!("has more than {} files", MAX.0));
         }
     }
     files.sort();
@@ -131,9 +131,9 @@ fn text(path: &Path) -> Result<String, String> {
         return Err("is no file".to_owned());
     }
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(MOST.1 + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if bytes.len() as u64 > MOST.1 {
-        return Err(format!("is larger than {} MiB", MOST.1 >> 20));
+    File::open(path).and_then(|file| file.take(MAX.1 + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > MAX.1 {
+        return Err(format!("is larger than {} MiB", MAX.1 >> 20));
     }
     String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned())
 }

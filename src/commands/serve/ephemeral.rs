@@ -12,7 +12,7 @@ use super::controllers::switched_off;
 use super::definitions::Definitions;
 use super::kubeconfig_file::{self, KubeconfigFile};
 use super::parent::Parent;
-use super::ready::Told;
+use super::ready::ReadyFile;
 use super::refusal::start_error;
 use crate::error::{Context as _, Error, Kind, Result};
 
@@ -88,7 +88,7 @@ impl Traces {
 /// Serves until the process that started klab has ended, or klab is told to end.
 pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
     let parent = Parent::of_this_process();
-    let told = arguments.ready_fd.map(Told::descriptor).transpose()?;
+    let told = arguments.ready_fd.map(ReadyFile::descriptor).transpose()?;
     crate::ui::trace("klab=warn");
     let switched_off = switched_off(&arguments.controllers)?;
     if let Some(path) = &arguments.kubeconfig {

@@ -12,7 +12,7 @@ use klab_cluster::server::files::write_private_later;
 use crate::error::{Error, Kind, Result};
 
 /// Longest text that is read to see whose kubeconfig it is.
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A kubeconfig that was written.
 pub(super) struct KubeconfigFile {
@@ -45,7 +45,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
 /// Whether a file is what another ephemeral cluster left when it was killed.
 fn is_ephemeral(path: &Path) -> bool {
     let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
+    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
     let value = read.ok().and_then(|_| serde_saphyr::from_str::<Value>(&text).ok());
     let names = |list: &str| value.as_ref().and_then(|value| value[list].as_array().map(Vec::len));
     value.as_ref().is_some_and(|value| value["current-context"] == CONTEXT) && names("contexts") == Some(1)

@@ -12,9 +12,9 @@ use crate::error::{Error, Kind, Result};
 const WORD: &[u8] = b"ready\n";
 
 /// Who is told.
-pub(super) struct Told(File);
+pub(super) struct ReadyFile(File);
 
-impl Told {
+impl ReadyFile {
     /// The descriptor of this number. To be opened before klab itself opens anything, which might have that number.
     ///
     /// # Errors

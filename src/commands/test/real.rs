@@ -10,17 +10,17 @@ use tempfile::TempDir;
 
 use super::super::one::{self, make, remove};
 use super::super::{Context, absolute};
-use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
 use crate::grade;
 use crate::lesson::session::Act;
 use crate::lesson::{Performer, Run, WallClock};
+use crate::lesson_test::TestCluster;
+use crate::locked_lab::LockedLab;
 use crate::observe;
 use crate::render;
 use crate::state::Home;
 use crate::state::home::state_error;
-use crate::trial::World;
 use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::verify::{Report, Snapshot};
@@ -34,9 +34,9 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// Labs that are up for a test at this moment, for the case of an interruption.
 #[derive(Clone, Default)]
-pub(super) struct Live(Arc<Mutex<Vec<(PathBuf, String)>>>);
+pub(super) struct TestLabs(Arc<Mutex<Vec<(PathBuf, String)>>>);
 
-impl Live {
+impl TestLabs {
     fn add(&self, home: &Path, lab: &str) {
         self.all().push((home.to_owned(), lab.to_owned()));
     }
@@ -112,7 +112,7 @@ impl Sink for Warnings {
 }
 
 /// A real cluster for one trial.
-pub(super) struct RealWorld {
+pub(super) struct RealTestCluster {
     context: Context,
     home: RefCell<Option<TempDir>>,
     root: PathBuf,
@@ -123,10 +123,10 @@ pub(super) struct RealWorld {
     seed: u64,
     allow_run: bool,
     since: Instant,
-    live: Live,
+    live: TestLabs,
 }
 
-impl RealWorld {
+impl RealTestCluster {
     /// A world without a cluster yet.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl RealWorld {
         vars: &[(String, String)],
         seed: u64,
         allow_run: bool,
-        live: &Live,
+        live: &TestLabs,
     ) -> Result<Self> {
         let home = tempfile::Builder::new().prefix("klab-test-").tempdir();
         let home = home.map_err(|error| state_error(error, "make a folder in", &std::env::temp_dir()))?;
@@ -162,7 +162,7 @@ impl RealWorld {
     }
 }
 
-impl World for RealWorld {
+impl TestCluster for RealTestCluster {
     fn named(&self, lab: &Lab) -> Lab {
         let mut lab = lab.clone();
         lab.name.value.clone_from(&self.name);
@@ -173,7 +173,7 @@ impl World for RealWorld {
     fn up(&self, lab: &Lab) -> Result<()> {
         let manifests = render::render(lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
         self.live.add(&self.root, &self.name);
-        let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
+        let mut at_work = LockedLab::new(&self.context, &self.name, "test")?;
         make(&mut at_work, &one::Arguments::of(&self.file, &self.vars), lab, &manifests)?;
         Ok(())
     }
@@ -193,7 +193,7 @@ impl World for RealWorld {
     }
 
     fn act(&self, act: &mut Act<'_>) -> Result<()> {
-        let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
+        let mut at_work = LockedLab::new(&self.context, &self.name, "test")?;
         let kubeconfig = self.context.kubeconfig(&self.name)?;
         let provider = self.context.provider(self.provider)?;
         let client = self.context.client(&self.name, &kubeconfig)?;

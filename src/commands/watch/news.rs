@@ -4,7 +4,7 @@ use ratatui::crossterm::event::Event;
 
 use crate::board::Frame;
 use crate::error::Error;
-use crate::watch::grid::Look;
+use crate::watch::grid::SeatResult;
 
 pub(super) enum News {
     /// Something was typed or clicked; none: the terminal is gone.
@@ -12,7 +12,7 @@ pub(super) enum News {
     /// The lab as it is now.
     Frame(u64, Box<Frame>),
     /// The seats of the class as they are now.
-    Seats(u64, Vec<Look>),
+    Seats(u64, Vec<SeatResult>),
     /// The cluster does not answer, or something like that, and is asked again.
     Trouble(u64, String),
     /// The lab was brought up again, perhaps from another file: it must be read again.

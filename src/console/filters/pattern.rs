@@ -5,7 +5,7 @@ use regex::{Regex, RegexBuilder};
 use super::super::policy::refusal::Refusal;
 
 /// Memory that one expression may take.
-const LARGEST: usize = 1 << 20;
+const MAX_PROGRAM: usize = 1 << 20;
 
 /// How a pattern is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) fn finder(patterns: &[String], how: How) -> Result<Regex, Refusal> {
         How { whole_words: true, .. } => format!(r"(?:^|[^\w])(?:{any})(?:$|[^\w])"),
         _ => any,
     };
-    let built = RegexBuilder::new(&text).case_insensitive(how.any_case).size_limit(LARGEST).build();
+    let built = RegexBuilder::new(&text).case_insensitive(how.any_case).size_limit(MAX_PROGRAM).build();
     built.map_err(|_| {
         Refusal::new(format!("`grep` does not understand `{}`: put `-F` before a plain text", patterns.join(" ")))
     })

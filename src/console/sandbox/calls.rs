@@ -7,7 +7,7 @@ use seccompiler::{
     TargetArch, apply_filter,
 };
 
-use super::lack::{Lack, Wall};
+use super::missing_feature::{Layer, MissingFeature};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -51,9 +51,9 @@ const NEVER: &[i64] = &[
 const X32: i64 = 0x4000_0000;
 
 /// Puts the filters up.
-pub(super) fn close() -> Vec<Lack> {
+pub(super) fn close() -> Vec<MissingFeature> {
     let Err(reason) = put_up() else { return Vec::new() };
-    vec![Lack { wall: Wall::Calls, reason }]
+    vec![MissingFeature { wall: Layer::Calls, reason }]
 }
 
 fn put_up() -> Result<(), String> {

@@ -6,13 +6,13 @@ use landlock::{
 };
 
 use super::confinement::Confinement;
-use super::lack::{Lack, Wall};
+use super::missing_feature::{Layer, MissingFeature};
 
 /// The newest rights that are taken away, as far as the kernel knows them.
 const NEWEST: ABI = ABI::V7;
 
 /// Leaves a process its folder, its programs and its port.
-pub(super) fn close(to: &Confinement) -> std::io::Result<Vec<Lack>> {
+pub(super) fn close(to: &Confinement) -> std::io::Result<Vec<MissingFeature>> {
     let own = AccessFs::from_read(ABI::V1) | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::MakeDir;
     let own = own | AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::Truncate;
     // What is written there is not executed.
@@ -31,17 +31,17 @@ pub(super) fn close(to: &Confinement) -> std::io::Result<Vec<Lack>> {
             .restrict_self()
     };
     let status = restrict().map_err(std::io::Error::other)?;
-    let of = |wall, reason: &str| Lack { wall, reason: reason.to_owned() };
+    let of = |wall, reason: &str| MissingFeature { wall, reason: reason.to_owned() };
     Ok(match status.landlock {
         LandlockStatus::Available { effective_abi, .. } if effective_abi >= ABI::V4 => Vec::new(),
-        LandlockStatus::Available { .. } => vec![of(Wall::Network, "Landlock knows ports since Linux 6.7")],
+        LandlockStatus::Available { .. } => vec![of(Layer::Network, "Landlock knows ports since Linux 6.7")],
         LandlockStatus::NotEnabled => {
             let reason = "Landlock is in this kernel and not switched on: see `lsm=` of the kernel's command line";
-            vec![of(Wall::Files, reason), of(Wall::Network, reason)]
+            vec![of(Layer::Files, reason), of(Layer::Network, reason)]
         }
         LandlockStatus::NotImplemented => {
             let reason = "this kernel has no Landlock; Linux has it since 5.13";
-            vec![of(Wall::Files, reason), of(Wall::Network, reason)]
+            vec![of(Layer::Files, reason), of(Layer::Network, reason)]
         }
     })
 }

@@ -8,19 +8,19 @@ mod calls;
 mod confinement;
 #[cfg(target_os = "linux")]
 mod files;
-mod lack;
 mod limits;
+mod missing_feature;
 
 pub use self::confinement::Confinement;
-pub use self::lack::{Lack, Wall};
 pub use self::limits::Limits;
+pub use self::missing_feature::{Layer, MissingFeature};
 
 /// Confines this process for ever, and tells what could not be confined.
 ///
 /// # Errors
 /// Where a wall that the kernel has could not be put up.
 #[cfg(target_os = "linux")]
-pub fn confine(to: &Confinement) -> std::io::Result<Vec<Lack>> {
+pub fn confine(to: &Confinement) -> std::io::Result<Vec<MissingFeature>> {
     // Files that klab was started with would stay open in kubectl.
     close_fds::set_fds_cloexec(3, &[]);
     let mut lacks = files::close(to)?;
@@ -35,8 +35,8 @@ pub fn confine(to: &Confinement) -> std::io::Result<Vec<Lack>> {
 /// # Errors
 /// Where a limit could not be set.
 #[cfg(not(target_os = "linux"))]
-pub fn confine(to: &Confinement) -> std::io::Result<Vec<Lack>> {
+pub fn confine(to: &Confinement) -> std::io::Result<Vec<MissingFeature>> {
     limits::set(&to.limits)?;
-    let of = |wall| Lack { wall, reason: "this system is not Linux".to_owned() };
-    Ok(vec![of(Wall::Files), of(Wall::Network), of(Wall::Calls)])
+    let of = |wall| MissingFeature { wall, reason: "this system is not Linux".to_owned() };
+    Ok(vec![of(Layer::Files), of(Layer::Network), of(Layer::Calls)])
 }

@@ -10,17 +10,17 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::entering::{TEACHING, subject};
+use super::admission::{TEACHING, subject};
+use super::auth_request::{AuthRequest, LoginState, Purpose, shard_of};
 use super::fault::{Fault, word};
-use super::leading;
 use super::provider::Back;
-use super::round::{Aim, Round, Wish, shard_of};
 use super::rule::{Claims, name_of};
+use super::shard_routing;
 use super::sign_in::SignIn;
 use crate::host::address::From;
 use crate::host::answer::refused;
 use crate::host::cookie;
-use crate::host::entrance;
+use crate::host::join_page;
 use crate::host::metrics::count;
 use crate::host::refusal::Refusal;
 use crate::host::register::Identified;
@@ -31,14 +31,14 @@ const CODE: usize = 4096;
 
 /// What the provider says by way of the browser.
 #[derive(Debug, Default)]
-struct Said {
+struct ProviderAnswer {
     state: String,
     code: String,
     error: String,
     issuer: Option<String>,
 }
 
-impl Said {
+impl ProviderAnswer {
     /// Whatever is said twice is not said.
     fn of(query: &str) -> Option<Self> {
         let mut said = Self::default();
@@ -92,7 +92,7 @@ pub(super) async fn callback(
         return refused(Refusal::not_found("nobody signs in to this class"), &headers, &host.base());
     };
     let query = query.unwrap_or_default();
-    if let Some(to) = Said::of(&query).and_then(|said| elsewhere(&host, &said.state)) {
+    if let Some(to) = ProviderAnswer::of(&query).and_then(|said| elsewhere(&host, &said.state)) {
         return (StatusCode::SEE_OTHER, [(header::LOCATION, format!("{to}/oidc/callback?{query}"))]).into_response();
     }
     if let Err(refusal) = sign_in.may_try(from) {
@@ -127,12 +127,13 @@ async fn taken_in(
     headers: &HeaderMap,
     from: IpAddr,
 ) -> Result<Response, Not> {
-    let said = Said::of(query).ok_or_else(|| Fault::stale("what came back is too long, or says something twice"))?;
+    let said =
+        ProviderAnswer::of(query).ok_or_else(|| Fault::stale("what came back is too long, or says something twice"))?;
     let now = Timestamp::now().as_second();
     let browser = host
         .browser_of(headers)
         .ok_or_else(|| Fault::stale("the browser brought no cookie of a sign-in that this class gave it"))?;
-    let (round, wish) = Round::back(&host.secret, browser, &said.state)
+    let (round, wish) = AuthRequest::back(&host.secret, browser, &said.state)
         .ok_or_else(|| Fault::stale("the state is not one that was given to this browser"))?;
     if !wish.is_fresh(now) {
         return Err(Fault::stale("the sign-in was begun more than ten minutes ago").into());
@@ -157,7 +158,7 @@ async fn taken_in(
     let redirect = host.sign_in_redirect();
     let back = Back { code: &said.code, round: &round, redirect: &redirect };
     let claims = sign_in.provider.person(&sign_in.settings, &back).await?;
-    if wish.aim == Aim::Teach {
+    if wish.aim == Purpose::Teach {
         teaching(host, sign_in, &claims, from)
     } else {
         seated(host, sign_in, &claims, &wish, from).await
@@ -176,14 +177,20 @@ fn teaching(host: &Host, sign_in: &SignIn, claims: &Claims, from: IpAddr) -> Res
     Ok((StatusCode::SEE_OTHER, AppendHeaders([(header::SET_COOKIE, cookie), (header::LOCATION, to)])).into_response())
 }
 
-async fn seated(host: &Host, sign_in: &SignIn, claims: &Claims, wish: &Wish, from: IpAddr) -> Result<Response, Not> {
+async fn seated(
+    host: &Host,
+    sign_in: &SignIn,
+    claims: &Claims,
+    wish: &LoginState,
+    from: IpAddr,
+) -> Result<Response, Not> {
     if let Some(why) = sign_in.settings.why_not_join(claims) {
         return Err(Fault::stranger(why).into());
     }
     let sub = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
     let subject = subject(&sign_in.settings.issuer.to_string(), sub);
     if let Some(shards) = host.shards() {
-        let place = leading::place(host, shards, &subject, wish.is_led).await?;
+        let place = shard_routing::place(host, shards, &subject, wish.is_led).await?;
         if let Some(to) = shards.address_of(&host.url(), place).filter(|_| place != shards.own) {
             let query = form_urlencoded::Serializer::new(String::new())
                 .extend_pairs([("then", wish.aim.word()), ("lab", &wish.lab), ("led", "1")])
@@ -201,9 +208,9 @@ async fn seated(host: &Host, sign_in: &SignIn, claims: &Claims, wish: &Wish, fro
         needs_code: sign_in.settings.needs_code(),
     };
     let ticket = host.join_signed_in(&identified, from).await?;
-    entrance::told(host, &ticket);
+    join_page::told(host, &ticket);
     let base = host.base();
-    let page = if wish.aim == Aim::Terminal { "lines" } else { "" };
+    let page = if wish.aim == Purpose::Terminal { "lines" } else { "" };
     let cookies = [
         cookie::set(cookie::LEARNER, &host.learner_proof(ticket.person), &base, host.is_secure()),
         host.sign_in_cookie(0, ""),
@@ -220,13 +227,13 @@ mod tests {
 
     #[test]
     fn what_is_said_twice_or_at_length_is_not_said() {
-        let said = Said::of("code=a%2Fb&state=s&iss=https%3A%2F%2Fh&session_state=x").unwrap();
+        let said = ProviderAnswer::of("code=a%2Fb&state=s&iss=https%3A%2F%2Fh&session_state=x").unwrap();
         assert_eq!((said.code.as_str(), said.state.as_str(), said.issuer.as_deref()), ("a/b", "s", Some("https://h")));
         for query in
             ["code=a&code=b", "state=a&state=b&code=c", "iss=a&iss=b", &format!("code={}", "a".repeat(CODE + 1))]
         {
-            assert!(Said::of(query).is_none(), "{query}");
+            assert!(ProviderAnswer::of(query).is_none(), "{query}");
         }
-        assert!(Said::of("").unwrap().code.is_empty());
+        assert!(ProviderAnswer::of("").unwrap().code.is_empty());
     }
 }

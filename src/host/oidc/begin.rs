@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::entering::new_word;
-use super::round::{Aim, LONG, Round, Wish};
+use super::admission::new_word;
+use super::auth_request::{AuthRequest, LONG, LoginState, Purpose};
 use super::sign_in::SignIn;
 use crate::host::address::From;
 use crate::host::answer::{json_answer, page, refused};
@@ -24,11 +24,11 @@ use crate::host::state::Host;
 /// Letters that keep two sign-ins of one browser apart.
 const SALT: usize = 16;
 /// Longest code and lab that are looked at.
-const LONGEST: usize = 200;
+const MAX_FIELD: usize = 200;
 
 /// What a link or a form says.
 #[derive(Debug, Default)]
-struct Asked {
+struct Query {
     /// The lab; nothing: the first.
     lab: String,
     /// What is to be shown then.
@@ -39,7 +39,7 @@ struct Asked {
     code: String,
 }
 
-impl Asked {
+impl Query {
     fn of_link(query: &str) -> Self {
         Self { code: String::new(), ..Self::of_form(query.as_bytes()) }
     }
@@ -77,7 +77,7 @@ pub(super) async fn by_link(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    match begun(&host, &Asked::of_link(&query.unwrap_or_default()), &headers, from).await {
+    match begun(&host, &Query::of_link(&query.unwrap_or_default()), &headers, from).await {
         Ok(Begun { to, cookie }) => {
             (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, cookie)]).into_response()
         }
@@ -92,7 +92,7 @@ pub(super) async fn by_form(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    match begun(&host, &Asked::of_form(&body), &headers, from).await {
+    match begun(&host, &Query::of_form(&body), &headers, from).await {
         Ok(Begun { to, cookie }) => {
             let place = host.sign_in().map_or("", |sign_in| sign_in.place());
             let document = json!({ "base": host.base(), "title": "Sign in", "to": to, "place": place });
@@ -102,18 +102,18 @@ pub(super) async fn by_form(
     }
 }
 
-async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) -> Result<Begun, Refusal> {
+async fn begun(host: &Host, asked: &Query, headers: &HeaderMap, from: IpAddr) -> Result<Begun, Refusal> {
     let sign_in = offered(host)?;
     sign_in.may_try(from)?;
     let aim = match asked.then.as_str() {
-        "" => Aim::Seat,
-        then => Aim::of(then)
+        "" => Purpose::Seat,
+        then => Purpose::of(then)
             .ok_or_else(|| Refusal::bad_request("a link for signing in says where to go as seat or terminal"))?,
     };
-    if aim == Aim::Teach && sign_in.settings.instructors.is_empty() {
+    if aim == Purpose::Teach && sign_in.settings.instructors.is_empty() {
         return Err(Refusal::not_found("instructors of this class do not sign in: they have a link"));
     }
-    if asked.lab.len() > LONGEST || asked.code.len() > LONGEST {
+    if asked.lab.len() > MAX_FIELD || asked.code.len() > MAX_FIELD {
         return Err(Refusal::bad_request("that is too long"));
     }
     if host.server().is_none() {
@@ -122,7 +122,7 @@ async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) ->
     if !asked.lab.is_empty() && host.course(&asked.lab).is_none() {
         return Err(Refusal::bad_request("there is no such lab in this class"));
     }
-    let wish = Wish {
+    let wish = LoginState {
         shard: host.settings.shard,
         begun: Timestamp::now().as_second(),
         aim,
@@ -133,7 +133,7 @@ async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) ->
     // Windows of one browser share its word, so that one does not end what the other has begun.
     let browser = host.browser_of(headers).map_or_else(new_word, |word| Ok(word.to_owned()))?;
     let salt: String = new_word()?.chars().take(SALT).collect();
-    let round = Round::begin(&host.secret, &browser, &wish, &salt);
+    let round = AuthRequest::begin(&host.secret, &browser, &wish, &salt);
     let way_in = sign_in.provider.way_in(&sign_in.settings, &round, &host.sign_in_redirect()).await;
     let to = way_in.map_err(|fault| {
         count(&host.metrics.sign_in_failed);
@@ -146,7 +146,7 @@ async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) ->
 }
 
 /// The number of the code that somebody typed, if they typed one.
-fn code_of(host: &Host, asked: &Asked, from: IpAddr) -> Result<Option<u32>, Refusal> {
+fn code_of(host: &Host, asked: &Query, from: IpAddr) -> Result<Option<u32>, Refusal> {
     if asked.code.trim().is_empty() {
         return Ok(None);
     }

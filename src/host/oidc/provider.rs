@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
 
+use super::auth_request::AuthRequest;
 use super::fault::{Fault, word};
-use super::round::Round;
 use super::rule::{Claims, name_of};
 use super::settings::Settings;
 use super::token::{self, Doubt, Expected};
@@ -60,7 +60,7 @@ pub(super) struct Described {
 }
 
 /// What was asked for, and when; what failed is remembered for a moment, too.
-struct Kept<T> {
+struct Cached<T> {
     at: Instant,
     what: Result<T, Fault>,
 }
@@ -68,14 +68,14 @@ struct Kept<T> {
 /// The keys, and when they were asked for out of turn.
 #[derive(Default)]
 struct Keys {
-    kept: Option<Kept<Arc<Vec<Jwk>>>>,
+    kept: Option<Cached<Arc<Vec<Jwk>>>>,
     minute: Option<(Instant, u32)>,
 }
 
 /// An identity provider.
 pub(super) struct Provider {
     transport: Transport,
-    described: Mutex<Option<Kept<Arc<Described>>>>,
+    described: Mutex<Option<Cached<Arc<Described>>>>,
     keys: Mutex<Keys>,
     room: Semaphore,
 }
@@ -83,7 +83,7 @@ pub(super) struct Provider {
 /// Whoever leads back says with this what it was for.
 pub(super) struct Back<'b> {
     pub(super) code: &'b str,
-    pub(super) round: &'b Round,
+    pub(super) round: &'b AuthRequest,
     pub(super) redirect: &'b str,
 }
 
@@ -111,7 +111,7 @@ impl Provider {
             (Err(fault), Some(old)) if fault.is_away() => Ok(old),
             (now, _) => now,
         };
-        *known = Some(Kept { at: Instant::now(), what: what.clone() });
+        *known = Some(Cached { at: Instant::now(), what: what.clone() });
         what
     }
 
@@ -125,7 +125,12 @@ impl Provider {
     }
 
     /// Where a browser is led to, to sign in.
-    pub(super) async fn way_in(&self, settings: &Settings, round: &Round, redirect: &str) -> Result<String, Fault> {
+    pub(super) async fn way_in(
+        &self,
+        settings: &Settings,
+        round: &AuthRequest,
+        redirect: &str,
+    ) -> Result<String, Fault> {
         let described = self.described(settings).await?;
         Ok(described.authorize.with(&[
             ("response_type", "code"),
@@ -242,7 +247,7 @@ impl Provider {
             return kept.what.clone();
         }
         let what = self.asked_for_keys(described).await;
-        keys.kept = Some(Kept { at: Instant::now(), what: what.clone() });
+        keys.kept = Some(Cached { at: Instant::now(), what: what.clone() });
         what
     }
 
@@ -257,7 +262,7 @@ impl Provider {
         }
         keys.minute = Some((since, asked.saturating_add(1)));
         let what = self.asked_for_keys(described).await?;
-        keys.kept = Some(Kept { at: Instant::now(), what: Ok(Arc::clone(&what)) });
+        keys.kept = Some(Cached { at: Instant::now(), what: Ok(Arc::clone(&what)) });
         Ok(Some(what))
     }
 
@@ -271,7 +276,7 @@ impl Provider {
     }
 }
 
-fn is_good<T>(kept: &Kept<T>, long: Duration) -> bool {
+fn is_good<T>(kept: &Cached<T>, long: Duration) -> bool {
     kept.at.elapsed() < if kept.what.is_ok() { long } else { REST }
 }
 

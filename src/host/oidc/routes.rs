@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
-use super::{back, begin, leading};
+use super::{back, begin, shard_routing};
 use crate::host::state::Host;
 
 /// The paths.
@@ -14,5 +14,5 @@ pub fn routes() -> Router<Arc<Host>> {
         .route("/oidc/begin", get(begin::by_link).post(begin::by_form))
         .route("/oidc/callback", get(back::callback))
         .route("/api/sign-in", get(begin::told))
-        .route(leading::PATH, post(leading::room))
+        .route(shard_routing::PATH, post(shard_routing::room))
 }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::passes::Passes;
+use super::auth_request::LONG;
+use super::one_time_codes::OneTimeCodes;
 use super::provider::Provider;
-use super::round::LONG;
 use super::settings::Settings;
 use crate::host::limit::{Guesser, Limits};
 use crate::host::refusal::Refusal;
@@ -20,7 +20,7 @@ pub struct SignIn {
     /// Which provider it is, and who may come.
     pub settings: Settings,
     pub(super) provider: Provider,
-    passes: Mutex<Passes>,
+    passes: Mutex<OneTimeCodes>,
     used: Mutex<HashMap<String, i64>>,
     /// Of its own: a provider that goes wrong is in the way of nobody who types a code.
     limits: Mutex<Limits>,
@@ -54,7 +54,7 @@ impl SignIn {
         self.provider.described(&self.settings).await.err().map(|fault| fault.why)
     }
 
-    pub(super) fn passes(&self) -> MutexGuard<'_, Passes> {
+    pub(super) fn passes(&self) -> MutexGuard<'_, OneTimeCodes> {
         self.passes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -18,7 +18,7 @@ use crate::host::service_address::Address;
 /// Time for one answer, to its end.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Largest document of a provider.
-const LARGEST: usize = 256 * 1024;
+const MAX_DOCUMENT: usize = 256 * 1024;
 /// Most places that connections are kept to: a provider has two or three.
 const PLACES: usize = 8;
 
@@ -79,9 +79,9 @@ impl Transport {
             let client = self.client(at).await?;
             let answer = client.send(request).await.map_err(|error| unreached(at, &error))?;
             let status = answer.status();
-            let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(|error| {
+            let body = Limited::new(answer.into_body(), MAX_DOCUMENT).collect().await.map_err(|error| {
                 if error.is::<http_body_util::LengthLimitError>() {
-                    Fault::wrong(format!("{} answers with more than {LARGEST} bytes", at.place()))
+                    Fault::wrong(format!("{} answers with more than {MAX_DOCUMENT} bytes", at.place()))
                 } else {
                     Fault::away(format!("{} broke off", at.place()))
                 }

@@ -22,7 +22,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Pauses before each further attempt: for half an hour in all.
 const PAUSES: [u64; 7] = [1, 5, 30, 60, 300, 600, 900];
 /// Longest pause that a receiver may ask for.
-const LONGEST: Duration = Duration::from_mins(15);
+const MAX_PAUSE: Duration = Duration::from_mins(15);
 
 /// Who is told, and how.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ where
         };
         let Some(pause) = pauses.next().filter(|_| !gone.get()) else { return false };
         count(&metrics.webhook_retried);
-        tokio::time::sleep(asked.map_or(*pause, |asked| asked.clamp(*pause, LONGEST.max(*pause)))).await;
+        tokio::time::sleep(asked.map_or(*pause, |asked| asked.clamp(*pause, MAX_PAUSE.max(*pause)))).await;
     }
 }
 

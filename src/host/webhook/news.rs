@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::host::register::{Phase, Times};
 use crate::host::seat::SeatId;
-use crate::host::standing::Standing;
+use crate::host::standing::LearnerProgress;
 
 /// Where a class is in its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub struct Happening {
     /// Where the class is now.
     pub class: ClassAt,
     /// Where the learner is now, of what happened in a seat.
-    pub seat: Option<Standing>,
+    pub seat: Option<LearnerProgress>,
 }
 
 /// What was told of a seat last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Told {
+struct Notified {
     done: usize,
     step: usize,
     finished: bool,
@@ -39,8 +39,8 @@ struct Told {
     stuck: bool,
 }
 
-impl Told {
-    fn of(standing: &Standing, now: Timestamp) -> Self {
+impl Notified {
+    fn of(standing: &LearnerProgress, now: Timestamp) -> Self {
         Self {
             done: standing.done,
             step: standing.step,
@@ -55,13 +55,14 @@ impl Told {
 #[derive(Debug)]
 pub struct News {
     class: ClassAt,
-    seats: BTreeMap<SeatId, Told>,
+    seats: BTreeMap<SeatId, Notified>,
 }
 
 impl News {
     /// Of a class that is there already: nothing of it is new, but who is stuck.
-    pub fn of(class: ClassAt, rows: &[Standing]) -> Self {
-        let told = |row: &Standing| (row.seat, Told { stuck: false, ..Told::of(row, Timestamp::UNIX_EPOCH) });
+    pub fn of(class: ClassAt, rows: &[LearnerProgress]) -> Self {
+        let told =
+            |row: &LearnerProgress| (row.seat, Notified { stuck: false, ..Notified::of(row, Timestamp::UNIX_EPOCH) });
         Self { class, seats: rows.iter().map(told).collect() }
     }
 
@@ -71,9 +72,10 @@ impl News {
     }
 
     /// What happened since the last time, of a class and of those seats that may have changed.
-    pub fn take(&mut self, class: ClassAt, rows: &[Standing], now: Timestamp) -> Vec<Happening> {
+    pub fn take(&mut self, class: ClassAt, rows: &[LearnerProgress], now: Timestamp) -> Vec<Happening> {
         let mut found = Vec::new();
-        let mut tell = |kind, seat: Option<&Standing>| found.push(Happening { kind, class, seat: seat.cloned() });
+        let mut tell =
+            |kind, seat: Option<&LearnerProgress>| found.push(Happening { kind, class, seat: seat.cloned() });
         if class.phase != self.class.phase {
             match class.phase {
                 Phase::Ahead => {}
@@ -86,7 +88,7 @@ impl News {
         }
         self.class = class;
         for row in rows {
-            let told = Told::of(row, now);
+            let told = Notified::of(row, now);
             let Some(before) = self.seats.insert(row.seat, told) else {
                 tell("seat.joined", Some(row));
                 continue;
@@ -134,8 +136,8 @@ mod tests {
         times: Times { opens: None, closes: None, keep: jiff::SignedDuration::ZERO, decided: None },
     };
 
-    fn standing(number: u32, done: usize) -> Standing {
-        Standing {
+    fn standing(number: u32, done: usize) -> LearnerProgress {
+        LearnerProgress {
             seat: SeatId { shard: 0, number },
             lab: "scheduling".to_owned(),
             name: "Ann".to_owned(),
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn each_thing_is_told_once() {
         let mut news = News::of(OPEN, &[standing(1, 0)]);
-        let mut take = |row: &Standing, second| kinds(&news.take(OPEN, std::slice::from_ref(row), at(second)));
+        let mut take = |row: &LearnerProgress, second| kinds(&news.take(OPEN, std::slice::from_ref(row), at(second)));
         assert_eq!(take(&standing(1, 0), 1), Vec::<&str>::new(), "it was there");
         assert_eq!(take(&standing(2, 0), 1), ["seat.joined"]);
         assert_eq!(take(&standing(2, 0), 1), Vec::<&str>::new());
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!(take(&standing(2, 1), 1001), Vec::<&str>::new());
         assert_eq!(take(&standing(2, 2), 1002), ["seat.finished"]);
         assert_eq!(take(&standing(2, 0), 2), ["seat.moved"], "brought back");
-        assert_eq!(take(&Standing { agreed: true, ..standing(2, 0) }, 2), ["seat.agreed"]);
+        assert_eq!(take(&LearnerProgress { agreed: true, ..standing(2, 0) }, 2), ["seat.agreed"]);
         assert_eq!(take(&standing(2, 0), 2), ["seat.disagreed"]);
     }
 

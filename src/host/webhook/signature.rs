@@ -9,7 +9,7 @@ const PREFIX: &str = "whsec_";
 /// How many bytes a secret has.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 /// Most secrets at a time: the one that is used, and those that it replaces.
-const MOST: usize = 4;
+const MAX_SECRETS: usize = 4;
 
 /// Signs messages.
 pub struct Signer {
@@ -30,8 +30,8 @@ impl Signer {
     /// In words that do not repeat the text, where a line is no secret.
     pub fn new(text: &str) -> Result<Self, String> {
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        if lines.is_empty() || lines.len() > MOST {
-            return Err(format!("expected one secret, or at most {MOST}, one a line"));
+        if lines.is_empty() || lines.len() > MAX_SECRETS {
+            return Err(format!("expected one secret, or at most {MAX_SECRETS}, one a line"));
         }
         let key = |line: &&str| {
             let encoded = line.strip_prefix(PREFIX).ok_or_else(|| format!("expected `{PREFIX}` and base64"))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::answer::AgentPool;
-use super::place::Place;
+use super::azure_site::AzureSite;
 use klab_lab::plan::taint_text;
 use klab_lab::spec::{AksNetwork, KubernetesVersion, Lab, Os, Pool, PoolMode};
 
@@ -74,11 +74,11 @@ pub(super) fn get(url: &str) -> Arguments {
     Line::new("rest --method get").option("--url", url).0
 }
 
-pub(super) fn group_create(place: &Place, tags: &BTreeMap<String, String>) -> Arguments {
+pub(super) fn group_create(place: &AzureSite, tags: &BTreeMap<String, String>) -> Arguments {
     Line::new("group create").option("-n", &place.group).option("-l", &place.location).list("--tags", pairs(tags)).0
 }
 
-pub(super) fn group_delete(place: &Place) -> Arguments {
+pub(super) fn group_delete(place: &AzureSite) -> Arguments {
     Line::new("group delete").option("-n", &place.group).flag("--yes").flag("--no-wait").0
 }
 
@@ -92,11 +92,11 @@ pub(super) fn tag_update(id: &str, tags: &BTreeMap<String, String>) -> Arguments
     Line::new("tag update").option("--resource-id", id).option("--operation", "Merge").list("--tags", pairs(tags)).0
 }
 
-fn cluster(words: &str, place: &Place) -> Line {
+fn cluster(words: &str, place: &AzureSite) -> Line {
     Line::new(words).option("-g", &place.group).option("-n", &place.cluster)
 }
 
-fn pool(words: &str, place: &Place, name: &str) -> Line {
+fn pool(words: &str, place: &AzureSite, name: &str) -> Line {
     Line::new(words).option("-g", &place.group).option("--cluster-name", &place.cluster).option("-n", name)
 }
 
@@ -105,38 +105,38 @@ pub(super) fn cluster_list() -> Arguments {
     Line::new("aks list").0
 }
 
-pub(super) fn cluster_delete(place: &Place) -> Arguments {
+pub(super) fn cluster_delete(place: &AzureSite) -> Arguments {
     cluster("aks delete", place).flag("--yes").flag("--no-wait").0
 }
 
-pub(super) fn cluster_stop(place: &Place) -> Arguments {
+pub(super) fn cluster_stop(place: &AzureSite) -> Arguments {
     cluster("aks stop", place).flag("--no-wait").0
 }
 
-pub(super) fn cluster_start(place: &Place) -> Arguments {
+pub(super) fn cluster_start(place: &AzureSite) -> Arguments {
     cluster("aks start", place).flag("--no-wait").0
 }
 
-pub(super) fn cluster_upgrade(place: &Place, version: &str) -> Arguments {
+pub(super) fn cluster_upgrade(place: &AzureSite, version: &str) -> Arguments {
     cluster("aks upgrade", place).option("-k", version).flag("--control-plane-only").flag("--yes").flag("--no-wait").0
 }
 
 /// The right to pull from a registry, and all tags of the cluster. az does not do this without waiting for it.
-pub(super) fn registry_attach(place: &Place, registry: &str, tags: &BTreeMap<String, String>) -> Arguments {
+pub(super) fn registry_attach(place: &AzureSite, registry: &str, tags: &BTreeMap<String, String>) -> Arguments {
     cluster("aks update", place).option("--attach-acr", registry).list("--tags", pairs(tags)).0
 }
 
 /// The settings of the cluster autoscaler; those that are not named stay as they are.
-pub(super) fn cluster_autoscaler(place: &Place, settings: &BTreeMap<String, String>) -> Arguments {
+pub(super) fn cluster_autoscaler(place: &AzureSite, settings: &BTreeMap<String, String>) -> Arguments {
     cluster("aks update", place).list(PROFILE, pairs(settings)).flag("--no-wait").0
 }
 
-pub(super) fn credentials(place: &Place, file: &str) -> Arguments {
+pub(super) fn credentials(place: &AzureSite, file: &str) -> Arguments {
     cluster("aks get-credentials", place).option("--file", file).flag("--overwrite-existing").0
 }
 
 /// The cluster with its first pool, the lab's first system pool.
-pub(super) fn cluster_create(lab: &Lab, place: &Place, first: &Pool, tags: &BTreeMap<String, String>) -> Arguments {
+pub(super) fn cluster_create(lab: &Lab, place: &AzureSite, first: &Pool, tags: &BTreeMap<String, String>) -> Arguments {
     let settings = &lab.aks;
     let version = settings.kubernetes.as_ref().or(lab.kubernetes.as_ref()).map(|version| version.value);
     let line = cluster("aks create", place)
@@ -168,7 +168,7 @@ pub(super) fn cluster_create(lab: &Lab, place: &Place, first: &Pool, tags: &BTre
 /// A pool; `name` differs from the pool's own while one takes another's place.
 pub(super) fn pool_add(
     lab: &Lab,
-    place: &Place,
+    place: &AzureSite,
     spec: &Pool,
     name: &str,
     tags: &BTreeMap<String, String>,
@@ -229,7 +229,7 @@ fn joined_taints(taints: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// Labels, taints, autoscaler and mode of a pool in place. Labels and taints are replaced whole, so AKS's own go along.
-pub(super) fn pool_update(place: &Place, spec: &Pool, live: &AgentPool) -> Arguments {
+pub(super) fn pool_update(place: &AzureSite, spec: &Pool, live: &AgentPool) -> Arguments {
     let own = |key: &&String| key.starts_with("kubernetes.azure.com/");
     let mut all: Vec<String> =
         live.node_labels.iter().filter(|(key, _)| own(key)).map(|(key, value)| format!("{key}={value}")).collect();
@@ -258,19 +258,19 @@ pub(super) fn pool_update(place: &Place, spec: &Pool, live: &AgentPool) -> Argum
 }
 
 /// A pool in place as it is asked to be already: what failed is done again.
-pub(super) fn pool_again(place: &Place, live: &AgentPool) -> Arguments {
+pub(super) fn pool_again(place: &AzureSite, live: &AgentPool) -> Arguments {
     let labels: Vec<String> = if live.node_labels.is_empty() { vec![String::new()] } else { pairs(&live.node_labels) };
     let taints = joined_taints(live.node_taints.iter().cloned()).unwrap_or_default();
     let line = pool("aks nodepool update", place, &live.name).list("--labels", labels);
     line.option("--node-taints", taints).flag("--no-wait").0
 }
 
-pub(super) fn pool_scale(place: &Place, name: &str, count: u32) -> Arguments {
+pub(super) fn pool_scale(place: &AzureSite, name: &str, count: u32) -> Arguments {
     pool("aks nodepool scale", place, name).option("-c", count).flag("--no-wait").0
 }
 
 /// The bounds of a pool's autoscaler, as a learner types them.
-pub(super) fn pool_autoscale(place: &Place, name: &str, enabled: bool, min: u32, max: u32) -> Arguments {
+pub(super) fn pool_autoscale(place: &AzureSite, name: &str, enabled: bool, min: u32, max: u32) -> Arguments {
     pool("aks nodepool update", place, name)
         .flag(autoscaler_flag(enabled))
         .option("--min-count", min)
@@ -279,7 +279,7 @@ pub(super) fn pool_autoscale(place: &Place, name: &str, enabled: bool, min: u32,
 }
 
 /// No autoscaler any more, as a learner types it.
-pub(super) fn pool_autoscale_off(place: &Place, name: &str) -> Arguments {
+pub(super) fn pool_autoscale_off(place: &AzureSite, name: &str) -> Arguments {
     pool("aks nodepool update", place, name).flag("--disable-cluster-autoscaler").0
 }
 
@@ -288,11 +288,11 @@ fn autoscaler_flag(enabled: bool) -> &'static str {
 }
 
 /// A pool's upgrade in place, as a learner types it; klab itself replaces a pool by a second one.
-pub(super) fn pool_upgrade(place: &Place, name: &str, version: KubernetesVersion) -> Arguments {
+pub(super) fn pool_upgrade(place: &AzureSite, name: &str, version: KubernetesVersion) -> Arguments {
     pool("aks nodepool upgrade", place, name).option("-k", version).flag("--yes").0
 }
 
-pub(super) fn pool_delete(place: &Place, name: &str) -> Arguments {
+pub(super) fn pool_delete(place: &AzureSite, name: &str) -> Arguments {
     pool("aks nodepool delete", place, name).flag("--no-wait").0
 }
 
@@ -308,13 +308,13 @@ mod tests {
     use crate::provider::aks::account::{Account, User};
     use klab_lab::spec::{self, LoadOptions};
 
-    fn lab(text: &str) -> (Lab, Place) {
+    fn lab(text: &str) -> (Lab, AzureSite) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lab.toml");
         std::fs::write(&path, format!("lab = \"words\"\nprovider = \"aks\"\n{text}")).unwrap();
         let lab =
             spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
-        let place = Place::of_lab(&lab, &Account { id: "sub".to_owned(), user: User { name: "ann".to_owned() } });
+        let place = AzureSite::of_lab(&lab, &Account { id: "sub".to_owned(), user: User { name: "ann".to_owned() } });
         (lab, place)
     }
 

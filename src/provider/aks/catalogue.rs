@@ -1,6 +1,6 @@
 //! The catalogue of Azure's refusals: by which codes and texts each is known, what it means for klab, and what mends it.
 
-use super::place::Place;
+use super::azure_site::AzureSite;
 
 /// What a failure means for what klab does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Class {
     }
 
     /// What mends it, as far as klab knows.
-    pub(super) fn hint(self, place: Option<&Place>) -> Option<String> {
+    pub(super) fn hint(self, place: Option<&AzureSite>) -> Option<String> {
         let subscription = place.map_or("SUBSCRIPTION", |place| place.subscription.as_str());
         let location = place.map_or("LOCATION", |place| place.location.as_str());
         let group = place.map_or("GROUP", |place| place.group.as_str());

@@ -7,16 +7,16 @@ use super::answer::{Group, ManagedCluster};
 use super::arguments::journal_action;
 use super::arguments::{self, Arguments};
 use super::az::lost;
+use super::azure_site::AzureSite;
+use super::azure_state::{AzureState, without_tags};
 use super::failure::Failure;
-use super::place::Place;
 use super::pools::warn_of_lost_tags;
 use super::printed;
 use super::reason;
 use super::removal;
 use super::request::{Meaning, Outcome, change, until_taken_as};
 use super::site::{LabSite, Site};
-use super::wait::{Look, until};
-use super::world::{World, without_tags};
+use super::wait::{Poll, until};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Activity, Outside, Verb, Warning};
 use crate::provider::Work;
@@ -29,7 +29,12 @@ const HEAD_START: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When Azure refuses or fails; what is left is named.
-pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut Work<'_>) -> Result<ManagedCluster> {
+pub(super) fn create(
+    at: &LabSite<'_>,
+    first: &Pool,
+    world: &AzureState,
+    work: &mut Work<'_>,
+) -> Result<ManagedCluster> {
     let site = at.site;
     let place = site.place;
     let what = format!("cluster {} in {}", place.cluster, place.location);
@@ -144,7 +149,7 @@ fn request_cluster(site: Site<'_>, arguments: &Arguments, early: Option<Outcome>
         if !failure.class.may_have_been_taken() && !is_early {
             return Ok(Meaning::AsItSays);
         }
-        let world = World::look(site)?;
+        let world = AzureState::look(site)?;
         Ok(match world.cluster {
             Some(cluster) if !cluster.is_going() => Meaning::Taken,
             _ if is_early => Meaning::Lag,
@@ -163,7 +168,7 @@ fn request_cluster(site: Site<'_>, arguments: &Arguments, early: Option<Outcome>
 }
 
 /// What an earlier `down` or a failed creation left on its way out is waited for; a failed cluster is removed.
-fn wait_for_removals(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<()> {
+fn wait_for_removals(site: Site<'_>, world: &AzureState, work: &mut Work<'_>) -> Result<()> {
     if world.group.as_ref().is_some_and(Group::is_going) && site.place.own_group {
         return removal::clear_group(site, work);
     }
@@ -188,13 +193,13 @@ pub(super) fn wait_settled(site: Site<'_>, activity: &Activity, what: &str) -> R
             }
             Ok(Some(cluster)) if !cluster.is_settled() => {
                 unseen = None;
-                Look::GoesOn(cluster.provisioning_state)
+                Poll::GoesOn(cluster.provisioning_state)
             }
             Ok(None) if unseen.get_or_insert_with(Instant::now).elapsed() < az.pace.unseen() => {
-                Look::GoesOn("not to be seen yet".to_owned())
+                Poll::GoesOn("not to be seen yet".to_owned())
             }
-            Ok(found) => Look::Over(found),
-            Err(failure) => Look::Silence(failure),
+            Ok(found) => Poll::Over(found),
+            Err(failure) => Poll::Silence(failure),
         })
     })
 }
@@ -268,14 +273,14 @@ pub(super) fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
 }
 
 /// What goes on with the cluster.
-fn outside(place: &Place, verb: Verb, words: String) -> Outside {
+fn outside(place: &AzureSite, verb: Verb, words: String) -> Outside {
     Outside::new(verb, About::Cluster, &place.cluster, words)
 }
 
 /// Stops or starts the machines and waits until that is done. Safe to repeat.
 pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()> {
     let place = site.place;
-    let Some(cluster) = World::look(site)?.cluster else {
+    let Some(cluster) = AzureState::look(site)?.cluster else {
         return Err(Error::message(Kind::Outside, format!("lab `{}` has no cluster in Azure", place.lab)));
     };
     let what = format!("cluster {}", place.cluster);

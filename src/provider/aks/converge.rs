@@ -5,19 +5,19 @@ use std::fmt::Write as _;
 
 use super::answer::{AgentPool, ManagedCluster};
 use super::arguments;
-use super::asked::Asked;
+use super::azure_site::{AzureSite, EXPIRES_TAG, NEVER, TTL_TAG};
+use super::azure_state::AzureState;
 use super::cluster;
 use super::credentials;
 use super::drain;
-use super::place::{EXPIRES_TAG, NEVER, Place, TTL_TAG};
 use super::pools::{self, Job, Operation, Step};
 use super::preflight::first_pool;
 use super::reason;
 use super::registry;
 use super::replace;
 use super::request;
+use super::requested_pools::RequestedPools;
 use super::site::{LabSite, Site};
-use super::world::World;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::provider::{Options, Work, refuse_absent};
@@ -26,7 +26,7 @@ use klab_lab::spec::{Lab, Pool};
 use klab_lab::words::plural;
 
 /// What the plan compares with the lab file.
-pub(super) fn observed(world: &World, place: &Place, asked: &Asked, lab: Option<&Lab>) -> Observed {
+pub(super) fn observed(world: &AzureState, place: &AzureSite, asked: &RequestedPools, lab: Option<&Lab>) -> Observed {
     let mut observed = world.usable().map(ManagedCluster::observed).unwrap_or_default();
     for (name, pool) in &mut observed.pools {
         pool.foreign = world.usable().is_some_and(|cluster| {
@@ -58,7 +58,7 @@ struct Agenda<'a> {
 /// Does all actions.
 pub(super) fn converge(
     at: &LabSite<'_>,
-    world: &World,
+    world: &AzureState,
     actions: &[Action],
     options: Options,
     work: &mut Work<'_>,
@@ -114,7 +114,7 @@ pub(super) fn converge(
 }
 
 /// The command lines of all that, for people.
-pub(super) fn commands(at: &LabSite<'_>, world: &World, actions: &[Action]) -> Vec<String> {
+pub(super) fn commands(at: &LabSite<'_>, world: &AzureState, actions: &[Action]) -> Vec<String> {
     let (Site { az, place }, lab, tags) = (at.site, at.lab, &at.tags);
     let Ok(agenda) = agenda(at, world, actions) else { return Vec::new() };
     let mut lines = Vec::new();
@@ -146,7 +146,7 @@ pub(super) fn commands(at: &LabSite<'_>, world: &World, actions: &[Action]) -> V
     lines.iter().map(|arguments| az.command(arguments).to_string()).collect()
 }
 
-fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<Agenda<'a>> {
+fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Result<Agenda<'a>> {
     let (place, lab) = (at.site.place, at.lab);
     let find = |name: &str| {
         lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
@@ -253,7 +253,7 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
 }
 
 /// The cluster once Azure has done with what an earlier klab had asked for.
-fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<ManagedCluster> {
+fn settled(site: Site<'_>, world: &AzureState, work: &mut Work<'_>) -> Result<ManagedCluster> {
     let place = site.place;
     let gone = || Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster));
     let cluster = world.usable().ok_or_else(gone)?;
@@ -283,7 +283,7 @@ fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<Managed
 }
 
 /// Adds to the jobs what Azure is still doing to pools that have no job.
-fn settle_pools(jobs: &mut Vec<Job>, cluster: &ManagedCluster, place: &Place) {
+fn settle_pools(jobs: &mut Vec<Job>, cluster: &ManagedCluster, place: &AzureSite) {
     for pool in &cluster.agent_pool_profiles {
         let busy = !matches!(pool.provisioning_state.as_str(), "Succeeded" | "Failed" | "Canceled" | "Deleting" | "");
         if busy && !jobs.iter().any(|job| job.pool == pool.name) {

@@ -9,7 +9,7 @@ use super::account::Account;
 use super::answer::{Group, ManagedCluster};
 use super::arguments;
 use super::az::lost;
-use super::place::{EXPIRES_TAG, LAB_TAG, OWNER_TAG, Place};
+use super::azure_site::{AzureSite, EXPIRES_TAG, LAB_TAG, OWNER_TAG};
 use super::removal;
 use super::site::Site;
 use crate::error::Result;
@@ -29,7 +29,7 @@ pub struct Expired {
     pub cluster: Option<String>,
     /// When its time was over; none: it has no time.
     pub expires: Option<Timestamp>,
-    place: Place,
+    place: AzureSite,
 }
 
 impl Aks {
@@ -99,7 +99,7 @@ fn lab(
     own_group: bool,
 ) -> Expired {
     let name = tags.get(LAB_TAG).cloned().unwrap_or_default();
-    let mut place = Place::of_name(&name, account, location);
+    let mut place = AzureSite::of_name(&name, account, location);
     group.clone_into(&mut place.group);
     place.own_group = own_group;
     if let Some(cluster) = cluster {

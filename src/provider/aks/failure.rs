@@ -107,7 +107,7 @@ impl Failure {
     }
 
     /// As an error for the person at the terminal: what klab could not do, az's own words, what mends it.
-    pub(super) fn into_error(self, what: &str, place: Option<&super::place::Place>) -> Error {
+    pub(super) fn into_error(self, what: &str, place: Option<&super::azure_site::AzureSite>) -> Error {
         let kind = match self.class {
             Class::Deadline => Kind::Deadline,
             class if class.conflicts() => Kind::Failed,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::answer::{Registration, ToolVersion};
 use super::arguments;
 use super::az::{Az, OLDEST};
+use super::azure_site::AzureSite;
 use super::catalogue::Class;
 use super::failure::Failure;
-use super::place::Place;
 use super::region::{Sku, Usage, Versions};
 use crate::error::{Error, Kind};
 use klab_lab::plan::{Action, size_name, wanted_version};
@@ -58,7 +58,7 @@ impl Offer {
     }
 
     /// What is missing for the actions of a lab, done for this many seats.
-    pub(super) fn problems(&self, lab: &Lab, actions: &[Action], place: &Place, seats: u32) -> Vec<Error> {
+    pub(super) fn problems(&self, lab: &Lab, actions: &[Action], place: &AzureSite, seats: u32) -> Vec<Error> {
         let mut problems = Vec::new();
         let mut said: Vec<&str> = Vec::new();
         for (failure, what) in [
@@ -197,7 +197,7 @@ fn old_tool(version: &ToolVersion) -> Option<Error> {
     })
 }
 
-fn unregistered(state: &str, place: &Place) -> Option<Error> {
+fn unregistered(state: &str, place: &AzureSite) -> Option<Error> {
     (state != "Registered").then(|| {
         let message = format!("subscription {} is not registered for AKS: {state}", place.subscription);
         let command =
@@ -206,7 +206,7 @@ fn unregistered(state: &str, place: &Place) -> Option<Error> {
     })
 }
 
-fn version_problems(lab: &Lab, actions: &[Action], versions: &Versions, place: &Place) -> Vec<Error> {
+fn version_problems(lab: &Lab, actions: &[Action], versions: &Versions, place: &AzureSite) -> Vec<Error> {
     let changes_cluster =
         actions.iter().any(|action| matches!(action, Action::CreateCluster | Action::UpgradeCluster { .. }));
     let cluster = wanted_version(lab, None).filter(|_| changes_cluster);
@@ -301,7 +301,7 @@ fn needs(lab: &Lab, actions: &[Action]) -> Vec<Need> {
     needs
 }
 
-fn size_problems(needs: &[Need], skus: &[Sku], place: &Place) -> Vec<Error> {
+fn size_problems(needs: &[Need], skus: &[Sku], place: &AzureSite) -> Vec<Error> {
     let mut problems: Vec<Error> = Vec::new();
     let location = &place.location;
     for need in needs {
@@ -350,7 +350,7 @@ fn find<'a>(skus: &'a [Sku], size: &str) -> Option<&'a Sku> {
 }
 
 /// The quota of the whole lab, or of all seats of a class: all regular vCPUs, all spot vCPUs, and those of each family.
-fn quota_problems(needs: &[Need], skus: &[Sku], usage: &[Usage], place: &Place, seats: u32) -> Vec<Error> {
+fn quota_problems(needs: &[Need], skus: &[Sku], usage: &[Usage], place: &AzureSite, seats: u32) -> Vec<Error> {
     let who = if seats == 1 { "the lab needs".to_owned() } else { format!("{seats} seats of the lab need") };
     let mut wanted: BTreeMap<String, (u32, Vec<String>)> = BTreeMap::new();
     for need in needs.iter().filter(|need| need.machines > 0) {

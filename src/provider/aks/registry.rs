@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::answer::ManagedCluster;
 use super::arguments::{self, Arguments};
+use super::azure_site::AzureSite;
 use super::cluster::wait_settled;
-use super::place::Place;
 use super::request::until_taken;
 use super::site::LabSite;
 use crate::error::Result;
@@ -43,7 +43,7 @@ pub(super) fn attach(at: &LabSite<'_>, cluster: &ManagedCluster, work: &mut Work
 /// and writes the tags afterwards, so that the tag is there only where the right is. (A cluster is created without its
 /// registry, as az would wait for it to come up then.)
 pub(super) fn request(
-    place: &Place,
+    place: &AzureSite,
     lab: &Lab,
     cluster: Option<&ManagedCluster>,
     tags: &BTreeMap<String, String>,

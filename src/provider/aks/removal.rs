@@ -6,13 +6,13 @@ use std::time::Instant;
 use super::arguments::journal_action;
 use super::arguments::{self, Arguments};
 use super::az::lost;
+use super::azure_site::AzureSite;
+use super::azure_state::{foreign, without_tags};
 use super::failure::Failure;
-use super::place::Place;
 use super::reason;
 use super::request::Tries;
 use super::site::Site;
-use super::wait::{Look, until};
-use super::world::{foreign, without_tags};
+use super::wait::{Poll, until};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Activity, Outside, Verb, Warning};
 use crate::provider::Work;
@@ -32,64 +32,65 @@ enum Target {
 }
 
 /// How it stands with what is to be removed.
-enum Standing {
+enum RemovalState {
     /// There is no such thing.
     Absent,
     /// It is there, and does not carry the lab's tags but these.
     Foreign(BTreeMap<String, String>),
     /// Azure is removing it.
-    Going,
+    GoalArguments,
     /// It is there, in a state of this name, and nobody removes it.
     There(String),
 }
 
 impl Target {
     /// What of a lab goes with `klab down`.
-    fn of(place: &Place) -> Self {
+    fn of(place: &AzureSite) -> Self {
         if place.own_group { Self::Group } else { Self::Cluster }
     }
 
-    fn words(self, place: &Place) -> String {
+    fn words(self, place: &AzureSite) -> String {
         match self {
             Self::Group => format!("resource group {}", place.group),
             Self::Cluster => format!("cluster {}", place.cluster),
         }
     }
 
-    fn quoted(self, place: &Place) -> String {
+    fn quoted(self, place: &AzureSite) -> String {
         match self {
             Self::Group => format!("resource group `{}`", place.group),
             Self::Cluster => format!("cluster `{}` in resource group `{}`", place.cluster, place.group),
         }
     }
 
-    fn request(self, place: &Place) -> (Arguments, &str) {
+    fn request(self, place: &AzureSite) -> (Arguments, &str) {
         match self {
             Self::Group => (arguments::group_delete(place), &place.group),
             Self::Cluster => (arguments::cluster_delete(place), &place.cluster),
         }
     }
 
-    fn look(self, Site { az, place }: Site<'_>) -> Result<Standing, Failure> {
-        let standing =
-            |going: bool, state: &str| if going { Standing::Going } else { Standing::There(state.to_owned()) };
+    fn look(self, Site { az, place }: Site<'_>) -> Result<RemovalState, Failure> {
+        let standing = |going: bool, state: &str| {
+            if going { RemovalState::GoalArguments } else { RemovalState::There(state.to_owned()) }
+        };
         Ok(match self {
             Self::Group => match az.group(&place.group)? {
-                Some(group) if !place.owns(&group.tags) => Standing::Foreign(group.tags),
+                Some(group) if !place.owns(&group.tags) => RemovalState::Foreign(group.tags),
                 Some(group) => standing(group.is_going(), &group.properties.provisioning_state),
-                None => Standing::Absent,
+                None => RemovalState::Absent,
             },
             Self::Cluster => match az.cluster(place)? {
-                Some(cluster) if !place.owns(&cluster.tags) => Standing::Foreign(cluster.tags),
+                Some(cluster) if !place.owns(&cluster.tags) => RemovalState::Foreign(cluster.tags),
                 Some(cluster) => standing(cluster.is_going(), &cluster.provisioning_state),
-                None => Standing::Absent,
+                None => RemovalState::Absent,
             },
         })
     }
 }
 
 /// What of a lab goes with it, in words.
-pub(super) fn subject(place: &Place) -> String {
+pub(super) fn subject(place: &AzureSite) -> String {
     Target::of(place).words(place)
 }
 
@@ -171,28 +172,28 @@ impl<'a> Removal<'a> {
             let others_at_work = site.az.others_at_work();
             let standing = match self.target.look(site) {
                 Ok(standing) => standing,
-                Err(failure) => return Ok(Look::Silence(failure)),
+                Err(failure) => return Ok(Poll::Silence(failure)),
             };
-            was_there |= !matches!(standing, Standing::Absent);
-            self.absences = if matches!(standing, Standing::Absent) { self.absences + 1 } else { 0 };
+            was_there |= !matches!(standing, RemovalState::Absent);
+            self.absences = if matches!(standing, RemovalState::Absent) { self.absences + 1 } else { 0 };
             match standing {
-                Standing::Foreign(tags) => {
+                RemovalState::Foreign(tags) => {
                     let what = self.target.quoted(site.place);
                     Err(without_tags(&what, &tags, site.place).left_behind(what))
                 }
-                Standing::Absent if others_at_work => {
-                    Ok(Look::GoesOn("a call of az that another klab had made is still at work".to_owned()))
+                RemovalState::Absent if others_at_work => {
+                    Ok(Poll::GoesOn("a call of az that another klab had made is still at work".to_owned()))
                 }
-                Standing::Absent if self.absences < ABSENCES => Ok(Look::GoesOn("not to be seen".to_owned())),
-                Standing::Absent => Ok(Look::Over(())),
-                Standing::Going => {
+                RemovalState::Absent if self.absences < ABSENCES => Ok(Poll::GoesOn("not to be seen".to_owned())),
+                RemovalState::Absent => Ok(Poll::Over(())),
+                RemovalState::GoalArguments => {
                     self.seen_going = true;
                     work.events.under_way(vec![self.going()]);
-                    Ok(if to_the_end { Look::GoesOn("Deleting".to_owned()) } else { Look::Over(()) })
+                    Ok(if to_the_end { Poll::GoesOn("Deleting".to_owned()) } else { Poll::Over(()) })
                 }
-                Standing::There(state) => {
+                RemovalState::There(state) => {
                     let taken = self.ask(&state, work)?;
-                    Ok(if taken && !to_the_end { Look::Over(()) } else { Look::GoesOn(state) })
+                    Ok(if taken && !to_the_end { Poll::Over(()) } else { Poll::GoesOn(state) })
                 }
             }
         })?;

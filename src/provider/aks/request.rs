@@ -16,7 +16,7 @@ const ATTEMPTS: u32 = 4;
 /// How long a question is asked again while Azure wants fewer of them.
 const PATIENCE_OF_QUESTIONS: Duration = Duration::from_mins(1);
 /// Longest time between two tries at a throttled request.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// What a call of az that changes something came to.
 pub(super) type Outcome = std::result::Result<Taken, Failure>;
@@ -52,7 +52,7 @@ impl Tries {
             class if class.conflicts() => (waited < patience).then(|| pace.next(waited)),
             Class::Throttled => {
                 let left = patience.checked_sub(waited)?;
-                Some(failure.retry_after().unwrap_or(doubled).max(pace.least).min(LONGEST_PAUSE).min(left))
+                Some(failure.retry_after().unwrap_or(doubled).max(pace.least).min(MAX_PAUSE).min(left))
             }
             class => (class.passes() && self.failed < ATTEMPTS).then_some(doubled),
         }

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::arguments::{self, Arguments};
-use super::asked::Asked;
 use super::az::Az;
-use super::place::Place;
+use super::azure_site::AzureSite;
+use super::requested_pools::RequestedPools;
 use klab_lab::spec::{Lab, Pool};
 
 /// Where a lab is, with the az that reaches it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) az: &'a Az,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a AzureSite,
 }
 
 /// A site and the lab that is made there.
@@ -24,7 +24,7 @@ pub(super) struct LabSite<'a> {
     /// The tags of everything that is made.
     pub(super) tags: BTreeMap<String, String>,
     /// What klab has asked for there.
-    pub(super) asked: Asked,
+    pub(super) asked: RequestedPools,
     /// Where the lab's kubeconfig is, or is to be.
     pub(super) kubeconfig: PathBuf,
 }

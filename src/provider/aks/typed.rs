@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::arguments;
-use super::place::Place;
+use super::azure_site::AzureSite;
 use crate::exec;
 use crate::provider::AzureNames;
 use klab_lab::spec::{Action, Lab};
 
 /// The command lines for an action on a pool or on the control plane; `before` and `stage` are the lab as it is before and afterwards.
 pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNames) -> Vec<String> {
-    let place = Place {
+    let place = AzureSite {
         lab: stage.name.value.clone(),
         subscription: String::new(),
         owner: String::new(),

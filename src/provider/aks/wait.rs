@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 
 /// What one look found.
-pub(super) enum Look<T> {
+pub(super) enum Poll<T> {
     /// There is nothing to wait for any more.
     Over(T),
     /// It goes on; in Azure's word for it.
@@ -25,7 +25,7 @@ pub(super) fn until<T>(
     site: Site<'_>,
     activity: &Activity,
     what: &str,
-    mut look: impl FnMut() -> Result<Look<T>>,
+    mut look: impl FnMut() -> Result<Poll<T>>,
 ) -> Result<T> {
     let Site { az, place } = site;
     let since = Instant::now();
@@ -34,13 +34,13 @@ pub(super) fn until<T>(
     loop {
         let looked = Instant::now();
         match look()? {
-            Look::Over(found) => return Ok(found),
-            Look::GoesOn(now) => {
+            Poll::Over(found) => return Ok(found),
+            Poll::GoesOn(now) => {
                 silent = None;
                 activity.progress(format!("{what}: {now}"));
                 state = now;
             }
-            Look::Silence(failure) => {
+            Poll::Silence(failure) => {
                 let since = *silent.get_or_insert(looked);
                 if !failure.class.passes() || since.elapsed() > az.pace.patience {
                     let error = failure.into_error(&format!("could not inspect {what}"), Some(place));

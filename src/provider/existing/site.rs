@@ -31,7 +31,7 @@ pub(super) struct Site {
 }
 
 /// A site, with the kubeconfig that leads there alone.
-pub(super) struct Found {
+pub(super) struct ResolvedSite {
     pub(super) site: Site,
     pub(super) kubeconfig: Kubeconfig,
 }
@@ -90,7 +90,7 @@ impl Site {
 ///
 /// # Errors
 /// When the kubeconfig leads nowhere, or elsewhere than to where the lab is.
-pub(super) fn find(lab: &Lab, known: Option<&Site>) -> Result<Found> {
+pub(super) fn find(lab: &Lab, known: Option<&Site>) -> Result<ResolvedSite> {
     let wanted = &lab.existing;
     let file = match &wanted.kubeconfig {
         Some(named) => Some(resolved(lab, named)),
@@ -114,7 +114,7 @@ pub(super) fn find(lab: &Lab, known: Option<&Site>) -> Result<Found> {
                 format!("lab `{name}` is up on {at}, and context `{}` leads to {}", site.context, site.server);
             Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it there first")))
         }
-        _ => Ok(Found { site, kubeconfig }),
+        _ => Ok(ResolvedSite { site, kubeconfig }),
     }
 }
 

@@ -9,7 +9,7 @@ use super::desired::{self, desired};
 use super::images::{NodeImage, node_image};
 use super::machine::{Emulation, Host, MEMINFO, MEMINFO_FILE, NODE_DIRECTORY, NODE_FOLDER};
 use super::names::Names;
-use super::roster::{Place, Roster};
+use super::roster::{Roster, Slot};
 use super::version::KindVersion;
 use crate::error::{Context as _, Error, Kind, Result};
 use klab_lab::spec::{Lab, Pool};
@@ -197,7 +197,7 @@ pub fn join_patience(joining: usize, cpus: u32) -> usize {
     (25 + 5 * joining.saturating_sub(2 * cpus as usize)).min(120)
 }
 
-fn worker(lab: &Lab, place: &Place, around: &Surroundings<'_>, patience: usize) -> Result<NodeView> {
+fn worker(lab: &Lab, place: &Slot, around: &Surroundings<'_>, patience: usize) -> Result<NodeView> {
     let pool = lab
         .pool(&place.pool)
         .ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{}`", place.pool)))?;

@@ -36,16 +36,16 @@ const FRESH: Duration = Duration::from_secs(1);
 /// What runtimes said while klab runs.
 #[derive(Debug, Default)]
 pub struct Memory {
-    seen: Arc<Seen>,
+    seen: Arc<ContainerCache>,
     /// The runtimes that were found, by what was asked for: they do not change while klab runs.
     found: Mutex<BTreeMap<String, (Runtime, Info)>>,
 }
 
 /// The containers that were seen last, by cluster.
 #[derive(Debug, Default)]
-struct Seen(Mutex<BTreeMap<String, (Instant, Vec<Container>)>>);
+struct ContainerCache(Mutex<BTreeMap<String, (Instant, Vec<Container>)>>);
 
-impl Seen {
+impl ContainerCache {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, Vec<Container>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,7 +67,7 @@ pub enum Flavour {
 pub struct Runtime {
     tool: Tool,
     flavour: Flavour,
-    seen: Arc<Seen>,
+    seen: Arc<ContainerCache>,
 }
 
 /// Finds the runtime as kind does: the one that is asked for, else docker, nerdctl, podman, whichever answers.

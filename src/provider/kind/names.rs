@@ -6,7 +6,7 @@ use crate::error::{Error, Kind, Result};
 use crate::state::Home;
 
 /// Longest name kind takes without a warning.
-const LONGEST_CLUSTER: usize = 50;
+const MAX_CLUSTER_NAME: usize = 50;
 
 /// Names and places of one lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +34,10 @@ impl Names {
                 format!("klab-{lab}-{seat}")
             }
         };
-        if cluster.len() > LONGEST_CLUSTER {
+        if cluster.len() > MAX_CLUSTER_NAME {
             let message = format!("`{cluster}` is too long for the name of a kind cluster");
             return Err(Error::message(Kind::Usage, message)
-                .hint(format!("shorten KLAB_SEAT; {LONGEST_CLUSTER} characters are allowed in all")));
+                .hint(format!("shorten KLAB_SEAT; {MAX_CLUSTER_NAME} characters are allowed in all")));
         }
         Ok(Self { cluster, lab_folder: home.lab(lab) })
     }

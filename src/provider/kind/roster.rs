@@ -15,7 +15,7 @@ use klab_lab::spec::{Lab, Located};
 
 /// What a worker was made for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct Slot {
     /// The pool.
     pub pool: String,
     /// Its place among the pool's nodes, from 0: decides its zone.
@@ -29,7 +29,7 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Roster {
-    workers: BTreeMap<String, Place>,
+    workers: BTreeMap<String, Slot>,
 }
 
 impl Roster {
@@ -40,7 +40,7 @@ impl Roster {
         for pool in lab.pools.iter().filter(|pool| !pool.deferred) {
             let named = u32::try_from(pool.names.len()).unwrap_or(u32::MAX);
             for (index, number) in (named..pool.nodes.value).zip(numbers.by_ref()) {
-                let place = Place { pool: pool.name.value.clone(), index, node: None };
+                let place = Slot { pool: pool.name.value.clone(), index, node: None };
                 roster.workers.insert(names.worker(number), place);
             }
         }
@@ -59,7 +59,7 @@ impl Roster {
             Some(node) => names.named_worker(node),
             None => (1..u32::MAX).map(|number| names.worker(number)).find(free).unwrap_or_default(),
         };
-        let place = Place { pool: pool.to_owned(), index, node: own.cloned() };
+        let place = Slot { pool: pool.to_owned(), index, node: own.cloned() };
         self.workers.insert(name.clone(), place);
         name
     }
@@ -68,7 +68,7 @@ impl Roster {
     pub fn adopt(&mut self, container: &str, node: &str, pool: &str) {
         let index = self.free_index(pool);
         let node = (node != container).then(|| node.to_owned());
-        self.workers.entry(container.to_owned()).or_insert_with(|| Place { pool: pool.to_owned(), index, node });
+        self.workers.entry(container.to_owned()).or_insert_with(|| Slot { pool: pool.to_owned(), index, node });
     }
 
     /// The node of a container.
@@ -97,19 +97,19 @@ impl Roster {
     }
 
     /// What a worker was made for.
-    pub fn place(&self, name: &str) -> Option<&Place> {
+    pub fn place(&self, name: &str) -> Option<&Slot> {
         self.workers.get(name)
     }
 
     /// All workers with their places, in order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &Place)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Slot)> {
         let mut workers: Vec<_> = self.workers.iter().collect();
         workers.sort_by_key(|(name, _)| (name.len(), *name));
         workers.into_iter()
     }
 
     /// The workers of a pool in order of their places.
-    pub fn pool(&self, pool: &str) -> impl Iterator<Item = (&String, &Place)> {
+    pub fn pool(&self, pool: &str) -> impl Iterator<Item = (&String, &Slot)> {
         let mut workers: Vec<_> = self.workers.iter().filter(|(_, place)| place.pool == pool).collect();
         workers.sort_by_key(|(_, place)| place.index);
         workers.into_iter()

@@ -90,9 +90,9 @@ fn pool_problems(lab: &Lab, pool: &Pool, kind: KindVersion, host: &Host, problem
     }
     for node in &pool.names {
         let own = format!("klab-{}-", lab.name.value);
-        if node.value.len() > LONGEST_HOST_NAME {
+        if node.value.len() > MAX_HOST_NAME {
             let message = format!("`{node}` is too long for the name of a node on kind");
-            let help = format!("it becomes a container's host name: {LONGEST_HOST_NAME} characters at most");
+            let help = format!("it becomes a container's host name: {MAX_HOST_NAME} characters at most");
             problems.push(Problem::new(message, help).at(&node.at));
         } else if node.value.starts_with(&own) {
             let message = format!("`{node}` may be the name of a node that kind names itself");
@@ -121,7 +121,7 @@ fn pool_problems(lab: &Lab, pool: &Pool, kind: KindVersion, host: &Host, problem
 }
 
 /// Linux takes 64 bytes; a name of the DNS has a byte less.
-const LONGEST_HOST_NAME: usize = 63;
+const MAX_HOST_NAME: usize = 63;
 
 fn is_kubernetes_domain(domain: &str) -> bool {
     ["kubernetes.io", "k8s.io"].iter().any(|own| domain == *own || domain.ends_with(&format!(".{own}")))

@@ -35,7 +35,7 @@ const REGISTERED: Duration = Duration::from_secs(45);
 const SEEN: Duration = Duration::from_secs(45);
 
 /// A cluster at work.
-pub(super) struct ClusterAtWork<'a> {
+pub(super) struct RunningCluster<'a> {
     pub(super) session: &'a Session,
     pub(super) lab: &'a Lab,
     pub(super) kind: KindVersion,
@@ -52,7 +52,7 @@ pub(super) fn ready_deadline() -> Duration {
     seconds.map_or(READY, Duration::from_secs)
 }
 
-impl ClusterAtWork<'_> {
+impl RunningCluster<'_> {
     fn pool(&self, name: &str) -> Result<&Pool> {
         self.lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
     }

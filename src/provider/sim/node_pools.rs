@@ -21,7 +21,7 @@ const TRIES: u32 = 10;
 
 /// What the autoscaler was told.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct AutoscalerSettings {
     /// The pools, as they were declared.
     pub(super) pools: BTreeMap<String, Declared>,
     /// Its settings.
@@ -29,7 +29,7 @@ pub(super) struct Told {
 }
 
 /// Reads what the autoscaler was told.
-pub(super) async fn read(client: &Client) -> Result<Told> {
+pub(super) async fn read(client: &Client) -> Result<AutoscalerSettings> {
     let pools = find(client, NODE_POOLS).await?.map(|map| NodePool::read(&json!({ "data": map.data })));
     let declared = |(name, pool): (String, NodePool)| {
         let template = pool.templates.into_iter().next()?;
@@ -38,7 +38,7 @@ pub(super) async fn read(client: &Client) -> Result<Told> {
     };
     let pools = pools.into_iter().flatten().filter_map(declared).collect();
     let settings = find(client, PROFILE).await?.and_then(|map| map.data).unwrap_or_default();
-    Ok(Told { pools, settings })
+    Ok(AutoscalerSettings { pools, settings })
 }
 
 /// Tells the autoscaler of a pool as it is to be; of one that is not autoscaled it is to know nothing.

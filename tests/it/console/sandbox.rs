@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Output;
 
-use klab::console::sandbox::Lack;
+use klab::console::sandbox::MissingFeature;
 
 use crate::environment::Environment;
 use crate::skipped::not_possible_here;
@@ -37,7 +37,7 @@ fn said(environment: &Environment, port: u16, script: &str) -> String {
 fn is_whole() -> bool {
     let environment = Environment::new();
     let folder = environment.folder().to_str().unwrap().to_owned();
-    let lacks: Vec<Lack> =
+    let lacks: Vec<MissingFeature> =
         serde_json::from_str(&environment.succeeds(&["sandbox", "--report", "--folder", &folder, "--port", "1"]))
             .unwrap();
     for lack in &lacks {

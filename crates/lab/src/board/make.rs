@@ -9,14 +9,15 @@ use klab_scheduler::{Cluster, PodResources, TieBreak};
 use super::labels::used;
 use super::legend::{COLOURS, letter};
 use super::model::{
-    Amounts, Board, Check, Ghost, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage, Workload, Zone,
+    Amounts, Board, Check, MissingPods, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage, Workload,
+    Zone,
 };
 use crate::membership::{is_spot, zone_of};
 use crate::names::{HOST_LABEL, is_system_namespace};
 use crate::spec::{Lab, Subject};
 use crate::verify::{
-    Context, Place, Places, PodState, PodView, Report, Snapshot, View, cluster, is_cordoned, is_ready, places, unmade,
-    workload_of,
+    Context, Places, PodLocation, PodState, PodView, Report, Snapshot, View, cluster, is_cordoned, is_ready, places,
+    unmade, workload_of,
 };
 
 /// How far a lesson has come.
@@ -245,17 +246,17 @@ fn checks(view: &View<'_>, lab: Option<&Lab>, report: &Report) -> Vec<Check> {
     report.checks.iter().map(check).collect()
 }
 
-fn ghosts(places: Vec<Place>) -> Vec<Ghost> {
+fn ghosts(places: Vec<PodLocation>) -> Vec<MissingPods> {
     let mut counts: BTreeMap<Spot, usize> = BTreeMap::new();
     for place in places {
         let spot = match place {
-            Place::Node(node) => Spot::Node(node),
-            Place::Pool(pool) => Spot::Pool(pool),
-            Place::Pending => Spot::Pending,
+            PodLocation::Node(node) => Spot::Node(node),
+            PodLocation::Pool(pool) => Spot::Pool(pool),
+            PodLocation::Pending => Spot::Pending,
         };
         *counts.entry(spot).or_default() += 1;
     }
-    counts.into_iter().map(|(on, pods)| Ghost { on, pods }).collect()
+    counts.into_iter().map(|(on, pods)| MissingPods { on, pods }).collect()
 }
 
 fn steps(lab: Option<&Lab>, lesson: Lesson) -> Vec<Step> {

@@ -21,7 +21,7 @@ pub use legend::{colour, ink, letter, sign};
 pub use make::Lesson;
 pub use mermaid::mermaid;
 pub use model::{
-    Amounts, Board, Check, Ghost, Move, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage, Workload,
-    Zone,
+    Amounts, Board, Check, MissingPods, Move, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage,
+    Workload, Zone,
 };
 pub use svg::{escaped, parts, svg};

@@ -158,14 +158,14 @@ pub struct Check {
     /// The workload it is about, if it is about one of the lab.
     pub workload: Option<String>,
     /// Where pods should be and are not.
-    pub ghosts: Vec<Ghost>,
+    pub ghosts: Vec<MissingPods>,
     /// Pods that should not be where they are.
     pub misplaced: Vec<String>,
 }
 
 /// So many pods that should be in a place and are not there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ghost {
+pub struct MissingPods {
     /// The place.
     #[serde(flatten)]
     pub on: Spot,

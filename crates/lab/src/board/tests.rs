@@ -66,7 +66,7 @@ fn a_board_says_what_is_where_and_what_should_be() {
     assert_eq!(reasons, [("0/2 nodes are available: 2 Insufficient cpu.", 1)]);
     let check = &board.checks[0];
     assert_eq!(check.misplaced, ["default/web-2"]);
-    assert_eq!(check.ghosts, [Ghost { on: Spot::Node("extra-0".to_owned()), pods: 2 }]);
+    assert_eq!(check.ghosts, [MissingPods { on: Spot::Node("extra-0".to_owned()), pods: 2 }]);
     let document = serde_json::to_value(&board).unwrap();
     assert_eq!(document["schema"], "klab.board/1");
     assert_eq!(document["checks"][0]["ghosts"][0], json!({ "place": "node", "name": "extra-0", "pods": 2 }));

@@ -2,8 +2,8 @@
 
 mod autoscaled;
 mod daemon;
-pub(super) mod homes;
 mod size;
+pub(super) mod target_nodes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::ResourceExt;
 
 use self::autoscaled::autoscaled;
-use self::homes::{Homes, HomesOwned, settles};
+use self::target_nodes::{Homes, HomesOwned, settles};
 use super::cause::{Cause, Hindrance, Suggestion};
 use super::conditions::rule;
 use super::context::Context;

@@ -38,14 +38,14 @@ fn is_being_made(pod: &Pod) -> bool {
 
 /// What is told of a pod's volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told<'s> {
+pub(crate) struct Volumes<'s> {
     pub(crate) message: &'s str,
     /// Whether that stays so until somebody changes something.
     pub(crate) is_lasting: bool,
 }
 
 /// What keeps pods from being made, by the pod's uid.
-pub(super) struct Unmounted<'s>(BTreeMap<&'s str, Told<'s>>);
+pub(super) struct Unmounted<'s>(BTreeMap<&'s str, Volumes<'s>>);
 
 impl<'s> Unmounted<'s> {
     pub(super) fn of(snapshot: &'s Snapshot) -> Self {
@@ -59,12 +59,13 @@ impl<'s> Unmounted<'s> {
                 *known = event;
             }
         }
-        let told = |event: &'s Event| Some(Told { message: event.message.as_deref()?, is_lasting: is_lasting(event) });
+        let told =
+            |event: &'s Event| Some(Volumes { message: event.message.as_deref()?, is_lasting: is_lasting(event) });
         Self(first.into_iter().filter_map(|(uid, event)| Some((uid, told(event)?))).collect())
     }
 
     /// What is told of a pod that has come to a node and is being made.
-    pub(super) fn of_pod(&self, pod: &Pod) -> Option<Told<'s>> {
+    pub(super) fn of_pod(&self, pod: &Pod) -> Option<Volumes<'s>> {
         let told = self.0.get(pod.metadata.uid.as_deref()?)?;
         is_being_made(pod).then_some(*told)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::conditions::{placed, rule};
-use super::diagnose::homes::{Homes, HomesOwned};
+use super::diagnose::target_nodes::{Homes, HomesOwned};
 use super::rollout::Group;
 use super::verdict::CheckResult;
 use super::view::{PodView, View};
@@ -11,7 +11,7 @@ use crate::spec::{Check, Condition, NodeSet};
 
 /// A place where a pod may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum PodLocation {
     Node(String),
     /// A pool that has no node for it yet.
     Pool(String),
@@ -23,7 +23,7 @@ pub(crate) enum Place {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Places {
     /// Where pods should be and are not, one entry a pod.
-    pub(crate) wanted: Vec<Place>,
+    pub(crate) wanted: Vec<PodLocation>,
     /// Pods (`namespace/name`) that should not be where they are, sorted.
     pub(crate) misplaced: Vec<String>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn places(check: &Check, result: &CheckResult, view: &View<'_>) -> Pl
             Condition::Pending { count, .. } => {
                 let waiting = group.counted.iter().filter(|pod| pod.node.is_none()).count();
                 let lacking = (count.min as usize).saturating_sub(waiting);
-                places.wanted.extend(std::iter::repeat_n(Place::Pending, lacking.min(MOST)));
+                places.wanted.extend(std::iter::repeat_n(PodLocation::Pending, lacking.min(MAX_PLACES)));
                 if lacking > 0 {
                     misplaced.extend(offenders.iter().filter(|pod| pod.node.is_some()).map(|pod| pod.id()));
                 }
@@ -79,13 +79,13 @@ pub(crate) fn places(check: &Check, result: &CheckResult, view: &View<'_>) -> Pl
             _ => {}
         }
     }
-    places.wanted.truncate(MOST);
+    places.wanted.truncate(MAX_PLACES);
     places.misplaced = misplaced.into_iter().collect();
     places
 }
 
 /// Most places of one check: more would hide what is there.
-const MOST: usize = 50;
+const MAX_PLACES: usize = 50;
 
 /// The nodes of a set that have no pod of the group.
 fn without_pod(view: &View<'_>, set: &NodeSet, group: &Group<'_, '_>) -> Vec<String> {
@@ -102,10 +102,10 @@ fn pool_of<'s>(set: &'s NodeSet, homes: &'s HomesOwned) -> Option<&'s str> {
 }
 
 /// So many places, on the nodes in turn; in the pool where there is no node.
-fn spread(nodes: &[String], pool: Option<&str>, count: usize) -> Vec<Place> {
-    let count = count.min(MOST);
+fn spread(nodes: &[String], pool: Option<&str>, count: usize) -> Vec<PodLocation> {
+    let count = count.min(MAX_PLACES);
     if nodes.is_empty() {
-        return pool.map_or_else(Vec::new, |pool| vec![Place::Pool(pool.to_owned()); count]);
+        return pool.map_or_else(Vec::new, |pool| vec![PodLocation::Pool(pool.to_owned()); count]);
     }
-    nodes.iter().cycle().take(count).cloned().map(Place::Node).collect()
+    nodes.iter().cycle().take(count).cloned().map(PodLocation::Node).collect()
 }

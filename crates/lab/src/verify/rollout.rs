@@ -30,7 +30,7 @@ pub(crate) struct Group<'v, 'a> {
 }
 
 /// What one owner wants.
-pub(crate) struct Wish {
+pub(crate) struct Desired {
     /// It has not seen its latest change.
     pub(crate) stale: bool,
     /// How many pods, where that is known.
@@ -100,19 +100,19 @@ fn labelled<'v, 'a>(view: &'v View<'a>, selector: &Selector, namespace: &str) ->
 }
 
 /// What an owner wants that has these pods of its present template.
-pub(crate) fn wish(owner: &Owner<'_>, pods: &[&PodView<'_>], snapshot: &Snapshot) -> Wish {
+pub(crate) fn wish(owner: &Owner<'_>, pods: &[&PodView<'_>], snapshot: &Snapshot) -> Desired {
     let behind = |observed: Option<i64>| {
         let generation = owner.meta().and_then(|meta| meta.generation);
         generation.is_some_and(|generation| observed.is_none_or(|observed| observed < generation))
     };
     let refused = || refusal(snapshot, owner, pods).map(str::to_owned);
     match owner {
-        Owner::Deployment(deployment) => Wish {
+        Owner::Deployment(deployment) => Desired {
             stale: behind(deployment.status.as_ref().and_then(|status| status.observed_generation)),
             pods: Some(count(deployment.spec.as_ref().and_then(|spec| spec.replicas))),
             hindered: refused().or_else(|| paused(deployment)),
         },
-        Owner::ReplicaSet(set) => Wish {
+        Owner::ReplicaSet(set) => Desired {
             stale: behind(set.status.as_ref().and_then(|status| status.observed_generation)),
             pods: Some(count(set.spec.as_ref().and_then(|spec| spec.replicas))),
             hindered: refused(),
@@ -122,18 +122,18 @@ pub(crate) fn wish(owner: &Owner<'_>, pods: &[&PodView<'_>], snapshot: &Snapshot
             let stale = behind(status.and_then(|status| status.observed_generation));
             let desired = status.map(|status| status.desired_number_scheduled);
             let pods = desired.filter(|_| !stale).and_then(|pods| pods.try_into().ok());
-            Wish { stale, pods, hindered: refused() }
+            Desired { stale, pods, hindered: refused() }
         }
-        Owner::StatefulSet(set) => Wish {
+        Owner::StatefulSet(set) => Desired {
             stale: behind(set.status.as_ref().and_then(|status| status.observed_generation)),
             pods: Some(count(set.spec.as_ref().and_then(|spec| spec.replicas))),
             hindered: refused().or_else(|| ordered_hindrance(set, pods)),
         },
         Owner::Job(job) => {
             let wish = job_wish(job);
-            Wish { hindered: wish.hindered.or_else(refused), ..wish }
+            Desired { hindered: wish.hindered.or_else(refused), ..wish }
         }
-        Owner::None | Owner::Other(_) => Wish { stale: false, pods: None, hindered: None },
+        Owner::None | Owner::Other(_) => Desired { stale: false, pods: None, hindered: None },
     }
 }
 
@@ -153,11 +153,11 @@ fn ordered_hindrance(set: &StatefulSet, pods: &[&PodView<'_>]) -> Option<String>
     (policy != Some("Parallel")).then(|| format!("the next pod is made only after {} is ready", stuck.name))
 }
 
-fn job_wish(job: &Job) -> Wish {
+fn job_wish(job: &Job) -> Desired {
     let status = job.status.as_ref();
     let spec = job.spec.as_ref();
     if is_over(job) {
-        return Wish { stale: false, pods: None, hindered: None };
+        return Desired { stale: false, pods: None, hindered: None };
     }
     let parallelism = count(spec.and_then(|spec| spec.parallelism));
     // Without completions, any number of pods up to the parallelism makes the job; with them, pods come until enough
@@ -169,5 +169,5 @@ fn job_wish(job: &Job) -> Wish {
     let suspended = is_suspended(job);
     let active = status.and_then(|status| status.active).unwrap_or(0);
     let hindered = suspended.then(|| "the job is suspended".to_owned());
-    Wish { stale: status.is_none() && !suspended, pods: Some(wanted.max(count(Some(active)))), hindered }
+    Desired { stale: status.is_none() && !suspended, pods: Some(wanted.max(count(Some(active)))), hindered }
 }

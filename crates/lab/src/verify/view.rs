@@ -12,7 +12,7 @@ use klab_cel::Budget;
 use kube_core::ResourceExt;
 
 use super::context::Context;
-use super::mounting::{FAILED_MOUNT, Told, Unmounted};
+use super::mounting::{FAILED_MOUNT, Unmounted, Volumes};
 use super::pod::{self, PodState};
 use super::snapshot::Snapshot;
 use crate::expression::MAX_COST;
@@ -49,7 +49,7 @@ pub(crate) struct PodView<'a> {
     /// Made from the owner's present template.
     pub(crate) current: bool,
     /// What its kubelet says of a volume that it waits for.
-    pub(crate) unmounted: Option<Told<'a>>,
+    pub(crate) unmounted: Option<Volumes<'a>>,
 }
 
 /// The object at the end of a pod's chain of owners.

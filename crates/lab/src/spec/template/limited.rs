@@ -17,11 +17,11 @@ const MAX_WORK: usize = 16 << 20;
 /// What a turn of a loop and a condition count for besides what they write.
 const TURN: usize = 128;
 /// Deepest nesting of a value's lists and tables.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Longest list that `unique` takes: it compares each with each.
 const MAX_UNIQUE: usize = 4096;
 /// Far beyond what templates take. What is between two measures is bounded, but not free.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// A Tera engine that ends.
 pub struct Limited {
@@ -38,7 +38,7 @@ struct Budget {
 impl Budget {
     fn take(&self, work: usize) -> TeraResult<()> {
         let enough = self.work.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(work));
-        if enough.is_err() || self.since.elapsed() > LONGEST {
+        if enough.is_err() || self.since.elapsed() > MAX_TIME {
             return Err(tera::Error::message("the templates of this lab take too long; klab stops here"));
         }
         Ok(())
@@ -124,7 +124,7 @@ fn too_large() -> tera::Error {
 /// How many bytes a value comes to when it is written, roughly.
 fn size(value: &Value) -> TeraResult<usize> {
     fn add(value: &Value, sum: &mut usize, depth: usize) -> TeraResult<()> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(tera::Error::message("the value is nested deeper than 64 levels"));
         }
         *sum += value.as_str().map_or(8, str::len);

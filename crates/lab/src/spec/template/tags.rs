@@ -11,7 +11,7 @@ pub(super) const VALUE: &str = "klab_value";
 pub(super) const TURNS: &str = "klab_turns";
 
 /// Deepest nesting of tags; Tera's parser recurses.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// What an `include` counts for in the body of a loop, in bytes.
 const INCLUDE: usize = 16 << 10;
 
@@ -101,7 +101,7 @@ pub(super) fn measure(text: &str) -> Result<Measured, Box<Problem>> {
             }
             _ => {}
         }
-        if open.len() > DEEPEST {
+        if open.len() > MAX_DEPTH {
             return Err(Box::new(refused(tag.whole.clone(), "the tags are nested deeper than 32 levels")));
         }
     }

@@ -425,7 +425,7 @@ pub(super) fn image(text: &str) -> Parsed<String> {
 }
 
 /// No lab lives longer.
-const LONGEST_DURATION: SignedDuration = SignedDuration::from_hours(31 * 24);
+const MAX_DURATION: SignedDuration = SignedDuration::from_hours(31 * 24);
 
 /// `30s`, `2m`, `1h 30m`.
 pub(super) fn duration(text: &str) -> Parsed<SignedDuration> {
@@ -436,7 +436,7 @@ pub(super) fn duration(text: &str) -> Parsed<SignedDuration> {
     if duration.is_negative() || duration.is_zero() {
         return Err(mistake("must be longer than nothing".to_owned()));
     }
-    if duration > LONGEST_DURATION {
+    if duration > MAX_DURATION {
         return Err(mistake("must be 31 days (744h) or less".to_owned()));
     }
     Ok(duration)

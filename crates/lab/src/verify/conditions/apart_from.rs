@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::company::{companions, label_selector};
+use super::colocation::{companions, label_selector};
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{placed, standing_of, tally};
 use crate::spec::Selector;
 use crate::verify::explain::Edit;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
 use crate::verify::verdict::Standing;
 use crate::verify::view::View;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::rule::{Rollout, Rule, Subject};
 use crate::expression;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::verdict::Standing;
 use crate::verify::view::View;
 

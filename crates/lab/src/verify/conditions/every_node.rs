@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::verdict::Standing;
 use crate::words::{counted, listed};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{judge, number};
 use crate::spec::{Count, ObjectRef};
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
 use crate::verify::verdict::Standing;
 use crate::verify::view::View;

@@ -2,7 +2,7 @@
 
 mod apart_from;
 mod cel;
-mod company;
+mod colocation;
 mod every_node;
 mod exist;
 mod not_on;
@@ -24,7 +24,7 @@ mod with;
 pub(crate) use self::rule::Subject;
 use self::rule::{Rollout, Rule};
 pub(crate) use self::standing::placed;
-use super::fact::Fact;
+use super::observation::Fact;
 use super::rollout::Group;
 use super::verdict::{Finding, Standing};
 use super::view::View;

@@ -3,7 +3,7 @@
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{placed, standing_of, tally};
 use crate::spec::NodeSet;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
 use crate::verify::verdict::Standing;
 use crate::verify::view::{PodView, View};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{judge, number, placed, tally, worse};
 use crate::spec::Count;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
 use crate::verify::verdict::Standing;
 use crate::verify::view::{PodView, View};

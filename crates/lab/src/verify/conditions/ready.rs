@@ -2,8 +2,8 @@
 
 use super::every_node::every_node;
 use super::rule::{Rollout, Rule, Subject};
-use crate::verify::fact::Fact;
 use crate::verify::node::{is_coming, is_ready};
+use crate::verify::observation::Fact;
 use crate::verify::view::View;
 
 pub(super) struct Ready(pub(super) bool);

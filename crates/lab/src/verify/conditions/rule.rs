@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::spec::ObjectRef;
 use crate::verify::explain::Edit;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
 use crate::verify::view::View;
 

@@ -2,7 +2,7 @@
 
 use super::rule::{Rollout, Rule, Subject};
 use crate::spec::PodBefore;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
 use crate::verify::verdict::Standing;
 use crate::verify::view::{PodView, View};

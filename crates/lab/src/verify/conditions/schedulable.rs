@@ -2,8 +2,8 @@
 
 use super::every_node::every_node;
 use super::rule::{Remedy, Rollout, Rule, Subject};
-use crate::verify::fact::Fact;
 use crate::verify::node::is_cordoned;
+use crate::verify::observation::Fact;
 use crate::verify::view::View;
 
 pub(super) struct Schedulable(pub(super) bool);

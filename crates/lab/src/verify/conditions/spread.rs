@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::rule::{Rollout, Rule, Subject};
 use crate::verify::explain::Edit;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::placeable;
 use crate::verify::pod::PodState;
 use crate::verify::rollout::Group;

@@ -3,7 +3,7 @@
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{counts_now, judge, number};
 use crate::spec::Count;
-use crate::verify::fact::Fact;
+use crate::verify::observation::Fact;
 use crate::verify::pod::PodState;
 use crate::verify::rollout::Group;
 use crate::verify::verdict::Standing;

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::Taint;
 use super::every_node::every_node;
 use super::rule::{Remedy, Rollout, Rule, Subject};
 use crate::plan::taint_text;
-use crate::verify::fact::Fact;
 use crate::verify::node::has_taint;
+use crate::verify::observation::Fact;
 use crate::verify::view::View;
 
 pub(super) struct Tainted<'c>(pub(super) &'c Taint);

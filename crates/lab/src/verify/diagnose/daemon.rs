@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube_core::ResourceExt;
 
-use super::homes::{Homes, settles};
+use super::target_nodes::{Homes, settles};
 use crate::spec::{Check, Condition, Subject};
 use crate::verify::cause::Hindrance;
 use crate::verify::context::Context;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::homes::Homes;
+use super::target_nodes::Homes;
 use crate::spec::{Check, Condition, Subject};
 use crate::verify::cause::Suggestion;
 use crate::verify::explain::{Destination, Explainer, in_namespace, named};

@@ -20,12 +20,12 @@ pub(crate) struct RequestChange {
     /// `ResourceClaim c`, or the template that the claim is made from.
     pub(crate) object: String,
     pub(crate) request: String,
-    pub(crate) wish: Wish,
+    pub(crate) wish: Alternative,
 }
 
 /// What a request asks for instead.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wish {
+pub(crate) enum Alternative {
     /// So many devices instead of so many.
     Fewer { from: usize, to: usize },
     /// Devices with these taints, too.

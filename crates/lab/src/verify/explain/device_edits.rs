@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::resource::v1::{DeviceToleration, ResourceClaim};
 use klab_scheduler::{DeviceObstacle, DeviceShortage, JudgedDevice, Reason, RequestShortage};
 
-use super::claim_change::{ClaimChange, Release, RequestChange, Wish};
+use super::claim_change::{Alternative, ClaimChange, Release, RequestChange};
 use super::edit::Edit;
 use super::question::Question;
 use super::reasons::Refusal;
@@ -64,13 +64,13 @@ fn is_taken(device: &JudgedDevice) -> bool {
 /// way out.
 fn wishes(
     shortage: &DeviceShortage,
-    wish: impl Fn(&RequestShortage) -> Option<Wish>,
-) -> Option<Vec<(&RequestShortage, Wish)>> {
+    wish: impl Fn(&RequestShortage) -> Option<Alternative>,
+) -> Option<Vec<(&RequestShortage, Alternative)>> {
     let base = |request: &RequestShortage| {
         let name = request.request.split('/').next().unwrap_or_default();
         (request.claim.clone(), name.to_owned())
     };
-    let mut all: BTreeMap<(String, String), Option<(&RequestShortage, Wish)>> = BTreeMap::new();
+    let mut all: BTreeMap<(String, String), Option<(&RequestShortage, Alternative)>> = BTreeMap::new();
     for request in shortage.short() {
         let of_request = all.entry(base(request)).or_default();
         if of_request.is_none() {
@@ -81,7 +81,7 @@ fn wishes(
     all.filter(|all| !all.is_empty())
 }
 
-fn tolerated(request: &RequestShortage) -> Option<Wish> {
+fn tolerated(request: &RequestShortage) -> Option<Alternative> {
     let mut taints: Vec<String> = Vec::new();
     let missing = request.wanted?.checked_sub(request.free())?;
     let tainted = request.devices.iter().filter_map(|device| match &device.obstacle {
@@ -97,20 +97,20 @@ fn tolerated(request: &RequestShortage) -> Option<Wish> {
             taints.push(taint.clone());
         }
     }
-    Some(Wish::Tolerate(taints))
+    Some(Alternative::Tolerate(taints))
 }
 
-fn fewer(request: &RequestShortage, least: bool) -> Option<Wish> {
+fn fewer(request: &RequestShortage, least: bool) -> Option<Alternative> {
     let from = request.wanted?;
     let to = if least { request.free().min(1) } else { request.free() };
-    (to > 0 && to < from).then_some(Wish::Fewer { from, to })
+    (to > 0 && to < from).then_some(Alternative::Fewer { from, to })
 }
 
 /// The claims of all pods, changed so.
 fn changed(
     question: &Question<'_, '_>,
     objects: &DeviceObjects,
-    wishes: Option<Vec<(&RequestShortage, Wish)>>,
+    wishes: Option<Vec<(&RequestShortage, Alternative)>>,
 ) -> Option<ClaimChange> {
     let wishes = wishes?;
     let first = question.pods.first()?;
@@ -149,7 +149,7 @@ fn claims_of(pod: &PodView<'_>) -> Vec<(String, String, Option<String>)> {
     spec.into_iter().flatten().filter_map(one).collect()
 }
 
-fn ask(claim: &mut ResourceClaim, request: &str, wish: &Wish) {
+fn ask(claim: &mut ResourceClaim, request: &str, wish: &Alternative) {
     let (name, alternative) = request.split_once('/').map_or((request, None), |(name, rest)| (name, Some(rest)));
     let requests = claim.spec.devices.as_mut().and_then(|devices| devices.requests.as_mut());
     let Some(request) = requests.into_iter().flatten().find(|it| it.name == name) else { return };
@@ -163,8 +163,10 @@ fn ask(claim: &mut ResourceClaim, request: &str, wish: &Wish) {
         (None, None) => return,
     };
     match wish {
-        Wish::Fewer { to, .. } => *count = i64::try_from(*to).ok(),
-        Wish::Tolerate(taints) => tolerations.get_or_insert_default().extend(taints.iter().map(|it| toleration(it))),
+        Alternative::Fewer { to, .. } => *count = i64::try_from(*to).ok(),
+        Alternative::Tolerate(taints) => {
+            tolerations.get_or_insert_default().extend(taints.iter().map(|it| toleration(it)));
+        }
     }
 }
 

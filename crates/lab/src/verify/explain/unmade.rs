@@ -12,7 +12,7 @@ use super::restore::{Drift, Field};
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::creation::{is_over, is_suspended, refusal, words};
 use crate::verify::node::nearest;
-use crate::verify::rollout::{Wish, wish};
+use crate::verify::rollout::{Desired, wish};
 use crate::verify::view::{Owner, PodView, View};
 use crate::words::plural;
 use klab_scheduler::quantity::Quantity;
@@ -21,7 +21,7 @@ use klab_scheduler::quantity::Quantity;
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 
 /// An owner that lacks pods.
-struct Lack<'v, 'a> {
+struct MissingPodsOf<'v, 'a> {
     view: &'v View<'a>,
     owner: Owner<'a>,
     namespace: &'a str,
@@ -38,12 +38,12 @@ pub(crate) fn unmade<'a>(view: &View<'a>, owner: Owner<'a>) -> Option<Hindrance>
     let namespace = owner.meta()?.namespace.as_deref().unwrap_or("default");
     let all = || view.pods.iter().filter(|pod| pod.owner.is(&owner));
     let pods: Vec<&PodView<'_>> = all().filter(|pod| pod.counts()).collect();
-    let Wish { stale, pods: wanted, .. } = wish(&owner, &pods, view.snapshot);
+    let Desired { stale, pods: wanted, .. } = wish(&owner, &pods, view.snapshot);
     if stale {
         return None;
     }
     let have = u32::try_from(pods.len()).unwrap_or(u32::MAX);
-    let lack = Lack {
+    let lack = MissingPodsOf {
         view,
         owner,
         namespace,
@@ -96,7 +96,7 @@ pub(super) fn silent(owner: Owner<'_>) -> Hindrance {
     Hindrance { cause: Cause { code: "no-pods", subjects, what, nodes: Vec::new() }, suggestions: vec![look] }
 }
 
-impl Lack<'_, '_> {
+impl MissingPodsOf<'_, '_> {
     fn of(&self, code: &'static str, what: String, suggestions: Vec<Suggestion>) -> Hindrance {
         let subject = format!("{}/{}", self.namespace, self.object);
         Hindrance { cause: Cause { code, subjects: vec![subject], what, nodes: Vec::new() }, suggestions }

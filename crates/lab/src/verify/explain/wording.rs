@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts::amount;
-use super::claim_change::{ClaimChange, Release, Wish};
+use super::claim_change::{Alternative, ClaimChange, Release};
 use super::edit::{Edit, Topology};
 use super::growth::backed_off;
 use super::kubectl::{edit_by_hand, edited, in_namespace, object, old_first, remade};
@@ -323,10 +323,10 @@ fn ask_otherwise(change: &ClaimChange) -> Words {
         .map(|one| {
             let (object, request) = (&one.object, &one.request);
             match &one.wish {
-                Wish::Fewer { from, to } => {
+                Alternative::Fewer { from, to } => {
                     format!("ask for {to} instead of {from} devices in request `{request}` of {object}")
                 }
-                Wish::Tolerate(taints) => {
+                Alternative::Tolerate(taints) => {
                     let noun = if taints.len() == 1 { "taint" } else { "taints" };
                     let taints = taints.join(", ");
                     format!("tolerate the device {noun} {taints} in request `{request}` of {object}")

@@ -1,0 +1,99 @@
+//! What a learner changed that no step asks for, written into the report of the step that is graded.
+
+use std::sync::Arc;
+
+use kube::Client;
+
+use super::baseline::Baseline;
+use super::change::Objects;
+use super::drift::slips;
+use super::live::objects as live_objects;
+use super::summary::Summary;
+use super::twin::Twin;
+use crate::error::{Context, Kind, Result};
+use crate::lesson::{Tools, undone_drains};
+use klab_lab::spec::Lab;
+use klab_lab::verify::{Aside, CheckResult, Report};
+
+/// What a learner has at hand.
+#[derive(Debug, Clone)]
+pub struct AtHand {
+    /// What of the cluster is the provider's.
+    pub baseline: Baseline,
+    /// What the lab should be.
+    pub twin: Arc<Twin>,
+    /// What commands are typed with.
+    pub tools: Tools,
+}
+
+/// What a report says beside its checks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    /// What was changed and not asked for.
+    pub unasked: Vec<Aside>,
+    /// What the step asks for and is not done.
+    pub open: Vec<Aside>,
+}
+
+impl Findings {
+    /// Of a step (from 0), or of the set-up.
+    ///
+    /// # Errors
+    /// When the lab cannot be made in this process, to compare with it.
+    pub fn of(lab: &Lab, step: Option<usize>, done: usize, found: &Objects, at_hand: &AtHand) -> Result<Self> {
+        let steps = step.map_or(0, |step| step.saturating_add(1));
+        let slips = slips(lab, step, steps == done, found, &at_hand.baseline, &at_hand.twin)?;
+        let all = |told: Vec<Summary>| told.into_iter().map(Summary::aside).collect();
+        let open = Summary::to_do(&slips.open, lab, step.unwrap_or_default(), &at_hand.tools);
+        Ok(Self { unasked: all(Summary::all(&slips.unasked, lab, steps)), open: all(open) })
+    }
+
+    /// Of a cluster as it is now, what drains of a step that does not hold would still move among it.
+    ///
+    /// # Errors
+    /// When the cluster does not answer, or as [`Findings::of`].
+    pub async fn found(
+        client: &Client,
+        lab: &Lab,
+        (step, done): (Option<usize>, usize),
+        holds: bool,
+        at_hand: AtHand,
+    ) -> Result<Self> {
+        let found = live_objects(client).await?;
+        let drains = match step.filter(|_| !holds) {
+            Some(step) => undone_drains(client, lab, step).await?,
+            None => Vec::new(),
+        };
+        let lab = lab.clone();
+        // The twin of the lab is made by a runtime of its own.
+        let compared = tokio::task::spawn_blocking(move || Self::of(&lab, step, done, &found, &at_hand)).await;
+        let mut asides = compared.kind(Kind::Failed, || "could not compare the cluster".to_owned())??;
+        asides.open.splice(0..0, drains);
+        Ok(asides)
+    }
+
+    /// Adds it to a report. What the step asks for is the way, where that is not done: no other fix is offered then.
+    pub fn tell(self, report: &mut Report) {
+        report.unasked = self.unasked;
+        if !report.ok() {
+            if !self.open.is_empty() {
+                report.checks.iter_mut().for_each(|check| check.suggestions.clear());
+            }
+            report.open = self.open;
+        }
+    }
+}
+
+/// What leads back where a report offers nothing to do.
+pub fn way_back(report: &Report, lab: &Lab, step: Option<usize>) -> Option<String> {
+    let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
+    let nothing = report.unasked.is_empty() && report.open.is_empty() && report.checks.iter().any(helpless);
+    let name = &lab.name;
+    let before = step.and_then(|step| step.checked_sub(1)).and_then(|before| lab.steps.get(before));
+    nothing.then(|| match before.map(|step| &step.name) {
+        Some(before) => {
+            format!("everything the step asks for is in place, but came about in a different order; `klab reset {name} --to {before}` goes back to where the step begins")
+        }
+        None => format!("`klab reset {name}` goes back to where the lesson begins"),
+    })
+}

@@ -1,0 +1,47 @@
+//! Labs that az makes: where their files are, and made of them.
+
+use std::path::{Path, PathBuf};
+
+use super::super::one::{self, Arguments};
+use crate::context::{Context, invalid};
+use crate::error::Result;
+use crate::locked_lab::LockedLab;
+use crate::render;
+use crate::state::home::remove_empty;
+use klab_lab::spec::LoadOptions;
+
+/// The lab file of a cluster that az made, in the lab's folder.
+pub(super) fn file_of(context: &Context, lab: &str) -> PathBuf {
+    context.home.lab(lab).join("az.toml")
+}
+
+/// Removes the folder of a lab of which nothing was begun.
+pub(super) fn forget(folder: &Path) {
+    if std::fs::remove_dir_all(folder).is_ok() {
+        remove_empty(folder);
+    }
+}
+
+/// Makes the lab of the file that was written for it; one that is made already stays as it is.
+///
+/// # Errors
+/// When it cannot be made.
+pub(super) fn make(context: &Context, lab: &str) -> Result<()> {
+    let folder = context.home.lab(lab);
+    let path = file_of(context, lab);
+    let mut at_work = LockedLab::new(context, lab, "up")?;
+    at_work.interruption_leaves(format!("lab `{lab}` is partly made; `klab down {lab}` removes it"));
+    let made = (|| {
+        let read = context.load(&path, &LoadOptions::default())?;
+        let manifests = render::render(&read).map_err(|problems| invalid(&path, &problems))?;
+        one::make(&mut at_work, &Arguments::of(&path, &[]), &read, &manifests).map(drop)
+    })();
+    made.map_err(|error| {
+        if at_work.record.is_none() && !context.is_later {
+            drop(at_work);
+            forget(&folder);
+            return error;
+        }
+        error.hint(format!("`klab down {lab}` removes what there is"))
+    })
+}

@@ -1,0 +1,187 @@
+//! What a pool may be, before klab's own rules judge it: what `az aks nodepool` and `az aks create` ask of names, sizes, versions.
+
+use klab_lab::spec::{KubernetesVersion, PoolMode, VmSize};
+use toml::{Table, Value as Key};
+
+use super::session::{Known, Session, version};
+use crate::pool::LivePools;
+use klab_az::commands::Executor;
+use klab_az::grammar::Arguments;
+use klab_az::notes::Stopped;
+use klab_az::refusal::{Code, Refusal};
+use klab_az::{checks, messages, versions};
+
+/// The size of nodes where nobody says one: az's documentation names it for pools without a size.
+const DEFAULT_SIZE: &str = "Standard_DS2_v2";
+
+/// az's own look at a name, before it knows whether there is such a pool.
+pub(super) fn refuse_name(name: &str) -> Result<(), Refusal> {
+    match checks::pool_name(name) {
+        Err(refusal) if refusal.code.is_none() => Err(refusal),
+        _ => Ok(()),
+    }
+}
+
+/// Pools of static egress gateways have nothing that a lab could show.
+pub(super) fn refuse_gateway(given: &Arguments) -> Result<(), Refusal> {
+    match given.word("--mode") {
+        Some("Gateway") => {
+            Err(Refusal::new("klab's az makes no gateway pools: labs have pools of mode System and User."))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn refuse_unknown(live: &LivePools, name: &str) -> Result<(), Refusal> {
+    if live.names().contains(&name) { Ok(()) } else { Err(messages::pool_does_not_exist(name, &live.names())) }
+}
+
+/// How a pool was when az stopped it; none where it is not stopped.
+pub(super) fn stopped(known: &Known, live: &LivePools, name: &str) -> Option<Stopped> {
+    let nodes = live.lab.pool(name).map_or(0, |pool| pool.nodes.value);
+    known.note.pools.get(name)?.stopped(nodes)
+}
+
+pub(super) fn refuse_stopped(known: &Known, live: &LivePools, name: &str) -> Result<(), Refusal> {
+    match stopped(known, live, name) {
+        Some(_) => Err(messages::stopped(&format!("agent pool {name}"))),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn is_last_system(live: &LivePools, name: &str) -> bool {
+    let there = live.lab.pools.iter().filter(|pool| !pool.deferred && pool.mode == PoolMode::System);
+    let systems: Vec<&str> = there.map(|pool| pool.name.value.as_str()).collect();
+    systems == [name]
+}
+
+/// The number of nodes that a pool may have.
+pub(super) fn refuse_count(count: i64, is_system: bool) -> Result<(), Refusal> {
+    let (least, mode) = if is_system { (1, "System") } else { (0, "User") };
+    if (least..=1000).contains(&count) {
+        return Ok(());
+    }
+    let message = format!(
+        "The value of parameter agentPoolProfile.count is invalid. A pool of mode {mode} has from {least} to 1000 nodes."
+    );
+    Err(Refusal::azure(Code::InvalidParameter, &message))
+}
+
+/// Labels and taints of the flags of these names, as keys of a pool.
+pub(super) fn labels_and_taints(
+    given: &Arguments,
+    labels: &str,
+    taints: &str,
+) -> Result<(Option<Key>, Option<Key>), Refusal> {
+    let taints = given.word(taints).map(checks::taints).transpose()?;
+    let labels = given.words(labels).map(checks::labels).transpose()?;
+    for key in labels.iter().flatten().map(|(key, _)| key) {
+        if let Some((prefix, _)) = key.split_once('/')
+            && (is_within(prefix, "kubernetes.azure.com") || is_within(prefix, "kubernetes.io"))
+        {
+            return Err(messages::reserved_label(key));
+        }
+    }
+    let labels =
+        labels.map(|labels| labels.into_iter().map(|(key, value)| (key, value.into())).collect::<Table>().into());
+    let taints = taints.map(|taints| taints.into_iter().map(Key::from).collect::<Vec<_>>().into());
+    Ok((labels, taints))
+}
+
+fn is_within(prefix: &str, domain: &str) -> bool {
+    prefix == domain || prefix.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// A size that klab knows, as Azure spells it.
+fn size(name: &str, location: &str) -> Result<String, Refusal> {
+    if let Some(size) = VmSize::find(name) {
+        return Ok(size.name.clone());
+    }
+    let near: Vec<&str> = VmSize::nearest(name).into_iter().take(5).map(|size| size.name.as_str()).collect();
+    Err(messages::no_size(name, location, &near))
+}
+
+/// What makes a new pool, as `az aks nodepool add` and `az aks create` are told it in flags of the same names.
+pub(super) struct NewPool {
+    pub(super) is_system: bool,
+    count: i64,
+    labels: Option<Key>,
+    taints: Option<Key>,
+    bounds: Option<(i64, i64)>,
+    max_pods: Option<i64>,
+}
+
+impl NewPool {
+    /// Reads what az itself looks at; labels and taints are in the flags of these names.
+    pub(super) fn read(given: &Arguments, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
+        let count = given.number("--node-count").unwrap_or_default();
+        let (labels, taints) = labels_and_taints(given, labels, taints)?;
+        let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
+        let max_pods = checks::max_pods(given, is_system)?;
+        Ok(Self { is_system, count, labels, taints, bounds, max_pods })
+    }
+
+    /// Its keys in the lab file.
+    pub(super) fn keys(self, given: &Arguments, location: &str) -> Result<Table, Refusal> {
+        refuse_count(self.count, self.is_system)?;
+        let mut keys = Table::new();
+        let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
+        set("mode", if self.is_system { "system" } else { "user" }.into());
+        set("nodes", self.count.into());
+        set("size", size(given.word("--node-vm-size").unwrap_or(DEFAULT_SIZE), location)?.into());
+        self.labels.map(|labels| set("labels", labels));
+        self.taints.map(|taints| set("taints", taints));
+        self.max_pods.map(|count| set("max_pods", count.into()));
+        self.bounds.map(|bounds| set("autoscale", autoscale(bounds)));
+        if let Some(zones) = given.words("--zones") {
+            let zones = checks::zones(zones, location)?;
+            set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
+        }
+        given.word("--os-sku").map(|flavour| set("os_sku", flavour.into()));
+        Ok(keys)
+    }
+}
+
+/// Bounds of the autoscaler as a key of a pool.
+pub(super) fn autoscale((min, max): (i64, i64)) -> Key {
+    Key::Table(Table::from_iter([("min".to_owned(), min.into()), ("max".to_owned(), max.into())]))
+}
+
+/// The version of a new pool; none where it is the cluster's. Guides outlive versions: one that has been retired since is
+/// replaced by the cluster's, and that is said.
+pub(super) fn pool_version(
+    session: &Session<'_>,
+    live: &LivePools,
+    wanted: &str,
+) -> Result<Option<KubernetesVersion>, Refusal> {
+    let oldest = versions::minors().first().copied().unwrap_or_default();
+    let asked: Option<KubernetesVersion> = wanted.parse().ok();
+    if asked.is_some_and(|asked| asked.minor < oldest) {
+        let of_cluster = versions::patched(version(live));
+        session.warn(&format!(
+            "Kubernetes {wanted} is not offered any more (oldest: 1.{oldest}). The pool gets the version of the cluster, {of_cluster}; AKS would refuse it."
+        ));
+        return Ok(None);
+    }
+    offered(live, wanted).map(Some)
+}
+
+/// A version that pools of the cluster can have.
+pub(super) fn offered(live: &LivePools, wanted: &str) -> Result<KubernetesVersion, Refusal> {
+    let of_cluster = version(live);
+    let unknown = || {
+        let message = format!(
+            "Version {wanted} is not supported in this region. Please use [az aks get-versions] command to get the supported version list in this region. For more information, please check https://aka.ms/supported-version-list"
+        );
+        Refusal::azure(Code::AgentPoolK8sVersionNotSupported, &message)
+            .advise(format!("klab offers {}.", versions::offered().join(", ")))
+    };
+    let asked: KubernetesVersion = wanted.parse().map_err(|()| unknown())?;
+    if !versions::minors().contains(&asked.minor) {
+        return Err(unknown());
+    }
+    if asked.minor > of_cluster.minor {
+        return Err(messages::newer_than_cluster(&versions::patched(asked), &versions::patched(of_cluster)));
+    }
+    Ok(asked)
+}
