@@ -30,7 +30,7 @@ pub(crate) fn begin(home: &Home, lab: &str, operation: Operation) -> Result<bool
     }
 }
 
-/// The operations of a lab that are under way or have failed. Those that nobody does any more go on.
+/// The operations of a lab that are under way or have failed. Those whose process has ended go on.
 ///
 /// # Errors
 /// When they cannot be read, or no process be started.
@@ -65,7 +65,7 @@ pub(crate) fn wait(home: &Home, lab: &str, tell: impl FnOnce()) -> Result<()> {
     Ok(())
 }
 
-/// Starts the process that does an operation, and hands it over: at no time it is nobody's.
+/// Starts the process that does an operation, and hands it over: at any time one process owns it.
 fn start(home: &Home, lab: &str, held: &Held) -> Result<()> {
     let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
     let path = held.path();

@@ -228,8 +228,8 @@ impl Cli {
             Command::Board(arguments) => commands::board::run(context, &arguments),
             Command::Watch(arguments) => commands::watch::run(context, &arguments),
             Command::Pool(arguments) => commands::pool::run(context, &arguments),
-            // Whoever runs the command line asks [`Cli::az`] and [`Cli::sandbox`] first: the one has exit codes of az's own, the
-            // other no thread beside it.
+            // The caller asks [`Cli::az`] and [`Cli::sandbox`] first: the one has exit codes of az's own, the other no thread
+            // beside it.
             Command::Az(_) | Command::Sandbox(_) => Ok(()),
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),

@@ -60,8 +60,8 @@ pub async fn connect_within(path: &Path, patience: Duration) -> Result<Client> {
     let own = is_own(&config);
     let client = client_within(config, patience).kind(Kind::Outside, || unusable(path))?;
     if own {
-        // A server that was killed a moment ago takes connections that nobody will serve: better seen before there is
-        // half of something. The connection is used for what follows.
+        // A server that was killed a moment ago accepts connections that it will never serve: better seen before there is half
+        // of something. The connection is used for what follows.
         client.apiserver_version().await.map_err(unreached)?;
     }
     Ok(client)
@@ -117,8 +117,8 @@ pub fn unreached(error: kube::Error) -> Error {
     Error::new(Kind::Outside, source.context("could not reach the embedded cluster"))
 }
 
-/// Whether an error says that there was no connection, or that it ended before the answer: nobody is there who could answer,
-/// as when klab's own server was killed a moment ago.
+/// Whether an error says that there was no connection, or that it ended before the answer: no server is there, as when klab's
+/// own was killed a moment ago.
 pub fn is_cut_off(error: &Error) -> bool {
     deadline::find::<hyper_util::client::legacy::Error>(&error.source).is_some()
         || deadline::find::<hyper::Error>(&error.source).is_some()

@@ -42,7 +42,7 @@ pub(crate) fn answered(arguments: &[OsString]) -> bool {
     let typed = Arc::new(Typed { words: typed });
     let here = std::env::current_dir().ok();
     let klab = || completed(Cli::whole(), &typed);
-    // An answer that could not be written has nobody to be told to.
+    // An answer that could not be written cannot be reported anywhere.
     CompleteEnv::with_factory(klab)
         .var(environment::KLAB_COMPLETE.name)
         .try_complete(arguments.to_vec(), here.as_deref())
@@ -167,7 +167,7 @@ fn workloads(lab: &Lab) -> Vec<String> {
 }
 
 /// The pods of a cluster that answers at once, those of the system left out. Where a program would log in first, as that of a
-/// cloud does, none: whoever presses Tab runs nothing.
+/// cloud does, none: pressing Tab runs nothing.
 fn pods(context: &Context, lab: &str) -> Option<Vec<String>> {
     let path = context.home.lab(lab).join("kubeconfig");
     if kubeconfig::programs(&kubeconfig::read(Some(&path)).ok()?).next().is_some() {

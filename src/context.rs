@@ -37,7 +37,7 @@ pub struct Context {
     pub(crate) memory: Memory,
     runtime: OnceCell<Runtime>,
     interruption: Interruption,
-    /// Whether this process does what a command left to it: nobody waits for it, and it waits for its turn.
+    /// Whether this process does what a command left to it: no command waits for it, and it waits for its turn.
     pub(crate) is_later: bool,
 }
 
@@ -224,8 +224,8 @@ impl Context {
         }
     }
 
-    /// As [`Context::load`], for commands that bring a lab to what its file says: one that is up stays on its provider where
-    /// nobody names another.
+    /// As [`Context::load`], for commands that bring a lab to what its file says: one that is up stays on its provider unless
+    /// the command names another.
     ///
     /// # Errors
     /// All problems of the file, each with its place.

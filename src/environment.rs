@@ -43,9 +43,9 @@ variables! {
     KLAB_SIM_PORT Users "the port of the embedded cluster's server; the last one if it is free, else any, by default";
     KLAB_LISTEN Users "where `klab host` listens, such as `0.0.0.0:8443`; `--listen` overrides it, and klab's image sets it";
     KLAB_SEAT Users "on kind, a name for one of several people on a machine: `KLAB_SEAT=s07` makes the cluster `klab-LAB-s07`";
-    KLAB_KIND_SIZES Users "on kind, how machines get the size of a VM: `shrink` mounts no generated files, `full` mounts them where nobody has tried that";
+    KLAB_KIND_SIZES Users "on kind, how machines get the size of a VM: `shrink` mounts no generated files, `full` mounts them on untested container runtimes as well";
     KLAB_KIND_READY Users "on kind, how many seconds nodes have to become Ready; 180 by default";
-    KLAB_PIN Users "your PIN, for `klab join` where there is nobody to ask";
+    KLAB_PIN Users "your PIN, for `klab join` without a terminal";
     KLAB_AZ Users "the az to use, in place of the one on PATH; klab then reads no login itself unless `AZURE_CONFIG_DIR` says where it is";
     KLAB_AKS_POLL Users "least time between two looks at Azure, such as `2s`; 250 ms by default, growing to 10 s the longer something takes";
     KLAB_FAULT Tests "kills klab `before:N` or `after:N`, the N-th entry of its journal";
@@ -56,7 +56,7 @@ variables! {
     ZDOTDIR Others "where zsh reads its files in `klab shell`";
     PATH Others "where programs are found; `klab shell` puts klab's `az` before them where the lab is not on AKS";
     HOME Others "where klab's state and az's login are by default";
-    USER Others "your name in a class, where `klab join` is told none";
+    USER Others "your name in a class, where `klab join` has none";
     XDG_STATE_HOME Others "where klab's state is by default";
     COLUMNS Others "how many columns results may take; those of the terminal by default";
     COLORTERM Others "`truecolor` or `24bit` where the terminal of `klab watch` shows all colours";

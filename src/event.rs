@@ -191,7 +191,7 @@ pub trait Sink: Send + Sync {
     fn event(&self, event: &Event);
 }
 
-/// Hands events to whoever shows or records them. Cheap to clone.
+/// Hands events to what shows or records them. Cheap to clone.
 #[derive(Clone)]
 pub struct Events {
     sink: Arc<dyn Sink>,
@@ -212,7 +212,7 @@ impl Events {
         Self { subject: Some(Subject { kind, name: name.into() }), ..self.clone() }
     }
 
-    /// The same way, for what happens to so many: programs read the number there.
+    /// The same way, for a known number of things: programs read the number there.
     pub fn counting(&self, count: usize) -> Self {
         Self { count: u64::try_from(count).ok(), ..self.clone() }
     }
@@ -221,7 +221,7 @@ impl Events {
         Facts { action: verb.action(), subject: self.subject.clone(), count: self.count }
     }
 
-    /// Events nobody looks at.
+    /// Events without a receiver.
     pub fn nowhere() -> Self {
         struct Nowhere;
         impl Sink for Nowhere {

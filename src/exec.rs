@@ -234,7 +234,7 @@ impl Command {
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut line = String::new();
-            // Nobody listens any more after the deadline.
+            // The receiver is gone after the deadline.
             let _ = sender.send(BufReader::new(reader).read_line(&mut line).map(|_| line));
         });
         let Ok(line) = receiver.recv_timeout(deadline) else {
@@ -355,7 +355,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// An empty file for this user only, whatever the umask, and whoever made it before.
+/// An empty file for this user only, whatever the umask and its former owner.
 fn private_file(path: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))?;
@@ -385,8 +385,8 @@ fn status_words(output: &Output) -> String {
     }
 }
 
-/// A file with a shared lock, to be a program's stdin: empty, and inherited by all its children, so that the system lets go
-/// of the lock when the last of them has ended. None where it cannot be had; then nobody is told, and nothing stops.
+/// A file with a shared lock, to be a program's stdin: empty, and inherited by all its children, so that the system lets go of
+/// the lock when the last of them has ended. None where it cannot be had; work goes on without it.
 fn held(path: &Path) -> Option<File> {
     let file = klab_cluster::server::files::open_private_append(path).ok()?;
     file.lock_shared().ok()?;

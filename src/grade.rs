@@ -18,7 +18,7 @@ use klab_lab::spec::Lab;
 use klab_lab::verify::{CheckResult, Difference, Prediction, Report};
 use klab_lab::words::{duration, first_of, plural};
 
-/// What is graded, and how it is told.
+/// What is graded, and how the report words it.
 pub struct Grading<'a> {
     /// What holds or not: `the lab`, ``step 3 of 9 `taint` ``.
     pub what: &'a str,

@@ -19,7 +19,7 @@ const MAX_OWNERS: usize = 4;
 /// Whose an object is that is about to be applied.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ownership {
-    /// Nobody's: there is none; or it is the lab's, or a namespace that need only be there.
+    /// No other owner's: there is no object; or it is the lab's, or a namespace that need only be there.
     Free,
     /// Somebody else's.
     Taken,

@@ -101,7 +101,7 @@ pub struct Observer {
 
 /// How long watches may break, one after the other, before the cluster is taken to be gone; and the pause after each.
 const GONE: Duration = Duration::from_secs(10);
-/// How long until who looks on is told.
+/// How long until viewers get a notice.
 const SILENT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -156,7 +156,7 @@ impl Observer {
                         | watcher::Error::WatchFailed(_)
                 );
                 let error = Error::new(Kind::Outside, error);
-                // The watcher lists again by itself; where nobody answers, it would do so for ever.
+                // The watcher lists again by itself; where no server answers, it would do so for ever.
                 if broken && self.world.is_complete() && NoAnswer::in_error(&error).is_none() && !self.is_gone() {
                     return Ok(false);
                 }
@@ -174,7 +174,7 @@ impl Observer {
             .is_some_and(|(since, last)| last.saturating_duration_since(since) > SILENT && last.elapsed() < SILENT)
     }
 
-    /// Notes that a watch broke; says whether that has gone on for so long that nobody will come back.
+    /// Notes that a watch broke; says whether that has gone on for so long that the server will not come back.
     fn is_gone(&mut self) -> bool {
         let now = Instant::now();
         let since = match self.broken {
@@ -298,7 +298,7 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// Claims and what they are made from, where a pod may wait for one. Who may not list them is told nothing of them.
+/// Claims and what they are made from, where a pod may wait for one. A user who may not list them gets none.
 async fn awaited_claims(client: &Client, snapshot: &Snapshot) -> Option<DeviceObjects> {
     if !DeviceObjects::are_awaited(&snapshot.pods) {
         return None;
@@ -341,8 +341,8 @@ pub(crate) async fn of_reason(
     Ok(list.into_iter().map(Arc::new).collect())
 }
 
-/// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where
-/// there is no autoscaler, or nobody may read what it says.
+/// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where there is no
+/// autoscaler, or the user may not read its status.
 async fn backed_off(client: &Client) -> BTreeMap<String, BackOff> {
     let map = objects::find::<ConfigMap>(client, Some(NAMESPACE), STATUS).await.ok().flatten();
     let text = map.and_then(|map| map.data?.remove("status")).unwrap_or_default();

@@ -413,7 +413,7 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    /// Namespaces that objects name and nobody declares come first.
+    /// Namespaces that objects name and no manifest declares come first.
     fn missing_namespaces(&mut self) {
         let declared: BTreeSet<&str> =
             self.manifests.iter().filter(|manifest| manifest.kind() == "Namespace").map(Manifest::name).collect();

@@ -126,7 +126,7 @@ impl Host {
         Ok(String::from_utf8_lossy(&self.whole(answer).await?).into_owned())
     }
 
-    /// Where somebody signs in to the class to get a code for their terminal; none, where nobody does.
+    /// The page on which learners sign in to the class to get a code for their terminal; none, where the class has no sign-in.
     pub async fn sign_in(&self) -> Option<String> {
         let document = self.get("/api/sign-in").await.ok()?;
         let page =

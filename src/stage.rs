@@ -35,7 +35,7 @@ pub fn note_before(lab: &Lab, progress: &mut Progress, snapshot: &Snapshot) {
     }
 }
 
-/// Notes that the learner is shown the next step, and the pods of a snapshot where nobody has noted those before it.
+/// Notes that the learner is shown the next step, and the pods of a snapshot unless those before it are noted already.
 pub fn open_next(lab: &Lab, progress: &mut Progress, snapshot: &Snapshot) {
     let Some(step) = lab.steps.get(progress.done) else { return };
     progress.opened = true;

@@ -246,7 +246,7 @@ impl Ui {
         self.say(&with_commands_apart(text));
     }
 
-    /// Asks a question at the terminal; `None` where there is nobody to ask.
+    /// Asks a question at the terminal; `None` where there is no user to ask.
     pub fn agrees(&self, question: &str) -> Option<bool> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return None;
@@ -257,7 +257,7 @@ impl Ui {
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Asks for a line at the terminal; `None` where there is nobody to ask.
+    /// Asks for a line at the terminal; `None` where there is no user to ask.
     pub fn asks(&self, question: &str) -> Option<String> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return None;
@@ -328,7 +328,7 @@ pub fn columns() -> usize {
 fn written(outcome: std::io::Result<()>) {
     match outcome {
         Ok(()) => {}
-        // As if by SIGPIPE: whoever read has read enough.
+        // As if by SIGPIPE: the reader has read enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(141),
         Err(error) => std::process::exit(i32::from(unwritten(&error))),
     }

@@ -96,7 +96,7 @@ pub async fn look_until(
 
 /// How long until controllers that had work left are asked again.
 const AT_WORK: Duration = Duration::from_millis(50);
-/// So many times as long as a look took, nobody looks again.
+/// The least pause between two looks, as a multiple of the time that a look took.
 const REST: u32 = 3;
 /// How often objects are read again that no watch tells about.
 const AGAIN: Duration = Duration::from_secs(2);

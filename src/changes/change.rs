@@ -185,7 +185,7 @@ impl Change {
             Self::New(_) | Self::Node { found: true, .. } => "is not in the lab".to_owned(),
             Self::Gone(_) | Self::Node { found: false, .. } => "is gone".to_owned(),
             Self::Field { object, path, found, wanted } => {
-                // What is in a Secret is nobody's to read on a screen.
+                // A Secret's values never appear on a screen.
                 let text = |value: &Option<Value>| match value {
                     Some(_) if object.kind == "Secret" => "another value".to_owned(),
                     Some(value) => shortened(value),

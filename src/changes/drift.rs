@@ -15,8 +15,8 @@ pub struct Slips {
     pub open: Vec<Change>,
 }
 
-/// Compares a cluster with the lab before and after the step (from 0) that is graded, or with its set-up where none is. Who may
-/// have begun the step after it (`next`) is not told of what that one asks for.
+/// Compares a cluster with the lab before and after the step (from 0) that is graded, or with its set-up where none is. A
+/// learner who may have begun the step after it (`next`) gets no hints about that step.
 ///
 /// # Errors
 /// When the twin cannot be made.

@@ -16,7 +16,7 @@ pub fn elsewhere(kubeconfig: &Path, lab: &Lab) -> Option<Aside> {
     })
 }
 
-/// Where kubectl looks unless it is told otherwise.
+/// Where kubectl looks by default.
 const DEFAULT: &str = "default";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Differences as people are told of them: by object, with one command where one takes all of it back.
+//! Differences in words: by object, with one command where one takes all of it back.
 
 use serde_json::{Value, json};
 

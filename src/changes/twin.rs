@@ -11,7 +11,7 @@ use klab_lab::spec::{Action, Lab};
 
 /// How long the twin's checks are waited for, in its own time.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Kinds that nobody makes by hand, or that follow from others.
+/// Kinds that people do not make by hand, or that follow from others.
 const FOLLOWING: [&str; 13] = [
     "APIService",
     "FlowSchema",

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 /// Whom a client believes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust<'a> {
-    /// Whoever the machine believes.
+    /// Every server that the machine trusts.
     Machine,
     /// Whom this authority (PEM) vouches for.
     Authority(&'a str),

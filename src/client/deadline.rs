@@ -17,7 +17,7 @@ use tower::{BoxError, Service};
 use crate::error::Error;
 use klab_lab::words::duration;
 
-/// Time without an answer after which the person is told that klab waits, and for what.
+/// Time without an answer after which klab says that it waits, and for what.
 const SILENCE: Duration = Duration::from_secs(5);
 /// Longest pause in a watch: watches end by themselves after a little less.
 const WATCH: Duration = Duration::from_secs(330);
@@ -64,13 +64,13 @@ pub(super) fn find<T: StdError + 'static>(error: &anyhow::Error) -> Option<&T> {
 
 static TELL: OnceLock<Box<dyn Fn(String) + Send + Sync>> = OnceLock::new();
 
-/// Says who is told, once, that something has been silent for some seconds while klab goes on waiting.
+/// Names the listener, called once when something has been silent for some seconds while klab goes on waiting.
 pub fn tell_of_silence(tell: impl Fn(String) + Send + Sync + 'static) {
     // A second one in this process hears nothing; the first one does.
     let _ = TELL.set(Box::new(tell));
 }
 
-/// Tells that something is silent, unless somebody was told already.
+/// Reports that something is silent, unless it has reported that already.
 fn tell(silent: &NoAnswer, patience: Duration) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if let Some(tell) = TELL.get()
@@ -80,7 +80,7 @@ fn tell(silent: &NoAnswer, patience: Duration) {
     }
 }
 
-/// Waits for something that may not come; the person is told when it takes long.
+/// Waits for something that may not come, and reports a long wait.
 ///
 /// # Errors
 /// When it has not come after `patience`.

@@ -203,7 +203,7 @@ fn azure() -> Finding {
     }
     // Who is logged in stands in a file: Azure is not asked.
     let account = Command::new(program).args(["account", "show", "--output", "none"]).output(TOOL);
-    fit.useless_if(account.is_err(), "nobody is logged in, and labs on aks need a subscription").or_fix("`az login`")
+    fit.useless_if(account.is_err(), "there is no login, and labs on aks need a subscription").or_fix("`az login`")
 }
 
 /// Whether `az version` says one that lacks what klab uses; what it says may be anything.
@@ -212,7 +212,7 @@ fn is_old_az(text: &str) -> bool {
     matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < az::OLDEST)
 }
 
-/// The cluster that `klab explain` without a lab, and labs on `existing`, work with where nobody names another.
+/// The default cluster of `klab explain` without a lab, and of labs on `existing`.
 fn current_context() -> Finding {
     match kubeconfig::read(None).and_then(|kubeconfig| kubeconfig::of_context(kubeconfig, None)) {
         Ok(kubeconfig) => {

@@ -12,7 +12,7 @@ use crate::error::{Context as _, Kind, Result};
 use crate::exec::quoted;
 use crate::kubeconfig;
 
-/// Which cluster is meant, as kubectl is told.
+/// The cluster that kubectl's options select.
 #[derive(Debug, clap::Args)]
 pub(super) struct Elsewhere {
     /// A cluster that klab did not make: that of this context of your kubeconfig.
@@ -32,7 +32,7 @@ impl Elsewhere {
         self.context.is_some() || self.kubeconfig.is_some()
     }
 
-    /// How kubectl is told the same, with a blank before each option.
+    /// The options of kubectl that select it, with a blank before each.
     pub(super) fn options(&self) -> String {
         let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
         [("kubeconfig", file.as_deref()), ("context", self.context.as_deref())]

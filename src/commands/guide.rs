@@ -54,7 +54,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Notes what there is before the step that is shown, where nobody has yet. A guide is read also where no cluster answers.
+/// Notes the pods before the step that is shown, unless they are noted already. A guide is read also where no cluster answers.
 fn note_if_unknown(context: &Context, lesson: &mut Lesson) {
     let Lesson { lab, progress, .. } = lesson;
     let step = lab.steps.get(progress.done).filter(|step| Before::is_asked_for(&step.checks));

@@ -110,7 +110,7 @@ fn read_code(file: &Path) -> Result<String> {
 
 /// Fewest letters and digits of a code that somebody chooses.
 const SHORTEST_CODE: usize = 8;
-/// Fewest bytes of the secret of a class: nobody types it.
+/// Fewest bytes of the secret of a class: no person types it.
 const SHORTEST_SECRET: usize = 32;
 
 /// What all shards of the class know, and no learner, as a file has it.
@@ -229,7 +229,7 @@ async fn serve(
     is_new: bool,
 ) -> Result<()> {
     let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
-    // Whoever writes into a seat would have this machine call whomever they name.
+    // A learner who may write into a seat would have this machine call any address they name.
     let options = ServerOptions {
         webhooks: Webhooks::Off,
         limits: Limits::of_a_class(),
@@ -308,7 +308,7 @@ async fn look_at_provider(context: &Context, host: &Host) {
     if let Some(sign_in) = host.sign_in()
         && let Some(trouble) = sign_in.trouble().await
     {
-        let words = format!("nobody can sign in at the moment, and all else works: {trouble}");
+        let words = format!("sign-in is unavailable; everything else works: {trouble}");
         context.ui.events().warn(Warning::Caveat, words);
     }
     std::future::pending::<()>().await;

@@ -228,7 +228,7 @@ async fn authority(context: &Context, arguments: &Arguments, url: &str, print: O
                 .hint(
                     "`--fingerprint` takes the one on the instructor's screen; the address with `#ca=…` has it already",
                 )
-                .hint("`--trust-on-first-use` trusts whoever answers, which is unsafe on a shared network"))
+                .hint("`--trust-on-first-use` trusts any server that answers, which is unsafe on a shared network"))
         }
     }
 }

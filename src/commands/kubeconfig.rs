@@ -6,7 +6,7 @@ use super::Context;
 use crate::error::{Context as _, Kind, Result};
 use crate::state::class::Class;
 
-/// A file of klab's home that nobody makes.
+/// A file of klab's home that does not exist.
 const NO_LAB: &str = "no-such-lab.kubeconfig";
 
 /// What can be typed after `klab kubeconfig`.

@@ -18,8 +18,8 @@ use klab_lab::words::table;
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
 
-/// Whether the server of embedded clusters, if it is needed, does not answer; the person is told. It is asked once, and not
-/// for each lab.
+/// Whether the server of embedded clusters, if it is needed, does not answer; the user sees a warning. It is asked once, and
+/// not for each lab.
 fn silent_server(context: &Context, labs: &[String]) -> Result<bool> {
     let mut needed = false;
     for lab in labs {

@@ -267,7 +267,7 @@ fn class_secret(target: &Target<'_>, folder: &Path) -> std::result::Result<(Stri
         code
     } else {
         let token = Token::random().map_err(broken)?;
-        // Short enough to be read out, long enough for nobody to guess before the limits stop him.
+        // Short enough to be read out, too long to be guessed before the limits stop the guessing.
         let letters: String = token.text().chars().take(8).collect();
         format!("{}-{}", &letters[..4], &letters[4..])
     };

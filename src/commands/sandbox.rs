@@ -60,5 +60,5 @@ pub fn run(ui: &Ui, arguments: &Arguments) -> Result<()> {
     Err(Error::new(Kind::Outside, reason))
 }
 
-/// Most threads of a user whom nobody else is.
+/// Most threads of a user that no other process has.
 const THREADS: u64 = 128;

@@ -37,7 +37,7 @@ pub struct Arguments {
     of_ephemeral: ephemeral::Arguments,
 }
 
-/// Serves until it is told to stop, or ended. Says on stdout, in one line, when it is ready.
+/// Serves until it is asked to stop, or ended. Says on stdout, in one line, when it is ready.
 ///
 /// # Errors
 /// When another server is using the folder, no port can be had, or what a cluster is to begin with is wrong.

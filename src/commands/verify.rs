@@ -159,7 +159,7 @@ fn conclude(
 /// and is not done. Where that is nothing either, returns what leads back.
 fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done: usize) -> Option<String> {
     let (lab, report) = (graded.lab, &mut graded.report);
-    // Of a cluster that klab did not make nobody knows what it was like.
+    // The original state of a cluster that klab did not make is unknown.
     let is_known = lab.provider.profile().makes_nodes;
     if lab.steps.is_empty() || !is_known || (graded.step.is_none() && report.ok()) {
         return None;

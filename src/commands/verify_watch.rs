@@ -24,7 +24,7 @@ pub(super) fn watch(
     title: &str,
     hint: Option<&str>,
 ) -> Result<Report> {
-    // Nobody is late who watches.
+    // A watcher sees it without delay.
     let mut checks = stage.checks.clone();
     for check in &mut checks {
         check.within = None;

@@ -385,7 +385,7 @@ impl Drop for OfSeat {
 fn server_of(kubeconfig: &str) -> Option<(u16, String)> {
     let config = kubeconfig::file::parse(kubeconfig).ok()?;
     let server: http::Uri = config.clusters.first()?.cluster.as_ref()?.server.as_ref()?.parse().ok()?;
-    // A name would have to be looked up, and the sandbox asks nobody.
+    // A name would have to be looked up, and the sandbox has no resolver.
     let is_address = server.host()?.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
     let port = is_address.then(|| server.port_u16()).flatten()?;
     Some((port, server.path().trim_end_matches('/').to_owned()))

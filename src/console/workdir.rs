@@ -16,7 +16,7 @@ const PREFIX: &str = "klab-console-";
 /// range for containers that have no more than 65,536, of users that live as long as a service.
 const USERS: [u32; 2] = [2_000_000_000, 61_184];
 
-/// The folder of all consoles of this process, and the users that nobody is at the moment.
+/// The folder of all consoles of this process, and the users that are free.
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: TempDir,
@@ -26,7 +26,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// A folder for so many commands at a time. What a klab that was killed left is removed.
+    /// A folder for this many commands at a time. Leftovers of a klab that was killed are removed.
     pub(super) fn new(at_a_time: usize) -> io::Result<Self> {
         let all = std::env::temp_dir();
         remove_stale(&all);
@@ -119,7 +119,7 @@ impl Drop for Workdir {
     }
 }
 
-/// Whether a map of users (`/proc/self/uid_map`) has so many from one on. Where there is none, all are there.
+/// Whether a map of users (`/proc/self/uid_map`) has this many from one on. Where there is none, all are there.
 fn covers(map: &str, first: u32, many: u32) -> bool {
     let is_in = |line: &str| {
         let numbers: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();

@@ -90,7 +90,7 @@ pub const DESCRIBED: &[Described] = &[
             ("created", "the objects that were created"),
             ("updated", "the objects that were changed"),
             ("pruned", "the objects that were removed, as the lab file has them no more"),
-            ("unchanged", "number of objects that were as they are to be"),
+            ("unchanged", "number of objects that needed no change"),
             ("elapsed_ms", "how long it took, in milliseconds"),
         ],
     },

@@ -39,7 +39,7 @@ pub enum End {
     TooLong,
     /// It wrote too much.
     TooMuch,
-    /// Nobody wanted more of it.
+    /// The receiver wanted no more of it.
     Unwanted,
 }
 
@@ -50,8 +50,8 @@ const PIECES: usize = 4;
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Command {
-    /// Runs it, with a text as its stdin, and gives what it writes as it comes. `taken` gets empty pieces while nothing
-    /// comes, so that it can end what nobody wants any more.
+    /// Runs it, with a text as its stdin, and gives what it writes as it comes. `taken` gets empty pieces while nothing comes,
+    /// so that it can end what has lost its receiver.
     ///
     /// # Errors
     /// When it cannot be started.

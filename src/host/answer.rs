@@ -13,7 +13,7 @@ use crate::error::Error;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Says of an answer what a browser may do with it. Nothing is kept, and no address is told to others.
+/// Sets what a browser may do with an answer: it keeps nothing, and passes no address on to others.
 pub fn secured(mut answer: Response, is_secure: bool) -> Response {
     let headers = answer.headers_mut();
     for (name, value) in [
@@ -77,7 +77,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A refusal as whoever asks can read it.
+/// A refusal as the client can read it.
 pub fn refused(refusal: Refusal, headers: &HeaderMap, base: &str) -> Response {
     if !wants_page(headers) {
         return refusal.into_response();

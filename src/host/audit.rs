@@ -1,4 +1,4 @@
-//! What people did, one JSON line each, for whoever answers for the class: who joined, what was reset, where the instructor
+//! What people did, one JSON line each, for those who answer for the class: who joined, what was reset, where the instructor
 //! looked. No secret and no name stands there: a seat is a number.
 
 use std::fs::File;
@@ -37,7 +37,7 @@ impl Audit {
         let text = format!("{fields}\n");
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = file.write_all(text.as_bytes()) {
-            // The class goes on; whoever reads the log of the process sees it.
+            // The class goes on; the log of the process shows it.
             tracing::error!(%error, "the audit log could not be written");
         }
     }

@@ -1,4 +1,4 @@
-//! The thread that draws boards: whoever asks a cluster for something does not wait for pictures of others.
+//! The thread that draws boards: a request to a cluster does not wait for pictures of others.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ impl Default for Boards {
 }
 
 impl Boards {
-    /// Has something drawn. Where the system refuses a thread, whoever asks draws.
+    /// Has something drawn. Where the system refuses a thread, the caller draws.
     pub fn spawn<T: Send + 'static>(&self, drawing: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.thread.get_or_init(|| begin().unwrap_or_else(Handle::current)).spawn(drawing)
     }

@@ -42,7 +42,7 @@ pub struct Code {
     pub uses: Option<u32>,
 }
 
-/// Why a code lets nobody in.
+/// Why a code admits no learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spent {
     /// Its time is over.
@@ -65,7 +65,7 @@ impl Code {
         text(secret, self.number, self.of)
     }
 
-    /// The shard that lets in whoever has it, where it is for a seat.
+    /// The shard that admits its holder, where it is for a seat.
     pub fn is_good_at(&self) -> u32 {
         self.home.unwrap_or(self.number / EACH)
     }
@@ -78,7 +78,7 @@ impl Code {
         }
     }
 
-    /// Why it lets nobody new in, of whom so many have come.
+    /// Why it admits no new learner, after `used` have come.
     pub fn spent(&self, now: Timestamp, used: u32, revoked: bool) -> Option<Spent> {
         if revoked {
             return Some(Spent::Revoked);

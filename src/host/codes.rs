@@ -8,7 +8,7 @@ use super::state::Host;
 use crate::error::Result;
 
 impl Host {
-    /// Makes so many codes, and gives their texts.
+    /// Makes this many codes, and gives their texts.
     ///
     /// # Errors
     /// When they could not be written down.

@@ -41,7 +41,7 @@ pub fn set(name: &str, value: &str, base: &str, is_secure: bool) -> String {
     format!("{name}={value}; Path={base}/; Max-Age={AGE}; HttpOnly; SameSite={same_site}{secure}")
 }
 
-/// The header that sets a cookie for so many seconds. A provider leads back to the class from another site.
+/// The header that sets a cookie for a number of seconds. A provider leads back to the class from another site.
 pub fn set_for(seconds: i64, name: &str, value: &str, base: &str, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{name}={value}; Path={base}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")

@@ -49,7 +49,7 @@ impl EventStream {
         (Self { lines }, receiver)
     }
 
-    /// A talk that nobody hears, for work that tells what it comes to in another way.
+    /// A stream without a reader, for work that reports its outcome in another way.
     pub fn nowhere() -> Self {
         Self { lines: mpsc::channel(1).0 }
     }
@@ -64,7 +64,7 @@ impl EventStream {
         self.say(json!({ "command": line }));
     }
 
-    /// A report, in all its forms: whoever reads it has them as klab would have made them there.
+    /// A report, in all its forms: the reader has them as a klab there would have made them.
     pub fn report(&self, report: &Report, step: Option<(usize, usize, &str)>) {
         let mut document = report::json(report);
         if let Some((number, of, name)) = step {
@@ -90,7 +90,7 @@ impl EventStream {
         let _ = self.lines.send(line).await;
     }
 
-    /// Returns when nobody listens any more.
+    /// Returns when the reader is gone.
     pub async fn unheard(&self) {
         self.lines.closed().await;
     }

@@ -1,4 +1,4 @@
-//! The lesson of a seat, graded where the seat is: nobody grades himself.
+//! The lesson of a seat, graded on the host alone: learners cannot grade themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,7 @@ use klab_lab::words::all;
 /// Longest that somebody may wait for checks.
 pub const MAX_WAIT: Duration = Duration::from_mins(10);
 
-/// A seat whose lesson is worked on, and nobody else works on it.
+/// A seat under its lock, whose lesson one command works on.
 pub struct LockedSeat<'h> {
     /// The class.
     pub host: &'h Host,
@@ -42,7 +42,7 @@ pub struct LockedSeat<'h> {
 }
 
 impl<'h> LockedSeat<'h> {
-    /// The seat, if nobody else works on it.
+    /// The seat, if no other command works on it.
     ///
     /// # Errors
     /// When somebody does, or there is no such lab.

@@ -151,7 +151,7 @@ pub async fn sheet(
     Ok(answer)
 }
 
-/// Longer, by so many minutes.
+/// Longer, by a number of minutes.
 #[derive(Debug, Deserialize)]
 pub struct Longer {
     minutes: i64,

@@ -53,7 +53,7 @@ fn form(host: &Host, problem: Option<&Refusal>, typed: &Attempt) -> Response {
         "needs_pin": problem.is_some_and(|problem| problem.code == 409), "sign_in": sign_in,
     });
     let code = problem.and_then(|problem| StatusCode::from_u16(problem.code).ok()).unwrap_or_default();
-    // A browser that tells nobody where a form is says of it that it comes from nowhere: this host is told, and nobody else.
+    // A browser that hides where a form is sends the origin `null`: this host sees where the form is, and no other does.
     let policy = [(header::REFERRER_POLICY, "same-origin")];
     (code, policy, page_of("join.html", &document)).into_response()
 }

@@ -54,7 +54,7 @@ impl Host {
         let claimed = if of == Some(For::Seat) {
             None
         } else {
-            // Few are judged at a time: so many at most are counted that may be right. An error means that the semaphore is closed,
+            // Few are judged at a time: at most this many count that may be right. An error means that the semaphore is closed,
             // which it never is.
             let turn = self.judging.acquire().await;
             Some((self.claim(attempt, from, said)?, turn))

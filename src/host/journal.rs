@@ -1,4 +1,4 @@
-//! What happened to a class, written down before anybody is told: one entry a line, on disk when a write returns.
+//! What happened to a class, written down before any answer goes out: one entry a line, on disk when a write returns.
 //!
 //! Entries that come while the disk is busy are written and made durable together. A line is a checksum, which counts all lines
 //! before it, a blank and the entry; lines of an older klab have none. What was acknowledged is noted beside the journal, so that

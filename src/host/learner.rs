@@ -41,7 +41,7 @@ pub async fn whole(State(host): State<Arc<Host>>, Path(lab): Path<String>, heade
             let answer = board_view::answer(&host, seat, ("", ""), &headers).await;
             answer.unwrap_or_else(|refusal| refused(refusal, &headers, &host.base()))
         }
-        // Whoever is not known is led to the entrance.
+        // An unknown visitor is led to the join page.
         Err(_) => Redirect::to(&format!("{}/", host.base())).into_response(),
     }
 }
@@ -149,7 +149,7 @@ pub async fn reset(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Brings a seat back, and on to where so many steps are done.
+/// Brings a seat back, and on to where a number of steps are done.
 ///
 /// # Errors
 /// When it could not be brought there.

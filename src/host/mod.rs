@@ -2,8 +2,8 @@
 //! lesson lives with it.
 //!
 //! ```text
-//! request ─ /seats/S/N/… ─▶ the cluster, to whoever has its token
-//!         └ all else ─ Door ─▶ entrance | learner | instructor | operators ─▶ Host ─▶ Register + journal
+//! request ─ /seats/S/N/… ─▶ the cluster, for the owner of its token
+//!         └ all else ─ ClassServer ─▶ join page | learner | instructor | operators ─▶ Host ─▶ Register + journal
 //! ```
 
 pub mod address;

@@ -1,5 +1,5 @@
-//! Follows the seats of a class: one in which something has changed is looked at when it has come to rest, and no other. A seat
-//! that nobody uses costs nothing.
+//! Follows the seats of a class: klab looks at a seat in which something has changed, once it has come to rest, and at no
+//! other. An unused seat costs nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! begin ─ state, nonce, PKCE: from the host's secret and a cookie ─▶ provider ─▶ back ─ token, checked ─▶ rules ─▶ seat
 //! ```
 //!
-//! Nothing is kept of a sign-in that is under way, and no token after it. A provider that is down is in the way of nobody who has a
+//! Nothing is kept of a sign-in that is under way, and no token after it. A provider that is down locks out no learner with a
 //! seat or a code.
 
 mod admission;

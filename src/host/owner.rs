@@ -1,4 +1,4 @@
-//! Who asks about a seat by its token: its owner, or nobody.
+//! Who asks about a seat by its token: its owner, or none.
 
 use std::sync::Arc;
 

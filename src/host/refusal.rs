@@ -49,7 +49,7 @@ impl Refusal {
         Self { is_guess: true, ..Self::new(code, reason, message) }
     }
 
-    /// What nobody can do.
+    /// Something impossible.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }

@@ -21,7 +21,7 @@ const NAME: usize = 60;
 pub enum Entry {
     /// There is a code more.
     Code(Code),
-    /// A code lets nobody in any more.
+    /// A code admits no learner any more.
     Revoked {
         /// Its number.
         code: u32,
@@ -37,7 +37,7 @@ pub enum Entry {
         /// Whether the instructor may change something in it.
         writes: bool,
     },
-    /// A person may choose another PIN: whoever comes with the name next says it.
+    /// A person may choose another PIN: the next one who comes with the name sets it.
     PinForgotten {
         /// Whose.
         person: u32,
@@ -115,7 +115,7 @@ pub struct Times {
     /// From when on people may come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<Timestamp>,
-    /// From when on nobody comes any more, and nothing is changed.
+    /// From when on the class admits no learner, and nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closes: Option<Timestamp>,
     /// For how long it is kept after that.
@@ -139,7 +139,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// As people and programs are told it.
+    /// As people and programs read it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ahead => "not open yet",
@@ -193,7 +193,7 @@ pub struct Joined {
     pub seat: SeatId,
     /// The lab in it.
     pub lab: String,
-    /// What is to be written down before it is told.
+    /// What is written down before any answer goes out.
     pub entries: Vec<Entry>,
 }
 
@@ -242,7 +242,7 @@ pub fn key(name: &str) -> String {
 }
 
 impl Register {
-    /// Of a class that nobody has come to yet.
+    /// Of a class without learners so far.
     pub fn new(shard: u32, labs: &[String], most: u32) -> Self {
         Self { shard, labs: labs.to_vec(), most, ..Self::default() }
     }
@@ -513,7 +513,7 @@ impl Register {
         Ok(seat)
     }
 
-    /// The person of a name, whose PIN was said; none where nobody of that name has come.
+    /// The person of a name, whose PIN was given; none where no learner of that name has come.
     fn with_pin(&self, joining: &Joining<'_>) -> Result<Option<u32>, Refusal> {
         let Some(person) = self.needs_pin(joining.name) else { return Ok(None) };
         match (&person.pin, &joining.pin) {

@@ -164,7 +164,7 @@ pub async fn frame(host: &Host, seat: SeatId, lab: &str) -> Result<Frame> {
     let step = progress.graded(written.steps.len());
     let mut stage = staged(written, &progress, step);
     for check in &mut stage.checks {
-        // Nobody is late who looks on.
+        // A viewer sees it without delay.
         check.within = None;
     }
     let client = host.client_of(seat)?;

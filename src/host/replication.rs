@@ -1,4 +1,5 @@
-//! The shards of a class agree on what was decided for all of it: who decides something tells the others, and whoever was away asks.
+//! The shards of a class agree on what was decided for all of it: the shard that decides sends it to the others, and one that
+//! was away asks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -87,7 +87,7 @@ impl Front for ClassServer {
             _ => {}
         }
         if !reads && let Ok(seat) = cluster.parse() {
-            // Nobody may be looking on.
+            // There may be no viewer.
             let _ = self.host.moves.send(seat);
         }
         let is_barred = || {
@@ -229,7 +229,7 @@ fn refused_origin(host: &Host, method: &Method, headers: &HeaderMap) -> Option<R
     (!is_own).then(|| Refusal::forbidden(message()))
 }
 
-/// Lets other shards in, and nobody else: to whoever else asks there is nothing.
+/// Admits other shards alone: for any other client there is nothing.
 async fn from_a_shard(State(host): State<Arc<Host>>, request: Request, next: Next) -> Response {
     if host.shards().is_some_and(|shards| shards.is_one(request.headers())) {
         return next.run(request).await;

@@ -19,7 +19,7 @@ pub struct SeatLock<'t> {
 }
 
 impl SeatLocks {
-    /// The right to work on a seat, if nobody has it.
+    /// The right to work on a seat, if it is free.
     pub fn take(&self, seat: SeatId) -> Option<SeatLock<'_>> {
         let is_free = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(seat);
         // Dropping a turn gives the seat back, so none is made for a seat that is taken.

@@ -19,7 +19,7 @@ const FILE: &str = "secret";
 const BYTES: usize = 32;
 /// Rounds for a PIN: about two milliseconds, so that a hundred may join in a second.
 const ROUNDS: u32 = 4000;
-/// Letters and digits that nobody takes for each other.
+/// Letters and digits that are not mistaken for each other.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// What only the host knows.
@@ -58,7 +58,7 @@ impl Secret {
         hmac::sign(&self.key, format!("{purpose}\0{what}").as_bytes())
     }
 
-    /// A word of so many letters for a purpose: always the same one.
+    /// A word of this many letters for a purpose: always the same one.
     pub fn word(&self, purpose: &str, what: &str, letters: usize) -> String {
         let tag = self.of(purpose, what);
         tag.as_ref().iter().take(letters).map(|byte| char::from(LETTERS[usize::from(byte & 31)])).collect()

@@ -105,12 +105,12 @@ async fn place(
         Some(home) if home == shards.own => {
             Ok(if free_together(&rooms) > 0 { Destination::HereBeyond } else { Destination::Here })
         }
-        // Whoever has a seat by that code has it there, and nobody else is to get a second one.
+        // The holder of a seat by that code has it there, and no other gets a second one.
         Some(home) => {
             let is_there = rooms.get(home as usize).is_some_and(Option::is_some);
             if is_there { Ok(Destination::At(home)) } else { Err(starting()) }
         }
-        // Nobody who answers knows the code; one who is away may.
+        // No shard that answers knows the code; one that is away may.
         None if may_be_for_a_seat && rooms.iter().any(Option::is_none) => {
             host.judged(from, || Err(Refusal { is_guess: true, ..starting() }))
         }

@@ -51,11 +51,11 @@ impl std::fmt::Debug for Shards {
 /// What a shard says of itself, to one who asks for somebody.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Room {
-    /// Seats that nobody has; less than none, where codes for seats were good beyond its own number.
+    /// Free seats; less than none, where codes for seats were good beyond its own number.
     pub(super) free: i64,
     /// Whether the person has a seat there.
     pub(super) knows: bool,
-    /// Where the code is one for a seat, the shard that lets in whoever has it.
+    /// Where the code is one for a seat, the shard that admits its holder.
     #[serde(default)]
     pub(super) home: Option<u32>,
     /// How many people have come there by the code.
@@ -98,7 +98,7 @@ impl<'a> Ask<'a> {
 }
 
 impl Shards {
-    /// So many shards, of which this is one. `secret` is that of the class.
+    /// A number of shards, of which this is one. `secret` is that of the class.
     pub fn new(own: u32, many: u32, address: String, secret: &Secret) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(PATIENCE));
@@ -177,12 +177,12 @@ impl Shards {
     }
 }
 
-/// Seats that nobody has, of all shards that answered.
+/// Free seats of all shards that answered.
 pub(super) fn free_together(rooms: &[Option<Room>]) -> i64 {
     rooms.iter().flatten().map(|room| room.free).fold(0, i64::saturating_add)
 }
 
-/// What somebody is told for whom a shard is needed that is away.
+/// The answer to a person who needs a shard that is away.
 pub(super) fn starting() -> Refusal {
     let message = "a part of the class is just starting: try again in a moment";
     Refusal { retry_after: Some(2), ..Refusal::new(503, "ServiceUnavailable", message) }
@@ -272,7 +272,7 @@ mod tests {
             (vec![room(2, false), room(0, false)], true),
             (vec![room(2, false), room(1, false)], false),
             (vec![room(3, false), None], false),
-            // Whoever has a seat comes back to it.
+            // A person with a seat comes back to it.
             (vec![room(2, false), room(1, true)], true),
             // One that is away may have let in the last one.
             (vec![room(2, false), None], false),

@@ -28,7 +28,7 @@ pub struct LearnerProgress {
     pub done: usize,
     /// See [`LearnerProgress::done`].
     pub steps: usize,
-    /// How many checks of the step hold, and how many there are; none where nobody has looked since the host began.
+    /// How many checks of the step hold, and how many there are; none before the first look since the host began.
     pub held: Option<(usize, usize)>,
     /// The first check that does not hold, and what is true instead.
     pub failing: String,

@@ -84,7 +84,7 @@ pub struct Host {
     pub secret: Secret,
     /// What only hosts of the class know: what makes its codes and the instructor's link.
     pub class: Secret,
-    /// What happened, for whoever answers for it.
+    /// What happened, for those who answer for it.
     pub audit: Audit,
     /// What is counted.
     pub metrics: Metrics,
@@ -223,7 +223,7 @@ impl Host {
                 Error::message(Kind::Outside, message).hint("its end is missing: put back a copy of it that has them")
             );
         }
-        // Somebody was told of each of these, and a host was killed before it was made, perhaps.
+        // Learners have the address of each of these, and a host was killed before it was made, perhaps.
         for (seat, lab) in seats.iter().filter(|(seat, _)| !there.contains(&seat.to_string())) {
             make_seat(&server, *seat, lab).map_err(|refusal| Error::message(Kind::Failed, refusal.message))?;
         }
@@ -251,7 +251,7 @@ impl Host {
         self.begun.get()?.courses.get(lab)
     }
 
-    /// The lab that is meant where nobody says.
+    /// The default lab.
     pub fn first_lab(&self) -> &str {
         self.begun.get().map_or("", |begun| &begun.first)
     }
@@ -382,7 +382,7 @@ impl Host {
         self.server()?.kubeconfig_called(&seat.to_string(), &format!("klab-{lab}"))
     }
 
-    /// What tells its certificate authority from all others: as much of its SHA-256 as nobody can make again.
+    /// What distinguishes its certificate authority from all others: enough of its SHA-256 that no other can be made to match.
     pub fn fingerprint(&self) -> Option<String> {
         Some(fingerprint::of(self.server()?.authority()?))
     }
@@ -480,7 +480,7 @@ impl Host {
     /// When its folder cannot be written.
     pub fn moved(&self, seat: SeatId, progress: Progress) -> Result<()> {
         self.set_progress(seat, progress)?;
-        // Nobody may be looking.
+        // There may be no viewer.
         let _ = self.moves.send(seat);
         Ok(())
     }

@@ -84,7 +84,7 @@ pub fn make(server: &Arc<Server>, lab: &Lab, folder: &Path, events: &Events) -> 
     Ok(progress)
 }
 
-/// What is to be told of a report: a check that can no longer hold before those that wait for something.
+/// The line about a report: a check that can no longer hold before those that wait for something.
 fn first_open(report: &Report) -> Option<&CheckResult> {
     let impossible = report.checks.iter().find(|check| matches!(check.verdict, Verdict::Impossible { .. }));
     impossible.or_else(|| report.checks.iter().find(|check| !check.verdict.is_held()))

@@ -17,11 +17,11 @@ const NAP: Duration = Duration::from_secs(30);
 /// For how long a host runs with a class that is over until its seats are removed. A clock that cannot be set measures that.
 pub const ASIDE: Duration = Duration::from_hours(72);
 
-/// Follows the class until it is over, and has been for long; removes its seats then. `told` is called when it is set aside.
+/// Follows the class until it is over, and has been for long; removes its seats then. It calls `announce` when it is set aside.
 ///
 /// # Errors
 /// When something could not be removed.
-pub async fn run(host: &Arc<Host>, told: impl Fn()) -> Result<()> {
+pub async fn run(host: &Arc<Host>, announce: impl Fn()) -> Result<()> {
     let mut retimed = host.times_changed();
     let mut last = None;
     let mut aside: Option<Instant> = None;
@@ -37,7 +37,7 @@ pub async fn run(host: &Arc<Host>, told: impl Fn()) -> Result<()> {
             }
             aside = (phase == Phase::Over).then(Instant::now);
             if aside.is_some() && !host.register().is_removed() {
-                told();
+                announce();
             }
         }
         if let Some(since) = aside
@@ -83,7 +83,7 @@ mod tests {
     use super::super::state::Settings;
     use super::*;
 
-    /// Times by which a class closed before or closes after so many hours, and is kept for one.
+    /// Times by which a class closed before or closes after a number of hours, and is kept for one.
     fn closing(hours: i64) -> Entry {
         let closes = Some(klab_cluster::clock::later(Timestamp::now(), SignedDuration::from_hours(hours)));
         Entry::Times(Times { opens: None, closes, keep: SignedDuration::from_hours(1), decided: None })
@@ -106,9 +106,9 @@ mod tests {
         let kept = folder.path().join("seats/0-1");
         std::fs::create_dir_all(&kept).unwrap();
         record(&host, closing(-9 * 24)).await;
-        let told = std::sync::atomic::AtomicUsize::new(0);
+        let count = std::sync::atomic::AtomicUsize::new(0);
         let tell = || {
-            told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         };
         let hours = async |hours: u64| {
             let passed = Duration::from_hours(hours);
@@ -118,7 +118,7 @@ mod tests {
         for _ in 0..3 {
             assert!(!hours(71).await && kept.exists());
         }
-        assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 3);
+        assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 3);
         // The clock is put right half way, and wrong again: as if the class had other times.
         let running = tokio::time::timeout(Duration::from_hours(100), run(&host, tell));
         let clock = async {

@@ -179,7 +179,7 @@ pub(super) fn marked(piece: &Piece) -> String {
     }
 }
 
-/// A command that could not begin, told as one that has failed.
+/// A command that could not begin, reported as one that has failed.
 pub(super) async fn failed(error: Error) -> Run {
     let (talk, lines) = EventStream::heard();
     talk.end(Err(error)).await;

@@ -29,17 +29,17 @@ use crate::error::{Error, Kind, Result};
 const WAITING: usize = 1000;
 /// How often it is looked who is stuck: that comes by time alone.
 const LOOK: Duration = Duration::from_secs(10);
-/// Changes that are told together.
+/// Changes that go out together.
 const TOGETHER: Duration = Duration::from_millis(100);
 /// How long the receiver has after the class has ended.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A class whose events are told for as long as its server runs.
+/// A class whose events go out for as long as its server runs.
 #[derive(Debug)]
 pub struct Telling(JoinHandle<()>);
 
 impl Telling {
-    /// Returns when what had happened until the server stopped is told, or was tried for a moment.
+    /// Returns when the events until the server stopped have gone out, or were tried for a moment.
     pub async fn ended(self) {
         // It ends by itself, and a fault of it is no fault of the class.
         let _ = tokio::task::spawn_blocking(move || self.0.join()).await;

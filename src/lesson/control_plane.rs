@@ -1,4 +1,4 @@
-//! Actions on the control plane: another version of it alone, and an API server that answers nobody for a while.
+//! Actions on the control plane: another version of it alone, and an API server that answers no request for a while.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(super) fn upgrade(
     Ok(())
 }
 
-/// Has the API server answer nobody for a while, and waits until it answers again.
+/// Has the API server answer no request for a while, and waits until it answers again.
 pub(super) fn fail(
     performer: &Performer<'_>,
     stage: &Lab,

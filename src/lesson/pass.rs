@@ -35,8 +35,8 @@ pub struct Graded {
     pub report: Report,
 }
 
-/// The number (from 0) of the next step, where the learner may have typed its commands without opening it. Of a step without
-/// actions nobody can tell.
+/// The number (from 0) of the next step, where the learner may have typed its commands without opening it. A step without
+/// actions leaves nothing to see.
 pub fn ahead(lab: &Lab, progress: &Progress) -> Option<usize> {
     acting(lab, progress).filter(|step| *step == progress.done)
 }
@@ -91,9 +91,9 @@ pub(super) fn is_within_reach(report: &Report) -> bool {
 pub enum Passed {
     /// All steps are done already.
     All,
-    /// It was passed before, and so many steps are done. Whoever meant the next step must see that this was not it.
+    /// It was passed before, and this many steps are done. A learner who meant the next step must see that this was not it.
     Before(usize),
-    /// So many steps are done now.
+    /// This many steps are done now.
     Now(usize),
 }
 

@@ -79,7 +79,7 @@ fn patches(workload: &Workload, old: &Value, new: &Value) -> Vec<String> {
     commands
 }
 
-/// The same in an editor: whole fields, as whoever reads an object there knows nothing of patches.
+/// The same in an editor: whole fields, because an editor knows no patches.
 fn edit(workload: &Workload, old: &Value, new: &Value, patches: Vec<String>) -> Edit {
     let path = "spec.template.spec";
     let (mut fields, mut gone) = fields(&without(old, "containers"), &without(new, "containers"), path);

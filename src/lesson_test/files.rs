@@ -56,7 +56,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 fn is_lab(path: &Path) -> bool {
     let bytes = match read_regular(path, MAX_BYTES) {
         Ok(bytes) => bytes,
-        // Pipes and devices that happen to lie there are nobody's lessons.
+        // Pipes and devices that happen to lie there are no lessons.
         Err(Unread::NotRegular(_)) => return false,
         Err(_) => return true,
     };

@@ -123,7 +123,7 @@ pub struct LabTrial {
     pub path: PathBuf,
     /// What was tried: the name of the lab, and how it was tried where that is not by itself.
     pub lab: String,
-    /// What `klab test` was told besides the file, to try it so.
+    /// The flags of `klab test` besides the file, to try it so.
     pub options: &'static str,
     /// How many steps it has.
     pub steps: usize,

@@ -12,7 +12,7 @@ use crate::error::Result;
 use klab_lab::board::{Board, parts};
 use klab_lab::words::{duration, plural};
 
-/// The file. Lessons that failed come first, and are told by the first seed that failed; others by their first.
+/// The file. Lessons that failed come first, with the first seed that failed; others with their first.
 ///
 /// # Errors
 /// When a template fails.

@@ -138,7 +138,7 @@ fn lab_json(lab: &LabTrial) -> Value {
     })
 }
 
-/// The trial that is told in full: the first that failed, else the first.
+/// The trial that is shown in full: the first that failed, else the first.
 fn trial_json(trial: &Trial) -> Value {
     let phases: Vec<Value> = trial
         .phases

@@ -30,7 +30,7 @@ pub struct Plan<'a> {
 /// Makes the world of a trial: of this lab, with this seed.
 pub type MakeTestCluster<'a> = dyn Fn(&Lab, u64) -> Result<Box<dyn TestCluster>> + Sync + 'a;
 
-/// Tries every lesson with every seed; `world` makes the world of a trial, `progress` is told how many are done. Results
+/// Tries every lesson with every seed; `world` makes the cluster of a trial, `progress` gets the number that are done. Results
 /// come in the order of the lessons and seeds, however the threads were scheduled.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Whole lessons in process: what passes, what fails and how it is told, and that seeds decide and threads do not.
+//! Whole lessons in process: what passes, what fails and its report, and that seeds decide and threads do not.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -115,7 +115,7 @@ fn a_lesson_passes_step_by_step() {
 
 #[test]
 fn five_minutes_of_the_cluster_pass_at_once() {
-    // Where more than half of a small cluster is silent, nobody is evicted: the fault may be the watcher's.
+    // Where more than half of a small cluster is silent, no pod is evicted: the fault may be the watcher's.
     let lab = lab(
         "evicts",
         &format!(

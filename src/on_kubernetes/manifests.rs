@@ -30,7 +30,7 @@ pub enum Route {
 /// An identity provider that people sign in at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignIn {
-    /// What klab is told of it.
+    /// klab's arguments.
     pub arguments: Vec<String>,
     /// Its port.
     pub port: u16,

@@ -34,12 +34,12 @@ pub struct Sizing {
 const TYPING: u32 = 1000;
 /// Seats of one shard, in use or not: what is there again within seconds after a restart.
 const SEATS: u32 = 2000;
-/// Thousandths of a processor for each seat in use: a kubectl command every two seconds, over a connection of its own. So many nodes and
-/// pods that are listed take one more.
+/// Thousandths of a processor for each seat in use: a kubectl command every two seconds, over a connection of its own. This
+/// many listed nodes and pods take one more.
 const PROCESSOR: u32 = 2;
 const LISTED: u64 = 75;
-/// KiB of memory: of the process; of a seat that is in use, and for each node or pod of its lab, all of which its learner has changed; of
-/// one that nobody uses; MiB of a kubectl in the console.
+/// KiB of memory: of the process; of a seat that is in use, and for each node or pod of its lab, all of which its learner has
+/// changed; of an unused one; MiB of a kubectl in the console.
 const PROCESS: u64 = 128 * 1024;
 const AWAKE: u64 = 512;
 const OBJECT: u64 = 64;

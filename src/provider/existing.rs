@@ -107,7 +107,7 @@ impl Existing {
         Ok(problems)
     }
 
-    /// Objects of a lab of this name that nobody here knows of: another klab's, or what one left whose state is lost.
+    /// Objects of a lab of this name that is unknown here: another klab's, or what one left whose state is lost.
     fn stranger(&self, lab: &Lab) -> Result<Option<Error>> {
         let name = &lab.name.value;
         let client = self.client_of(lab)?;
@@ -183,7 +183,7 @@ impl Provider for Existing {
 
     fn found(&self, lab: &Lab) -> Option<String> {
         let site = &self.find(lab).ok()?.site;
-        Some(format!("{} at {}, somebody else's: nothing of it is changed", site.context, site.server))
+        Some(format!("{} at {}, not created by klab; it will not be modified", site.context, site.server))
     }
 
     fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
@@ -225,7 +225,7 @@ impl Provider for Existing {
             });
         };
         let path = context_file::path(&folder);
-        // Whoever logs in again, logs in to the user's own file.
+        // Logging in again uses the user's own file.
         if let Ok(current) = site.current() {
             context_file::write(&current, &path)?;
         } else if !path.is_file() {

@@ -318,7 +318,7 @@ impl Provider for KindProvider {
         let session = match self.session(&lab.name.value) {
             Ok(session) => session,
             Err(error) => {
-                // Whoever lacks both is told so at once.
+                // A machine that lacks both is refused at once.
                 let kind = KindTool::new("docker").version().err();
                 return [error].into_iter().chain(kind).collect();
             }
@@ -349,7 +349,7 @@ impl Provider for KindProvider {
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
         if actions.contains(&Action::CreateCluster) {
             let names = self.names(&lab.name.value)?;
-            // What would be run can be told on a machine without any of the tools.
+            // The commands can be shown on a machine without any of the tools.
             let runtime = self.runtime(&names).map_or("docker", |(runtime, _)| runtime.program());
             let arguments = kind_tool::create_arguments(&names.cluster, &names.config(), &names.kubeconfig());
             return Ok(vec![KindTool::new(runtime).shown(&arguments)]);

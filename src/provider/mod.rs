@@ -76,7 +76,7 @@ pub trait Provider {
         Ok(())
     }
 
-    /// Why [`Provider::perform_all`] would refuse the actions although the lab file is valid; told by `plan`.
+    /// Why [`Provider::perform_all`] would refuse the actions although the lab file is valid; `plan` shows it.
     fn refusals(&self, _: &Lab, _: &[Action]) -> Vec<Error> {
         Vec::new()
     }
@@ -139,7 +139,7 @@ pub trait Provider {
     /// labels, taints, zones, versions. Labels and taints that others put on nodes are taken back.
     ///
     /// # Errors
-    /// When they are not, although they were just `changed`; else what differs is told as a warning.
+    /// When they are not, although they were just `changed`; else a warning says what differs.
     fn check_nodes(&self, _: &Lab, _changed: bool, _: &mut Work<'_>) -> Result<()> {
         Ok(())
     }
@@ -242,7 +242,7 @@ pub trait Machines {
         Err(cannot_stop_nodes())
     }
 
-    /// Has the API server answer nobody, or everybody again.
+    /// Has the API server answer no request, or all again.
     ///
     /// # Errors
     /// When that could not be done, or the provider cannot.

@@ -109,8 +109,7 @@ fn is_lab_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
 }
 
-/// Removes a lab's folder where it is empty, and those above it that klab made and nobody uses; one in which somebody has
-/// something stays.
+/// Removes a lab's folder where it is empty, and those above it that klab made and that are unused; one with other files stays.
 pub fn remove_empty(lab: &Path) {
     let labs = lab.parent().filter(|labs| labs.file_name().is_some_and(|name| name == "labs"));
     for folder in [Some(lab), labs, labs.and_then(Path::parent)].into_iter().flatten() {

@@ -83,7 +83,7 @@ impl Drop for Lock {
         let path = self.folder.join(FILE);
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         if is_at(&self.file, &path) && entries.flatten().all(|entry| entry.file_name() == FILE) {
-            // Whoever waits for the lock sees that its file is gone, and starts again.
+            // A process that waits for the lock sees that its file is gone, and starts again.
             let _ = std::fs::remove_file(path);
             remove_empty(&self.folder);
         }

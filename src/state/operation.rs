@@ -1,5 +1,5 @@
 //! Work on a lab that goes on when the command that asked for it has answered (`az … --no-wait`): written down before it is
-//! begun, so that it is taken up again where whoever did it was killed.
+//! begun, so that another klab takes it up again if its process is killed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -122,7 +122,7 @@ pub struct Held {
 pub enum StoredOperation {
     /// A process works on it, or waits for its turn.
     UnderWay(Operation),
-    /// Nobody works on it: whoever did was killed. It is this process's now.
+    /// No process works on it: the last one was killed. It is this process's now.
     Orphan(Held),
     /// It failed, and is remembered until the next one about the same.
     Failed(Operation),
@@ -169,7 +169,7 @@ impl Operation {
             if !is_at(&file, &path) {
                 continue;
             }
-            // What cannot be read was never begun: it is written as a whole before anybody is told of it.
+            // An unreadable one was never begun: it is written as a whole before any command knows of it.
             if read(&mut file).is_some_and(|there| there.failed.is_none()) {
                 return Ok(None);
             }
@@ -346,7 +346,7 @@ mod tests {
         assert!(matches!(&Operation::all(lab).unwrap()[..], [StoredOperation::UnderWay(_)]));
         let handed = Held::handed_over(&path, stdin).unwrap().unwrap();
         assert_eq!(handed.operation, operation("extra", OperationKind::Creating));
-        // Killed: nobody has it, and nobody may begin another before it is done.
+        // Killed: it has no process, and no other may begin before it is done.
         drop(handed);
         assert!(operation("extra", OperationKind::Scaling).begin(lab).unwrap().is_none());
         let mut found = Operation::all(lab).unwrap();

@@ -64,7 +64,7 @@ impl Progress {
         *self = Self { before, ..Self::reached(done) };
     }
 
-    /// The number (from 0) of the step that is next, or the one klab was interrupted at, of so many; none after the last.
+    /// The number (from 0) of the step that is next, or the one klab was interrupted at, of `steps`; none after the last.
     pub fn next(&self, steps: usize) -> Option<usize> {
         (self.done < steps).then_some(self.done)
     }
@@ -102,7 +102,7 @@ impl Progress {
         std::fs::metadata(folder.join(FILE)).and_then(|file| file.modified()).ok()
     }
 
-    /// As [`Progress::read`], of a lesson of so many steps: its file may have lost some since.
+    /// As [`Progress::read`], of a lesson of `steps` steps: its file may have lost some since.
     ///
     /// # Errors
     /// When the folder cannot be read.

@@ -67,7 +67,7 @@ impl Panel {
         }
     }
 
-    /// Its text, in so many columns.
+    /// Its text, in a number of columns.
     pub(super) fn lines(&self, frame: &Frame, setting: &Setting, width: usize) -> Vec<Line<'static>> {
         match self {
             Self::Help => help(setting, width),

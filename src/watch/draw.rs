@@ -14,7 +14,7 @@ use klab_lab::board::StepState;
 use klab_lab::report::summary;
 use klab_lab::words::{all, plural};
 
-/// The keys that are told of.
+/// The keys that the line names.
 const KEYS: &[(&str, &str)] = &[
     ("j/k", "move"),
     ("Tab", "area"),

@@ -49,7 +49,7 @@ pub struct Grid {
 /// Lines above the seats, and below.
 const HEAD: usize = 3;
 const FOOT: usize = 1;
-/// Columns of the steps at most; of longer lessons the number is told.
+/// Columns of the steps at most; longer lessons show the number.
 const STEPS: usize = 30;
 
 impl Grid {

@@ -108,7 +108,7 @@ fn bars(palette: Palette, node: &Node, width: usize) -> Vec<Span<'static>> {
     line
 }
 
-/// A bar of so many cells: its full part, in eighths, and its empty part.
+/// A bar of a number of cells: its full part, in eighths, and its empty part.
 fn bar(taken: i64, all: i64, length: usize) -> (String, String) {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let share = if all > 0 { (taken as f64 / all as f64).clamp(0.0, 1.0) } else { 0.0 };

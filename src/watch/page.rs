@@ -11,7 +11,7 @@ use super::text::{columns, cut, lines};
 use klab_lab::board::{Board, Check, Node, Pod, Spot as Place, Workload};
 use klab_lab::words::plural;
 
-/// Most letters that are told; Enter tells of each pod what it is.
+/// Most letters shown; Enter shows of each pod what it is.
 const LETTERS: usize = 24;
 
 /// What is drawn, and where in it is what can be selected.
@@ -22,7 +22,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The page of a board, in so many columns. With a filter, only what has its text.
+    /// The page of a board, in a number of columns. With a filter, only what has its text.
     pub(super) fn of(board: &Board, palette: Palette, width: usize, filter: &str) -> Self {
         let pieces = Pieces::of(board, palette, filter);
         let mut all = legend(&pieces, width);
@@ -242,7 +242,7 @@ fn on(pieces: &Pieces<'_>, node: &Node) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-/// The boxes of nodes in so many columns.
+/// The boxes of nodes in a number of columns.
 fn boxes(pieces: &Pieces<'_>, nodes: Vec<(&Node, Vec<Cell>)>, columns: usize, width: usize) -> Block {
     let mut all = Block::new(width);
     let has_zones = pieces.board.zones.len() > 1;

@@ -4,7 +4,7 @@ use super::palette::Palette;
 use crate::invocation::Invocation;
 use crate::state::Progress;
 
-/// What the guide says to a learner who has come so far, in so many columns.
+/// The guide for a learner at this point, in a number of columns.
 pub type Script = Box<dyn Fn(&Progress, usize) -> String>;
 
 /// What stays the same while a lab is shown.

@@ -71,7 +71,7 @@ pub fn give_back() -> bool {
     taken
 }
 
-/// A panic is told on a terminal that shows it.
+/// A panic is shown on a terminal that is in order.
 fn give_back_after_panic() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -87,7 +87,7 @@ fn give_back_after_panic() {
     });
 }
 
-/// Hands on what is typed and clicked, in a thread of its own, until nobody listens or the terminal is gone.
+/// Hands on what is typed and clicked, in a thread of its own, until the receiver or the terminal is gone.
 ///
 /// # Errors
 /// When the system refuses a thread.

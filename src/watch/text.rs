@@ -14,7 +14,7 @@ pub(super) fn columns(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// A text of one line that takes at most so many columns: the end is cut off and a `…` says so.
+/// A text of one line, cut off with a `…` at a number of columns.
 pub(super) fn cut(text: &str, width: usize) -> String {
     let text = shown(text);
     if columns(&text) <= width {
@@ -24,7 +24,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     format!("{head}…")
 }
 
-/// The longest beginning of a text that takes at most so many columns, but one letter at least; and the rest.
+/// The longest beginning of a text that fits into a number of columns, but one letter at least; and the rest.
 fn split(text: &str, width: usize) -> (&str, &str) {
     let (mut used, mut end) = (0, 0);
     for (at, letter) in text.char_indices() {
@@ -47,7 +47,7 @@ fn split_name(text: &str, width: usize) -> (&str, &str) {
     }
 }
 
-/// A text in lines of at most so many columns: broken between words, words that are longer within.
+/// A text in lines of a number of columns at most: broken between words, longer words within.
 pub(super) fn lines(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let text = shown(text);
@@ -72,7 +72,7 @@ pub(super) fn lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A line in as many as it takes where it is wider than so many columns; broken anywhere, for its words are broken already.
+/// A line in as many as it takes where it is wider than the columns; broken anywhere, for its words are broken already.
 pub(super) fn broken(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
     let width = width.max(2);
     if line.width() <= width {

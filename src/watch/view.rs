@@ -125,7 +125,7 @@ impl View {
         self.panel == Some(Panel::Lesson)
     }
 
-    /// Makes the page for so many columns, and notes the room there is for it.
+    /// Makes the page for a number of columns, and notes the room there is for it.
     pub(super) fn fit(&mut self, width: usize, room: usize) {
         if self.width != width {
             self.width = width;
@@ -353,7 +353,7 @@ impl View {
     }
 }
 
-/// What is nearest above or below by at least so many lines, of what shares a column with it.
+/// The nearest spot in the same columns, at least `least` lines above or below.
 fn nearest(spots: &[Spot], from: &Spot, least: usize, down: bool) -> Option<usize> {
     let (left, right) = (from.left, from.left + from.width);
     let far = |spot: &Spot| if down { spot.top.checked_sub(from.top) } else { from.top.checked_sub(spot.top) };

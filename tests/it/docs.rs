@@ -289,7 +289,7 @@ fn events_are_described() {
 fn actions() -> String {
     let mut text =
         "\n## Actions\n\nThe codes of `action`. One word stands where something begins that another event ends, or \
-                    where something was found or changed at once. The `count` is absent where none is told.\n\n\
+                    where something was found or changed at once. The `count` is absent where there is none.\n\n\
                     | `action` | `verb` | `count` |\n|---|---|---|\n"
             .to_owned();
     for verb in event::Verb::ALL {

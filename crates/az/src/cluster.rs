@@ -35,7 +35,7 @@ pub struct Cluster<'c> {
     pub is_stopped: bool,
     /// Its `provisioningState`.
     pub state: &'c str,
-    /// What its autoscaler was told, by az's keys.
+    /// The settings of its autoscaler, by az's keys.
     pub autoscaler: &'c BTreeMap<String, String>,
 }
 
@@ -148,7 +148,7 @@ pub fn upgrades_document(cluster: &Cluster<'_>) -> Value {
     })
 }
 
-/// What az shows of the autoscaler where nobody says anything, by the names of its settings, in the order in which az lists them.
+/// The autoscaler's settings that az shows by default, by name, in the order in which az lists them.
 const SHOWN: [(&str, &str); 20] = [
     ("balance-similar-node-groups", "false"),
     ("daemonset-eviction-for-empty-nodes", "false"),

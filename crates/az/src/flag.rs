@@ -26,7 +26,7 @@ pub struct Flag {
     pub is_required: bool,
     /// The words that may follow it; all, where there are none.
     pub choices: &'static [&'static str],
-    /// What it says where nobody says it.
+    /// Its default.
     pub default: Option<&'static str>,
     /// The key of `az config set defaults.KEY=…` that says it where the command line does not.
     pub configured: Option<&'static str>,

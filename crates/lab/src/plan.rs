@@ -43,7 +43,7 @@ pub struct ObservedPool {
 }
 
 impl Observed {
-    /// Takes a pool for the lab's own, whoever made it; says whether there is one of that name.
+    /// Takes a pool for the lab's own, also one that others made; says whether there is one of that name.
     pub fn take(&mut self, pool: &str) -> bool {
         self.pools.get_mut(pool).map(|pool| pool.foreign = false).is_some()
     }

@@ -70,7 +70,7 @@ pub enum Outcome {
         /// Their names.
         gates: Vec<String>,
     },
-    /// It waits for its resource claims: the message says for what. Nobody tells the user.
+    /// It waits for its resource claims, which the message names. The user gets no event.
     AwaitingClaims,
     /// A claim or a class of devices is such that no decision can be made; the message says why.
     Failed,

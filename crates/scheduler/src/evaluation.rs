@@ -49,7 +49,7 @@ fn with_cycle<T>(
     ask: impl FnOnce(&Cycle<'_>) -> T,
 ) -> Result<T, ObjectError> {
     let subject = Subject::of(state, pod, name_of(pod)?)?;
-    // Claims that are not there yet are told of by the decision.
+    // The decision mentions claims that do not exist yet.
     let claims = claims_of(state, pod)?.ok().flatten();
     let cells = claims.as_ref().map(|claims| caches.take_devices(state, claims));
     let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What a gated pod's condition says.
 pub const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
-/// What a pod is told when there is no node at all.
+/// The pod's message when there is no node at all.
 pub const NO_NODES: &str = "no nodes available to schedule pods";
 /// Events are cut to this many bytes.
 const EVENT_LIMIT: usize = 1024;

@@ -225,7 +225,7 @@ impl State {
 
     // Devices.
 
-    /// Changes what is known of devices; verdicts on the nodes that feel it are given anew.
+    /// Changes what is known of devices, and gives new verdicts on the nodes that feel it.
     pub(crate) fn with_devices<T>(&mut self, change: impl FnOnce(&mut Devices) -> (Felt, T)) -> T {
         let (felt, result) = change(Arc::make_mut(&mut self.devices));
         // What is felt everywhere shows in the epoch of the devices.

@@ -29,9 +29,9 @@ pub(super) fn set(_: &Session<'_>, given: &Arguments) -> Answer {
     Ok(Value::Null)
 }
 
-/// `login`: nobody has to, and nobody is asked anything.
+/// `login`: not needed, so it asks nothing.
 pub(super) fn login(session: &Session<'_>, given: &Arguments) -> Answer {
-    session.warn("This is klab's az: nobody logs in, and nothing here is in Azure.");
+    session.warn("This is klab's az: it needs no login, and nothing here is in Azure.");
     list(session, given)
 }
 

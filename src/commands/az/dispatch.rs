@@ -135,7 +135,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Takes a lab down, now or later. One that goes already is left to whoever removes it.
+    /// Takes a lab down, now or later. One that is being removed already is left to that removal.
     ///
     /// # Errors
     /// When something could not be removed.

@@ -11,7 +11,7 @@ use klab_az::notes::Stopped;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{checks, messages, versions};
 
-/// The size of nodes where nobody says one: az's documentation names it for pools without a size.
+/// The default size of nodes: az's documentation names it for pools without a size.
 const DEFAULT_SIZE: &str = "Standard_DS2_v2";
 
 /// az's own look at a name, before it knows whether there is such a pool.
@@ -101,7 +101,7 @@ fn size(name: &str, location: &str) -> Result<String, Refusal> {
     Err(messages::no_size(name, location, &near))
 }
 
-/// What makes a new pool, as `az aks nodepool add` and `az aks create` are told it in flags of the same names.
+/// A new pool, as `az aks nodepool add` and `az aks create` describe it in flags of the same names.
 pub(super) struct NewPool {
     pub(super) is_system: bool,
     count: i64,

@@ -76,7 +76,7 @@ pub(super) struct Known {
     pub(super) note: ClusterNote,
     /// Who holds it.
     pub(super) provider: Provider,
-    /// What goes on, or has failed since nobody waited for it.
+    /// Operations that are under way, or that failed without a command that waited for them.
     pub(super) operations: Vec<Operation>,
 }
 
@@ -153,7 +153,7 @@ impl<'c> Session<'c> {
     /// Asks before something that cannot be taken back.
     ///
     /// # Errors
-    /// When nobody agrees.
+    /// When the user does not agree.
     pub(super) fn confirm(&self, given: &Arguments, question: &str) -> Result<(), Refusal> {
         if given.has("--yes") || self.agrees(question) {
             return Ok(());
@@ -280,7 +280,7 @@ impl<'c> Session<'c> {
         Ok(self.clusters()?.iter().find(|known| known.is_in(group)).map(|known| self.group_of(known)))
     }
 
-    /// The group of a cluster that nobody made by itself: it is where the lab says that the cluster is, which may be gone.
+    /// The group of a cluster that was made with it: its location is the lab's, which may be gone.
     pub(super) fn group_of(&self, known: &Known) -> Group {
         let reach = Reach { outside: false, environment: true };
         let options = LoadOptions { reach, ..LoadOptions::default() };
@@ -330,7 +330,7 @@ impl<'c> Session<'c> {
         Ok(serde_json::Value::Null)
     }
 
-    /// A cluster's pools as they are to be when what goes on is done: what Azure shows meanwhile.
+    /// A cluster's pools as they will be when all operations are done: what Azure shows meanwhile.
     ///
     /// # Errors
     /// When it does not answer.

@@ -338,7 +338,7 @@ pub(super) const ROWS: &[Row] = &[
         nodepool::upgrade,
     ),
     row(
-        Command::new("aks nodepool wait", "Wait until a node pool is as it is to be.", &[CLUSTER, POOL, GROUP, WAIT]),
+        Command::new("aks nodepool wait", "Wait until the node pool reaches the requested state.", &[CLUSTER, POOL, GROUP, WAIT]),
         wait::for_pool,
     ),
     row(
@@ -397,7 +397,7 @@ pub(super) const ROWS: &[Row] = &[
         cluster::upgrade,
     ),
     row(
-        Command::new("aks wait", "Wait until a cluster is as it is to be.", &[OWN_NAME, GROUP, WAIT]),
+        Command::new("aks wait", "Wait until the cluster reaches the requested state.", &[OWN_NAME, GROUP, WAIT]),
         wait::for_cluster,
     ),
     row(Command::new("config get", "Get a configuration.", &[]).with_operands("KEY"), config::get),
@@ -432,11 +432,11 @@ pub(super) const ROWS: &[Row] = &[
     shown(Command::new("group list", "List resource groups.", &[&[Flag::word("--tag")]]), group::list, tables::groups),
     row(Command::new("group show", "Get a resource group.", &[GROUP_NAME]), group::show),
     row(
-        Command::new("group wait", "Wait until a resource group is as it is to be.", &[GROUP_NAME, WAIT]),
+        Command::new("group wait", "Wait until the resource group reaches the requested state.", &[GROUP_NAME, WAIT]),
         wait::for_group,
     ),
     shown(
-        Command::new("login", "Log in: klab's az needs nobody to.", &[]).with_moot(Moot {
+        Command::new("login", "Log in: klab's az needs no login.", &[]).with_moot(Moot {
             words: "--username -u --password -p --tenant -t",
             switches: "--use-device-code --service-principal --identity",
             lists: "",

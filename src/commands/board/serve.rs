@@ -86,8 +86,8 @@ async fn show(shown: &Shown, frame: Frame) -> Result<()> {
     made
 }
 
-/// Opens the user's browser; says whether there is one. The link is a secret for as long as nobody used it: the browser is told
-/// a file that only the user can read, for command lines are read by everybody.
+/// Opens the user's browser; says whether there is one. The link is a secret until its first use: the browser gets a file that
+/// only the user can read, because any process can read command lines.
 fn open(folder: &Path, link: &str) -> bool {
     let file = folder.join("board.html");
     let link = escaped(link);

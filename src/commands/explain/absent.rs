@@ -5,8 +5,8 @@ use crate::changes::{Change, Named};
 use crate::error::{Error, Kind};
 use klab_lab::spec::{Action, Lab, ObjectRef, Workload};
 
-/// What there is to say of a name that nothing in the cluster has, if it is that of a workload of the lab. `written` is the lab as
-/// its file says, of whose steps so many are `done`.
+/// The answer about a name that nothing in the cluster has, if it is that of a workload of the lab. `written` is the lab as its
+/// file says, `done` the number of its steps that are done.
 pub(super) fn absent(written: &Lab, done: usize, target: &str, namespace: Option<&str>) -> Option<Error> {
     let (kind, name) = target.split_once('/').map_or((None, target), |(kind, name)| (Some(kind), name));
     let workload = written.workload(name)?;

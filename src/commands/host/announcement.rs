@@ -1,4 +1,4 @@
-//! What the instructor is told once a class can be joined: address, code, link, and a picture for cameras.
+//! What the instructor sees once a class can be joined: address, code, link, and a picture for cameras.
 
 use std::fmt::Write as _;
 

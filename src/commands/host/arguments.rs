@@ -19,7 +19,7 @@ use klab_cluster::clock::later;
 use klab_cluster::server::Certificate;
 use klab_cluster::server::files::write_private;
 
-/// The port where nobody says one, on an address that others reach.
+/// The default port, on an address that others reach.
 const PORT: u16 = 8443;
 
 /// What can be typed after `klab host`.

@@ -122,7 +122,7 @@ impl LabRecord {
     /// When a file that it names is gone.
     pub(super) fn load(&self) -> Result<Lab> {
         let folder = self.source.parent().unwrap_or(Path::new("."));
-        // Learners read it in reports: where the instructor's files are is nobody's business.
+        // Learners read it in reports, which must not show where the instructor's files are.
         let shown = self.source.file_name().unwrap_or_default().to_string_lossy();
         let parsed = spec::parse_beside(&shown, &self.text, folder, &options(&self.vars, self.allow_outside));
         parsed.map_err(|diagnostics| invalid(&self.source, &diagnostics))

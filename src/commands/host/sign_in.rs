@@ -91,7 +91,7 @@ impl Arguments {
             instructors: self.oidc_instructors.clone(),
         };
         if shards > 1 && settings.needs_code() {
-            let message = "whoever signs in to a class of several shards needs no code, so it must be said who may";
+            let message = "learners who sign in to a class of several shards need no code, so a rule must say who may";
             return Err(Error::message(Kind::Usage, message)
                 .hint("`--oidc-allow groups=platform` or `--oidc-allow domain=example.org` says who may join")
                 .hint("`--oidc-allow anybody` lets everybody in whom the provider signs in"));
@@ -99,7 +99,7 @@ impl Arguments {
         Ok(Some(settings))
     }
 
-    /// The same for the pods of a class on Kubernetes: what they are told, and the texts of a secret.
+    /// The same for the pods of a class on Kubernetes: their arguments, and the texts of a secret.
     ///
     /// # Errors
     /// As [`Arguments::settings`].
@@ -136,7 +136,7 @@ fn trusted() -> Result<String> {
         TRUSTED.iter().find_map(|path| std::fs::read_to_string(path).ok().filter(|text| text.len() <= MAX_SECRET));
     found.ok_or_else(|| {
         let message =
-            "the shards must be told whose certificates they trust, and this machine has no such file at a usual place";
+            "the shards need to know whose certificates they trust, and this machine has no such file at a usual place";
         Error::message(Kind::Usage, message)
             .hint("`--oidc-ca FILE` names the authority of the identity provider's certificate")
     })

@@ -71,7 +71,7 @@ pub(in super::super) fn row(context: &Context, name: &str) -> (Vec<String>, Valu
     (row, document)
 }
 
-/// Removes a class that nobody hosts at the moment, with all that its learners did; asked first unless `yes`.
+/// Removes a class that no host serves at the moment, with all that its learners did; asks first unless `yes`.
 ///
 /// # Errors
 /// When it is hosted, the person does not agree, or the file system refuses.
@@ -102,7 +102,7 @@ pub(in super::super) fn remove(context: &Context, name: &str, yes: bool) -> Resu
             }
         }
     }
-    // The file by which the class is known goes last: whoever was killed in between is asked to go on.
+    // The file by which the class is known goes last: a klab that was killed in between can go on.
     for entry in fs::read_dir(&folder).map_err(|error| state_error(error, "read", &folder))? {
         let path = entry.map_err(|error| state_error(error, "read", &folder))?.path();
         if path.file_name().is_some_and(|file| file != crate::state::home::HOSTED) {

@@ -349,7 +349,7 @@ fn too_dear(cost: &LabCost, most: f64) -> Option<Error> {
     let unknown = cost.unknown();
     if !unknown.is_empty() {
         let message = format!(
-            "the price of {} is unknown, so nobody can say whether the lab stays below {} an hour",
+            "the price of {} is unknown, so klab cannot say whether the lab stays below {} an hour",
             unknown.join(", "),
             dollars(most)
         );
@@ -411,7 +411,7 @@ fn record(context: &Context, known: Option<Record>, lab: &Lab, arguments: &Argum
 /// still calls itself so, and says something else. A file that was edited, moved or copied goes on with its lab.
 ///
 /// # Errors
-/// When the file is another one, and nobody said that it may take the lab over.
+/// When the file is another one, and the user did not allow it to take the lab over.
 pub(in super::super) fn refuse_stranger(arguments: &Arguments, lab: &Lab, origin: &Path) -> Result<()> {
     let (file, name) = (&arguments.lab, &lab.name.value);
     let real = |path: &Path| std::fs::canonicalize(path).ok();

@@ -58,8 +58,8 @@ impl Original {
 /// Makes those of the seats as copies for which a copy is what making them would come to, and gives their numbers. The
 /// others, and those with which anything goes wrong, are left to be made as any lab is, which says what is wrong.
 ///
-/// Many seats are made at once, and what is written for them goes to the disk together: what klab is about to do before it
-/// is done, the rest before anybody is told that it is.
+/// Many seats are made at once, and their files go to the disk together: journal entries before the actions, the rest before
+/// klab reports that they are made.
 ///
 /// # Errors
 /// When the system refuses a thread, or what is written does not come to the disk.

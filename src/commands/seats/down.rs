@@ -55,7 +55,7 @@ pub(super) fn remove(context: &Context, class: &mut Class, seats: &[u32]) -> Res
         (*number, outcome)
     };
     let workers = jobs(class.provider);
-    // The last one alone: it finds nobody beside it, and takes down what the seats share.
+    // The last one alone: it finds none beside it, and takes down what the seats share.
     let (last, others) = seats.split_last().map_or((None, seats), |(last, others)| (Some(last), others));
     let together = removal::remove(&workshop, class, others, |count| {
         done.store(count, Ordering::Relaxed);

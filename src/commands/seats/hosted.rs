@@ -84,7 +84,7 @@ fn text(seats: &[Value]) -> String {
 async fn host(context: &Context, name: &str) -> Result<Host> {
     let folder = context.home.hosts().join(name);
     let server_folder = folder.join("server");
-    // Only a process that holds the class's lock is told the instructor's word.
+    // Only a process that holds the class's lock gets the instructor's word.
     let runs = matches!(ServerLock::take_existing(&server_folder)?, Attempt::Held);
     let access = server::access(&server_folder).filter(|_| runs).ok_or_else(|| {
         Error::message(Kind::Outside, format!("class `{name}` is not hosted at the moment"))

@@ -32,12 +32,12 @@ use klab_lab::words::first_of;
 /// Most seats that are named one by one.
 const NAMED: usize = 12;
 
-/// How many seats are worked on at a time where nobody says: kind makes containers on this machine, a cloud has room.
+/// How many seats klab works on at a time by default: kind makes containers on this machine, a cloud has room.
 pub(super) fn jobs(provider: Provider) -> usize {
     provider.profile().labs_at_once
 }
 
-/// How many seats are under their locks at a time: each lock is an open file, of which a process has so many.
+/// How many seats are under their locks at a time: each lock is an open file, and a process has a limited number of those.
 pub(super) fn at_once() -> usize {
     use rustix::process::{Resource, getrlimit};
     let files = getrlimit(Resource::Nofile).current.map_or(1024, |files| usize::try_from(files).unwrap_or(1024));

@@ -223,7 +223,7 @@ fn is_there(provider: &dyn provider::Provider, which: Provider, name: &str) -> b
     provider.kubeconfig(name).is_ok() && (which.profile().is_embedded || runs())
 }
 
-/// A kubeconfig for each seat in one folder of the class, for whoever hands them out.
+/// A kubeconfig for each seat in one folder of the class, to be handed out.
 fn link_kubeconfigs(home: &Home, class: &Class) -> Result<()> {
     let folder = Class::kubeconfigs(home, &class.lab);
     create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;

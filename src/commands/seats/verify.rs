@@ -1,4 +1,4 @@
-//! `klab verify --seats`: where everybody in a class is, at one glance. Nothing is waited for and nobody is moved on.
+//! `klab verify --seats`: each learner's progress, at one glance. It waits for nothing and moves no learner on.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

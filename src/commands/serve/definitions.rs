@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions that an ephemeral cluster begins with: read from files, every mistake told with its place.
+//! The CustomResourceDefinitions that an ephemeral cluster begins with: read from files, with the place of every mistake.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -79,13 +79,13 @@ impl Traces {
             if let Some(file) = file.take() {
                 file.remove();
             }
-            // While this is held nobody writes another one.
+            // While this is held no other process writes one.
             std::process::exit(i32::from(code))
         })
     }
 }
 
-/// Serves until the process that started klab has ended, or klab is told to end.
+/// Serves until the process that started klab has ended, or asks klab to end.
 pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
     let parent = Parent::of_this_process();
     let told = arguments.ready_fd.map(ReadyFile::descriptor).transpose()?;
@@ -142,7 +142,7 @@ pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
     }
 }
 
-/// Makes the definitions; every mistake of the files and every refusal is told.
+/// Makes the definitions, and reports every mistake of the files and every refusal.
 fn define(server: &EphemeralServer, mut definitions: Definitions) -> Result<()> {
     for definition in std::mem::take(&mut definitions.found) {
         if let Err(status) = server.add_object(&definition.object) {
@@ -159,7 +159,7 @@ fn define(server: &EphemeralServer, mut definitions: Definitions) -> Result<()> 
     Err(error)
 }
 
-/// A kubeconfig as one line of JSON, which is YAML, too: whoever reads a line has all of it.
+/// A kubeconfig as one line of JSON, which is YAML, too: a client that reads a line has all of it.
 fn in_one_line(kubeconfig: &str) -> Result<String> {
     let value: Value =
         serde_saphyr::from_str(kubeconfig).kind(Kind::Failed, || "could not write the kubeconfig".to_owned())?;

@@ -69,7 +69,7 @@ impl KubeconfigFile {
     /// Removes it, unless somebody has written something else there.
     pub(super) fn remove(self) {
         if std::fs::read(&self.path).is_ok_and(|text| text == self.text.as_bytes()) {
-            // The process is about to end, and nobody is there to be told.
+            // The process is about to end, and there is no one left to report to.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,5 @@
-//! A file descriptor that is told when the cluster is ready: whoever started klab gave it the other end of a pipe.
+//! A file descriptor that becomes readable when the cluster is ready: the process that started klab has the other end of the
+//! pipe.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 /// What is written: one line.
 const WORD: &[u8] = b"ready\n";
 
-/// Who is told.
+/// The pipe's end.
 pub(super) struct ReadyFile(File);
 
 impl ReadyFile {
@@ -20,7 +21,7 @@ impl ReadyFile {
     /// # Errors
     /// When there is none, or nothing can be written to it.
     pub(super) fn descriptor(number: u32) -> Result<Self> {
-        // A pipe that nobody reads would be waited for.
+        // Writing into a pipe without a reader would block.
         let flags = i32::try_from((OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or_default();
         let opened = OpenOptions::new().write(true).custom_flags(flags).open(format!("/dev/fd/{number}"));
         opened.map(Self).map_err(|error| {
@@ -32,7 +33,7 @@ impl ReadyFile {
 
     /// Tells it.
     pub(super) fn tell(mut self) {
-        // Whoever has gone does not want to know.
+        // A reader that has gone needs no message.
         let _ = self.0.write_all(WORD);
     }
 }

@@ -143,7 +143,7 @@ impl RealTestCluster {
         let home = tempfile::Builder::new().prefix("klab-test-").tempdir();
         let home = home.map_err(|error| state_error(error, "make a folder in", &std::env::temp_dir()))?;
         let root = home.path().to_owned();
-        // By the folder's name no two tests on this machine have the same lab, whoever runs them.
+        // By the folder's name no two tests on this machine have the same lab, whichever user runs them.
         let own: String = root.to_string_lossy().chars().rev().take(4).collect::<String>().to_lowercase();
         let own: String = own.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { 'x' }).collect();
         Ok(Self {
@@ -229,7 +229,7 @@ impl TestCluster for RealTestCluster {
     }
 }
 
-/// How many real clusters are made at a time where nobody says: a machine holds few, a cloud many.
+/// How many real clusters are made at a time by default: a machine holds few, a cloud many.
 pub(super) fn jobs(provider: Provider) -> usize {
     let one_for_each_processor = || std::thread::available_parallelism().map_or(1, usize::from);
     provider.profile().tests_at_once.unwrap_or_else(one_for_each_processor)

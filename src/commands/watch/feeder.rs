@@ -91,7 +91,7 @@ fn taken_down(lab: &str) -> Error {
         .hint("`klab up` with its lab file makes it again; `klab list` shows what is up")
 }
 
-/// Tells every change of a lab until nobody wants to hear of it.
+/// Sends every change of a lab until the receiver is gone.
 fn follow(
     context: &Context,
     lab: &Lab,

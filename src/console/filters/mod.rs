@@ -39,9 +39,9 @@ pub enum Filter {
 /// How much `head` and `tail` let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// So many lines.
+    /// Most lines.
     Lines(usize),
-    /// So many bytes.
+    /// Most bytes.
     Bytes(usize),
     /// All lines except this many at the other end; for `tail`, `+N` is all but the first N-1.
     AllBut(usize),

@@ -160,7 +160,7 @@ impl Reader<'_> {
             }
             letter if is_unseen(letter) => {
                 return Some(format!(
-                    "the line has a character that is not seen, U+{:04X}: type it anew",
+                    "the line has a character that is not seen, U+{:04X}: type it again",
                     u32::from(letter)
                 ));
             }

@@ -1,8 +1,9 @@
 //! Pure: which typed lines the console runs. What is not on a list is refused, with what to do in its place.
 //!
-//! A line is read as a shell reads it, but there is no shell: words and quotes, a text that is typed below the line, and pipes: from `cat`
-//! or `klab render` to kubectl, and on to the programs that klab does itself. The arguments that kubectl gets are written anew from what was understood, each flag with
-//! its whole name and its value behind `=`, so that kubectl cannot read a word in another way than this list does.
+//! A line is read as a shell reads it, but there is no shell: words and quotes, a text that is typed below the line, and pipes:
+//! from `cat` or `klab render` to kubectl, and on to the programs that klab does itself. klab writes kubectl's arguments from
+//! what it understood, each flag with its whole name and its value behind `=`, so that kubectl cannot read a word in another
+//! way than this list does.
 
 mod flag;
 mod flags;

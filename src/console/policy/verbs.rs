@@ -215,7 +215,7 @@ pub(super) fn find(name: &str, rest: &[&str]) -> Result<(&'static Verb, Vec<&'st
     if let Some(letter) = name.chars().find(|letter| !letter.is_ascii()) {
         let number = u32::from(letter);
         return Err(Refusal::new(format!(
-            "`{shown}` has the letter U+{number:04X}, which no command of kubectl has: type it anew"
+            "`{shown}` has the letter U+{number:04X}, which no command of kubectl has: type it again"
         )));
     }
     Err(Refusal::new(format!("kubectl has no `{shown}` here; it has {}", listed())))

@@ -59,7 +59,7 @@ pub(super) fn close() -> Vec<MissingFeature> {
 fn put_up() -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| format!("system calls cannot be filtered: {error}");
     let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| told(&error))?;
-    // A C library that is told that `clone3` does not exist makes threads by `clone`, whose flags can be looked at.
+    // A C library for which `clone3` does not exist makes threads by `clone`, whose flags can be looked at.
     let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     for (rules, errno) in [(refused().map_err(|error| told(&error))?, libc::EPERM), (unknown, libc::ENOSYS)] {
         let action = SeccompAction::Errno(errno.unsigned_abs());

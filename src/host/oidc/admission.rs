@@ -131,7 +131,8 @@ impl Host {
         self.class.is_proof("sign-in browser", word, proof).then_some(word)
     }
 
-    /// The cookie with that word, for so many seconds. All shards and paths of a host share it: so browsers know whose it is.
+    /// The cookie with that word, for a number of seconds. All shards and paths of a host share it: so browsers know whose it
+    /// is.
     pub(super) fn sign_in_cookie(&self, seconds: i64, word: &str) -> String {
         let value = if word.is_empty() {
             String::new()

@@ -106,7 +106,7 @@ impl AuthRequest {
     }
 }
 
-/// The shard that a state says it is of. Nobody has looked whether that is true.
+/// The shard that a state says it is of, unverified.
 pub(super) fn shard_of(state: &str) -> Option<u32> {
     state.split_once('.').filter(|_| state.len() <= MAX_STATE)?.0.parse().ok()
 }

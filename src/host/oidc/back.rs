@@ -89,7 +89,7 @@ pub(super) async fn callback(
     headers: HeaderMap,
 ) -> Response {
     let Some(sign_in) = host.sign_in() else {
-        return refused(Refusal::not_found("nobody signs in to this class"), &headers, &host.base());
+        return refused(Refusal::not_found("this class has no sign-in"), &headers, &host.base());
     };
     let query = query.unwrap_or_default();
     if let Some(to) = ProviderAnswer::of(&query).and_then(|said| elsewhere(&host, &said.state)) {

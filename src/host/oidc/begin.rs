@@ -67,7 +67,7 @@ struct Begun {
 }
 
 fn offered(host: &Host) -> Result<&Arc<SignIn>, Refusal> {
-    host.sign_in().ok_or_else(|| Refusal::not_found("nobody signs in to this class: it is joined with a code"))
+    host.sign_in().ok_or_else(|| Refusal::not_found("this class has no sign-in: it is joined with a code"))
 }
 
 /// Leads somebody to the provider who follows a link.
@@ -155,7 +155,7 @@ fn code_of(host: &Host, asked: &Query, from: IpAddr) -> Result<Option<u32>, Refu
     good.map(Some).inspect_err(|refusal| host.audit.refused("sign-in", refusal, from))
 }
 
-/// What programs are told of signing in.
+/// What programs learn about signing in.
 pub(super) async fn told(State(host): State<Arc<Host>>) -> Response {
     match offered(&host) {
         Ok(sign_in) => json_answer(

@@ -1,4 +1,4 @@
-//! Pure: why somebody was not signed in: in words for them, and in others for whoever answers for the class.
+//! Pure: why a sign-in failed: in words for the person, and in others for those who answer for the class.
 
 use crate::host::refusal::Refusal;
 
@@ -55,7 +55,7 @@ impl Fault {
         matches!(self.kind, Kind::Stale)
     }
 
-    /// As the person is told, who was to sign in at `place`.
+    /// The words for the person who was to sign in at `place`.
     pub(super) fn refusal(&self, place: &str) -> Refusal {
         match self.kind {
             Kind::Away => {

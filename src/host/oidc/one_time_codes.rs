@@ -1,4 +1,4 @@
-//! Codes that are good once and for a short while: whoever has signed in in a browser takes one to their terminal.
+//! Codes that are good once and for a short while: they take a sign-in from a browser to a terminal.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

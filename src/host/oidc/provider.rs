@@ -80,7 +80,7 @@ pub(super) struct Provider {
     room: Semaphore,
 }
 
-/// Whoever leads back says with this what it was for.
+/// The provider leads back with this, which says what it was for.
 pub(super) struct Back<'b> {
     pub(super) code: &'b str,
     pub(super) round: &'b AuthRequest,

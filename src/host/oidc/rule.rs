@@ -13,11 +13,11 @@ pub(super) type Claims = Map<String, Value>;
 pub enum Rule {
     /// Everybody whom the provider signs in.
     Anybody,
-    /// Whoever has this e-mail address, and the provider has made sure of it.
+    /// A person with this e-mail address, which the provider has verified.
     Email(String),
-    /// Whoever has an e-mail address of this domain, and the provider has made sure of it.
+    /// A person with an e-mail address of this domain, which the provider has verified.
     Domain(String),
-    /// Whoever has a claim that is this value, or a list that has it.
+    /// A person with a claim that is this value, or a list that has it.
     Claim(String, String),
 }
 

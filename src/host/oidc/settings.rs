@@ -18,7 +18,7 @@ pub struct Settings {
     pub authority: Option<String>,
     /// What is asked for besides `openid`.
     pub scopes: Vec<String>,
-    /// Who may join without a code; nobody: who has the code of the class.
+    /// Who may join without a code; empty: holders of the class's code alone.
     pub allow: Vec<Rule>,
     /// Who is an instructor.
     pub instructors: Vec<Rule>,

@@ -1,7 +1,7 @@
 //! Signing in to a class of several shards: who has a seat is led to its shard, others to the one with the most room.
 //!
-//! No shard vouches for anybody to another one: whoever is led signs in there, which takes no typing. Shards tell each other only
-//! whether they know somebody, by a hash.
+//! No shard vouches for a person to another one: a person who is led signs in there, which takes no typing. Shards exchange
+//! only whether they know somebody, by a hash.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(super) async fn place(host: &Host, shards: &Shards, subject: &str, is_led: b
     choose(&rooms, shards.own, is_led)
 }
 
-/// Somebody who is led stays, unless another shard knows them: nobody gets a second seat by saying that they were led.
+/// A person who is led stays, unless another shard knows them: saying that one was led gives no second seat.
 fn choose(rooms: &[Option<Room>], own: u32, is_led: bool) -> Result<u32, Refusal> {
     let number = |place: usize| u32::try_from(place).unwrap_or(own);
     if let Some(known) = rooms.iter().position(|room| room.is_some_and(|room| room.knows)) {

@@ -22,7 +22,7 @@ pub struct SignIn {
     pub(super) provider: Provider,
     passes: Mutex<OneTimeCodes>,
     used: Mutex<HashMap<String, i64>>,
-    /// Of its own: a provider that goes wrong is in the way of nobody who types a code.
+    /// Of its own: a provider that fails does not delay learners who type a code.
     limits: Mutex<Limits>,
 }
 
@@ -33,7 +33,7 @@ impl std::fmt::Debug for SignIn {
 }
 
 impl SignIn {
-    /// At a provider, whom nobody has asked yet.
+    /// At a provider that has not been asked yet.
     pub fn new(settings: Settings) -> Self {
         Self {
             provider: Provider::new(settings.authority.clone()),
@@ -49,7 +49,8 @@ impl SignIn {
         self.settings.issuer.place()
     }
 
-    /// Why nobody can sign in at the moment, as far as can be seen; nothing, where the provider is there and is the one that was meant.
+    /// Why sign-in is unavailable at the moment, as far as can be seen; nothing, where the provider is there and is the one
+    /// that was meant.
     pub async fn trouble(&self) -> Option<String> {
         self.provider.described(&self.settings).await.err().map(|fault| fault.why)
     }
@@ -64,7 +65,7 @@ impl SignIn {
         if used.len() >= REMEMBERED {
             used.retain(|_, at| now.saturating_sub(*at) <= LONG);
         }
-        // More than that in ten minutes is no class: nobody is signed in until some are forgotten.
+        // More than that in ten minutes is no class: sign-ins pause until some are forgotten.
         used.len() < REMEMBERED && used.insert(state.to_owned(), now).is_none()
     }
 
@@ -76,7 +77,7 @@ impl SignIn {
         Ok(())
     }
 
-    /// Counts one who came back with what nobody gave them.
+    /// Counts one who came back with a state that this host did not issue.
     pub(super) fn failed(&self, from: IpAddr) {
         // A full limit has counted enough.
         let _ = self.limits().claim(Guesser::Address(from), None, Instant::now());

@@ -1,4 +1,4 @@
-//! Signatures of ID tokens, checked by ring: public keys alone. Whoever signs with a secret of both sides is no provider here.
+//! Signatures of ID tokens, checked by ring: public keys alone. A provider that signs with a shared secret is refused.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, new_error};

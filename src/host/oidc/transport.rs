@@ -98,7 +98,7 @@ impl Transport {
             return Ok(client.clone());
         }
         let trust = self.authority.as_deref().map_or(Trust::Machine, Trust::Authority);
-        // Whoever sends has the shorter patience, and the words for it.
+        // The sender has the shorter timeout, and the words for it.
         let made = bearer::client(&at.origin, trust, None, ANSWER.saturating_mul(2)).await;
         let client = made.map_err(|_| {
             Fault::wrong(format!(
@@ -127,7 +127,7 @@ fn unreached(at: &Address, error: &(dyn std::error::Error + 'static)) -> Fault {
     Fault::away(format!("{} was not reached", at.place()))
 }
 
-/// Why an answer is not taken. Nobody is led elsewhere: a redirect would take secrets along.
+/// Why an answer is not taken. Redirects are not followed: they would take secrets along.
 fn unusual(at: &Address, status: StatusCode) -> Fault {
     let place = at.place();
     if status.is_redirection() {

@@ -24,14 +24,14 @@ const PAUSES: [u64; 7] = [1, 5, 30, 60, 300, 600, 900];
 /// Longest pause that a receiver may ask for.
 const MAX_PAUSE: Duration = Duration::from_mins(15);
 
-/// Who is told, and how.
+/// The receiver, and how it is reached.
 #[derive(Debug)]
 pub struct Settings {
     /// Where it is.
     pub receiver: Receiver,
-    /// Signs what it is told.
+    /// Signs the messages.
     pub signer: Signer,
-    /// Whether it is told the names of learners.
+    /// Whether it gets the names of learners.
     pub names: bool,
 }
 
@@ -76,7 +76,7 @@ enum Answer {
     Gone,
 }
 
-/// Gives all messages to the receiver, until nobody sends any more or the receiver is gone.
+/// Gives all messages to the receiver, until no sender is left or the receiver is gone.
 pub(super) async fn deliver_all(waiting: mpsc::Receiver<Message>, settings: &Settings, metrics: &Metrics) {
     let post = |message: Message| async move { post(settings, &message).await };
     deliver(waiting, post, &PAUSES.map(Duration::from_secs), metrics).await;

@@ -29,7 +29,7 @@ pub struct Happening {
     pub seat: Option<LearnerProgress>,
 }
 
-/// What was told of a seat last.
+/// The last message about a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Notified {
     done: usize,
@@ -51,7 +51,7 @@ impl Notified {
     }
 }
 
-/// What was told last.
+/// The last messages.
 #[derive(Debug)]
 pub struct News {
     class: ClassAt,

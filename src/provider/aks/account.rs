@@ -20,7 +20,7 @@ impl Account {
         Self { id: UNKNOWN_SUBSCRIPTION.to_owned(), user: User { name: "YOU".to_owned() } }
     }
 
-    /// Whether nobody has logged in, so that names made from the login are not known.
+    /// Whether there is no login, so that names made from the login are not known.
     pub(super) fn is_unknown(&self) -> bool {
         self.id == UNKNOWN_SUBSCRIPTION
     }

@@ -18,7 +18,7 @@ use crate::exec::{self, Command, Written};
 pub(crate) const OLDEST: (u32, u32) = (2, 60);
 /// A call that only asks.
 pub(super) const ASK: Duration = Duration::from_mins(2);
-/// A call that changes something; with some options az waits for Azure although it is told not to.
+/// A call that changes something; with some options az waits for Azure despite `--no-wait`.
 const CHANGE: Duration = Duration::from_mins(45);
 
 /// Every call of az for a lab, with its answer.

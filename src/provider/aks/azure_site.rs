@@ -43,7 +43,7 @@ pub(super) struct AzureSite {
     pub(super) cluster: String,
     /// Group of the cluster's machines, made and removed by Azure.
     pub(super) node_group: String,
-    /// When a removal was begun that nobody waited for.
+    /// When a removal was begun that no command waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) removing: Option<Timestamp>,
 }

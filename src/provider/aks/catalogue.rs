@@ -7,7 +7,7 @@ use super::azure_site::AzureSite;
 pub(super) enum Class {
     /// az is not on this machine.
     Missing,
-    /// Nobody is logged in, or the login has expired.
+    /// There is no login, or it has expired.
     Login,
     /// The secret of a service principal is wrong or has expired.
     Secret,
@@ -119,7 +119,7 @@ impl Class {
             Self::SystemSize => "a larger size for the system pool, such as `size = \"Standard_D4s_v5\"`".to_owned(),
             Self::Location => "`az account list-locations -o table` shows the locations; `[aks] location` in the lab file chooses one".to_owned(),
             Self::Registry => format!("`az acr list --subscription {subscription} -o table` shows the registries; `[aks] registry` takes a name or, of another subscription, an id"),
-            Self::RegistryRights => "the role Owner or User Access Administrator on the registry is needed to give others a right to it; whoever has it can do it in your place: `az aks update --attach-acr`".to_owned(),
+            Self::RegistryRights => "the role Owner or User Access Administrator on the registry is needed to give others a right to it; an owner can do it in your place: `az aks update --attach-acr`".to_owned(),
             Self::Server => "Azure's own trouble: https://azure.status.microsoft; run the command again in some minutes".to_owned(),
             Self::Throttled => "wait some minutes, then run the command again".to_owned(),
             Self::Network => "look at the network, proxy (HTTPS_PROXY) and certificates (REQUESTS_CA_BUNDLE), then run the command again".to_owned(),

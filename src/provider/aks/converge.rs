@@ -39,7 +39,7 @@ pub(super) fn observed(world: &AzureState, place: &AzureSite, asked: &RequestedP
             pool.declared.size = spelt;
         }
     }
-    // Azure tells all settings, whoever chose them; those that the lab does not name are left alone.
+    // Azure shows all settings, also its own; those that the lab does not name are left alone.
     observed.autoscaler.retain(|name, _| lab.is_some_and(|lab| lab.autoscaler.contains_key(name)));
     observed
 }

@@ -122,7 +122,7 @@ fn named_registry(lab: &Lab) -> Option<&str> {
     lab.aks.registry.as_deref().filter(|registry| !registry.contains('/'))
 }
 
-/// What AKS cannot do at all, told from the lab file alone.
+/// What AKS cannot do at all, from the lab file alone.
 pub(super) fn limits(lab: &Lab) -> Vec<Error> {
     let mut problems = Vec::new();
     let mut refuse = |message: String, hint: String| problems.push(Error::message(Kind::Usage, message).hint(hint));

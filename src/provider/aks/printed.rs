@@ -66,8 +66,8 @@ fn document(text: &str) -> Option<&str> {
     rest.lines().next().unwrap_or_default().trim().is_empty().then_some(document)
 }
 
-/// az's error on stderr: the last line that begins as one, wherever it stands, and what az says after it. Without such a line the
-/// last ones of whoever wrote any.
+/// az's error on stderr: the last line that begins as one, wherever it stands, and what az says after it. Without such a line
+/// the last ones that were written.
 pub(super) fn error(stderr: &str) -> String {
     let lines: Vec<&str> = stderr.lines().map(|line| line.trim_start_matches(BYTE_ORDER_MARK)).collect();
     // A Python that does not get as far as az ends with a traceback.

@@ -14,7 +14,7 @@ use super::request::answered;
 /// Versions of Azure's interfaces: each a stable one that tells all klab reads, and that every cloud has.
 const OF_GROUPS: &str = "2024-11-01";
 const OF_CLUSTERS: &str = "2025-10-01";
-/// What has become of an operation is told by preview versions alone.
+/// Only preview versions report what has become of an operation.
 const OF_OPERATIONS: &str = "2025-05-02-preview";
 const OF_SIZES: &str = "2021-07-01";
 const OF_USAGE: &str = "2024-07-01";

@@ -39,7 +39,7 @@ enum RemovalState {
     Foreign(BTreeMap<String, String>),
     /// Azure is removing it.
     GoalArguments,
-    /// It is there, in a state of this name, and nobody removes it.
+    /// It is there, in a state of this name, and no operation removes it.
     There(String),
 }
 

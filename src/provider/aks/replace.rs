@@ -88,7 +88,7 @@ fn remove(at: &LabSite<'_>, name: &str, work: &mut Work<'_>) -> Result<()> {
     pools::run(at.site, vec![job], 1, work)
 }
 
-/// The refusal to replace without being told so.
+/// The refusal to replace without a flag that allows it.
 pub(super) fn refusal(pools: &[(&str, &[String])]) -> Error {
     let list: Vec<String> =
         pools.iter().map(|(pool, changes)| format!("pool {pool}: {}", changes.join(", "))).collect();

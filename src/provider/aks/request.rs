@@ -65,7 +65,7 @@ impl Tries {
     }
 }
 
-/// What a failed try at a request means to whoever makes it.
+/// What a failed try at a request means to its caller.
 pub(super) enum Meaning {
     /// What its class says: it is made again where it passes by itself.
     AsItSays,

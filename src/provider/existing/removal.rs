@@ -30,7 +30,7 @@ const NAMES: usize = 5;
 /// Groups that show objects of other groups once more: who deletes an OpenShift project deletes its namespace, with all in it.
 const MIRRORS: [&str; 2] = ["project.openshift.io", "authorization.openshift.io"];
 
-/// Kinds whose objects pass by themselves, and are nobody's reason to keep a namespace.
+/// Kinds whose objects pass by themselves, and are no reason to keep a namespace.
 const PASSING: [&str; 5] = ["Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"];
 
 /// An object of the cluster.

@@ -69,8 +69,8 @@ impl Site {
         }
     }
 
-    /// A kubeconfig can name programs that log in, and files to send to its server. One that comes with a lab file is whoever's
-    /// wrote the lab.
+    /// A kubeconfig can name programs that log in, and files to send to its server. One that comes with a lab file belongs to
+    /// the lab's author.
     fn refuse_programs(&self, kubeconfig: &Kubeconfig) -> Result<()> {
         let Some(file) = self.kubeconfig.as_ref().filter(|_| self.comes_with_lab) else { return Ok(()) };
         let mut users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());

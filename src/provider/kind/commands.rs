@@ -31,7 +31,7 @@ struct CommandList<'a> {
     session: &'a Session,
     lab: &'a Lab,
     kind: KindVersion,
-    /// As it would be after what was told so far.
+    /// As it would be after the output so far.
     record: ClusterRecord,
     containers: &'a [Container],
     /// Names of the containers there would be.

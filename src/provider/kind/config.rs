@@ -25,7 +25,7 @@ pub struct Surroundings<'a> {
     pub host: &'a Host,
     /// The kind that will read it.
     pub kind: KindVersion,
-    /// Whether the machine has cgroup v1, which kubelets from 1.35 on refuse unless told otherwise.
+    /// Whether the machine has cgroup v1, which kubelets from 1.35 on refuse by default.
     pub cgroup_v1: bool,
 }
 
@@ -69,12 +69,12 @@ struct TaintView {
     effect: String,
 }
 
-/// What kubeadm is told about one worker.
+/// kubeadm's configuration of one worker.
 #[derive(Debug, Clone, Serialize)]
 struct JoinView {
     taints: Vec<TaintView>,
     kubelet_arguments: Vec<Pair<String>>,
-    /// Seconds that each step of joining may take, where kubeadm can be told.
+    /// Seconds that each step of joining may take, where kubeadm has a setting for it.
     patience: Option<usize>,
 }
 

@@ -173,8 +173,8 @@ impl Runtime {
         }
     }
 
-    /// The machine as far as node sizes go. `KLAB_KIND_SIZES=shrink` keeps klab from mounting generated files, `full` has
-    /// it mount them where nobody has tried that.
+    /// The machine as far as node sizes go. `KLAB_KIND_SIZES=shrink` keeps klab from mounting generated files, `full` has it
+    /// mount them on untested container runtimes as well.
     pub fn host(&self, info: &Info) -> Host {
         let able = match environment::KLAB_KIND_SIZES.text().as_deref() {
             Some("shrink") => false,

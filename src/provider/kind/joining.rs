@@ -30,7 +30,7 @@ pub(super) struct JoinManner {
 }
 
 impl JoinManner {
-    /// Finds it out, for so many workers of a pool that join at once on a machine of so many CPUs.
+    /// Finds it out, for the workers of a pool that join at once and the CPUs of a machine.
     pub(super) fn prepare(
         session: &Session,
         (lab, pool): (&Lab, &Pool),

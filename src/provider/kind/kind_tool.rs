@@ -40,7 +40,7 @@ pub fn delete_arguments(cluster: &str, kubeconfig: &Path) -> Vec<String> {
 }
 
 impl KindTool {
-    /// kind, told to use the runtime klab uses.
+    /// kind, with the runtime that klab uses.
     pub fn new(runtime: &str) -> Self {
         Self { tool: Tool::new("kind").env(environment::KIND_EXPERIMENTAL_PROVIDER.name, runtime) }
     }

@@ -50,7 +50,7 @@ pub(super) struct Join<'a> {
     pub(super) taints: Vec<Value>,
     /// Further flags.
     pub(super) flags: Vec<(&'static str, String)>,
-    /// Seconds that each step may take, where kubeadm can be told (`v1beta4`).
+    /// Seconds that each step may take, where kubeadm has a setting for it (`v1beta4`).
     pub(super) patience: Option<usize>,
 }
 

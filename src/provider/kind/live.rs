@@ -156,7 +156,7 @@ impl Live {
         }
     }
 
-    /// Removes the pods that were on a node that is gone: without a kubelet nobody else does for a minute.
+    /// Removes the pods that were on a node that is gone: without a kubelet they would stay for a minute.
     ///
     /// # Errors
     /// When the API server does not answer.

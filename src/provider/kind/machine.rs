@@ -34,7 +34,7 @@ pub struct Host {
     pub emulation: Emulation,
 }
 
-/// What a node is to report, and what its kubelet must be told for that.
+/// What a node is to report, and the settings of its kubelet for that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizing {
     /// Whole CPUs of the node.

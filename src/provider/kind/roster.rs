@@ -149,7 +149,7 @@ mod tests {
             roster.add(&names, pool, &[], |_| false);
         }
         assert_eq!(shown(&roster), ["klab-x-worker=a0", "klab-x-worker2=a1", "klab-x-worker3=b0"]);
-        // A pool is put before `b`, and a worker of `a` goes: nobody else moves.
+        // A pool is put before `b`, and a worker of `a` goes: no other moves.
         roster.add(&names, "middle", &[], |_| false);
         roster.remove("klab-x-worker");
         assert_eq!(shown(&roster), ["klab-x-worker2=a1", "klab-x-worker3=b0", "klab-x-worker4=middle0"]);

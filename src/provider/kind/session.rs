@@ -51,7 +51,7 @@ impl Session {
         let cluster = &self.names.cluster;
         let message = format!("there is a kind cluster `{cluster}` that this klab did not make");
         Err(Error::message(Kind::Outside, message)
-            .hint(format!("`kind delete cluster --name {cluster}` removes it, if nobody needs it"))
+            .hint(format!("`kind delete cluster --name {cluster}` removes it, if it is not needed"))
             .hint("or give this klab names of its own: `export KLAB_SEAT=me`"))
     }
 

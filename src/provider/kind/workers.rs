@@ -171,8 +171,8 @@ impl RunningCluster<'_> {
         Ok(())
     }
 
-    /// Strikes off workers whose container or node is gone: of a change that was interrupted, or taken away by hand. Whoever looks
-    /// does not count them, so that the plan makes those again that are wanted.
+    /// Strikes off workers whose container or node is gone: of a change that was interrupted, or taken away by hand. Reading
+    /// alone does not count them, so that the plan makes those again that are wanted.
     pub(super) fn strike_off_lost(&mut self, work: &mut Work<'_>) -> Result<()> {
         let containers = self.session.containers_seen()?;
         let live = self.session.live()?;

@@ -13,7 +13,7 @@ use klab_lab::spec::{Lab, Pool, SimLike};
 /// that is made for `to` would differ in more than names: every node that the set-up has is compared, and nothing of the
 /// cluster itself may have one of the names by chance.
 pub fn renaming(of: &Lab, to: &Lab) -> Option<Renaming> {
-    // What templates make of node names nobody knows.
+    // What templates make of unknown node names.
     let names_nodes = of.workloads.iter().any(|workload| !workload.deferred && workload.node_pool().is_some());
     if of.has_templates() || names_nodes || of.pools.len() != to.pools.len() {
         return None;

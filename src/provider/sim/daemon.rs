@@ -17,7 +17,7 @@ use klab_cluster::server::{Access, Health};
 
 /// How long a server may take to stop before it is ended the hard way.
 const STOP: Duration = Duration::from_secs(5);
-/// How long a server may be stopped (SIGSTOP) before nobody waits for it any more.
+/// How long a server may be stopped (SIGSTOP) before commands no longer wait for it.
 const STOPPED: Duration = Duration::from_millis(500);
 /// How long a server may take to restore what it saved.
 const START: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What the embedded cluster's autoscaler is told: which pools it may change, what their nodes are, and its settings.
+//! The configuration of the embedded cluster's autoscaler: which pools it may change, what their nodes are, and its settings.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use klab_lab::spec::{Lab, Pool, SimLike};
 /// So often a ConfigMap is written that somebody else changes at the same time.
 const TRIES: u32 = 10;
 
-/// What the autoscaler was told.
+/// The autoscaler's settings.
 #[derive(Debug, Default)]
 pub(super) struct AutoscalerSettings {
     /// The pools, as they were declared.
@@ -28,7 +28,7 @@ pub(super) struct AutoscalerSettings {
     pub(super) settings: BTreeMap<String, String>,
 }
 
-/// Reads what the autoscaler was told.
+/// Reads the autoscaler's settings.
 pub(super) async fn read(client: &Client) -> Result<AutoscalerSettings> {
     let pools = find(client, NODE_POOLS).await?.map(|map| NodePool::read(&json!({ "data": map.data })));
     let declared = |(name, pool): (String, NodePool)| {
@@ -41,7 +41,7 @@ pub(super) async fn read(client: &Client) -> Result<AutoscalerSettings> {
     Ok(AutoscalerSettings { pools, settings })
 }
 
-/// Tells the autoscaler of a pool as it is to be; of one that is not autoscaled it is to know nothing.
+/// Tells the autoscaler about a pool; it must know nothing of one that is not autoscaled.
 pub(super) async fn set(client: &Client, lab: &Lab, pool: &Pool) -> Result<()> {
     let name = &pool.name.value;
     let wanted = node_pool(lab, pool);

@@ -75,7 +75,7 @@ pub(super) async fn perform(
             events.note(Verb::SetAutoscaler, format!("the cluster autoscaler: {}", changes.join(", ")));
             Ok(())
         }
-        // The autoscaler is told of a pool once its nodes are there, and hears first that one goes.
+        // The autoscaler learns of a pool once its nodes are there, and before its removal begins.
         Action::AddPool { pool, nodes, size, .. } => {
             let activity =
                 of(pool).counting(*nodes as usize).start(Verb::CreatePool, format!("pool {pool} ({nodes} × {size})"));
@@ -198,8 +198,8 @@ async fn update(client: &Client, pool: &Pool, events: &Events) -> Result<()> {
     Ok(())
 }
 
-/// Removes nodes, and the pods that were on them: AKS and kind empty a node before they take it away, so that nobody waits
-/// for the garbage collector to find out.
+/// Removes nodes, and the pods that were on them: AKS and kind empty a node before they take it away, so that it does not take
+/// the garbage collector to find out.
 async fn remove(client: &Client, nodes: Vec<Node>) -> Result<()> {
     let names: BTreeSet<String> = nodes.iter().map(ResourceExt::name_any).collect();
     if names.is_empty() {

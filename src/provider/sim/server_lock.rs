@@ -1,4 +1,4 @@
-//! The lock of the embedded cluster's server: whoever holds it works on the server's folder, and nobody else.
+//! The lock of the embedded cluster's server: its holder alone works on the server's folder.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek, Write};
@@ -104,7 +104,7 @@ impl ServerLock {
         self.file.try_clone()
     }
 
-    /// Removes the folder of a server that has ended, the lock last: whoever finds no lock may take a new one and go on
+    /// Removes the folder of a server that has ended, the lock last: a klab that finds no lock may take a new one and go on
     /// where this klab was killed, or begin a new server there, whose folder it is then.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ mod tests {
         lock.sign().unwrap();
         assert_eq!(holder(&folder), Some(std::process::id()));
         assert!(ServerLock::take(&folder).unwrap().is_none());
-        // Whoever was handed the lock holds it after its first owner has gone.
+        // A process that was handed the lock holds it after its first owner has gone.
         let handed = lock.to_hand_over().unwrap();
         drop(lock);
         assert!(matches!(ServerLock::take_existing(&folder).unwrap(), Attempt::Held));

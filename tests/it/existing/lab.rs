@@ -119,7 +119,7 @@ fn a_lab_comes_and_goes_and_the_cluster_is_as_it_was() {
     lab mine (existing)
 
     cluster
-      klab-theirs at https://ADDRESS/clusters/theirs, somebody else's: nothing of it is changed
+      klab-theirs at https://ADDRESS/clusters/theirs, not created by klab; it will not be modified
 
     objects
       + create Namespace/here

@@ -228,7 +228,7 @@ async fn a_provider_that_is_not_what_it_should_be_or_away_is_in_nobody_elses_way
         assert_eq!(host.join(&host.code, "Ann", "2468").await.unwrap()["seat"], ann["seat"]);
         // Whoever runs the class is told at once.
         let said = std::fs::read_to_string(host.home().join("host.err")).unwrap();
-        assert!(said.contains("nobody can sign in at the moment") && said.contains(word), "{word}: {said}");
+        assert!(said.contains("sign-in is unavailable") && said.contains(word), "{word}: {said}");
     }
 }
 

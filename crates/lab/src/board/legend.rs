@@ -1,4 +1,4 @@
-//! How workloads are told apart: a letter each, and a colour of a palette that colour-blind people can tell apart, too.
+//! Letters and colours of workloads: one letter each, and a colour of a palette that colour-blind people can distinguish, too.
 
 /// The palette of Okabe and Ito, and with each colour the one of text on it.
 const PALETTE: [(&str, &str); 8] = [

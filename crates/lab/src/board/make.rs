@@ -196,7 +196,7 @@ fn pending(view: &View<'_>) -> Vec<PendingGroup> {
     for pod in &view.pods {
         let reason = match &pod.state {
             PodState::Unschedulable { message, .. } => match without_preemption(message) {
-                "" => "no node was found, nobody says why".to_owned(),
+                "" => "no node was found, and no message says why".to_owned(),
                 reason => reason.to_owned(),
             },
             PodState::Gated { message } => message.clone(),

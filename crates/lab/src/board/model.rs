@@ -55,7 +55,7 @@ pub struct Zone {
     pub nodes: usize,
 }
 
-/// What makes pods, and how they are told from others.
+/// An owner of pods, and what distinguishes it from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Workload {
     /// `namespace/name` of a workload of the lab, `namespace/kind/name` of others.
@@ -163,7 +163,7 @@ pub struct Check {
     pub misplaced: Vec<String>,
 }
 
-/// So many pods that should be in a place and are not there.
+/// The number of pods that should be in a place and are not there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingPods {
     /// The place.

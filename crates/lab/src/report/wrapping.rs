@@ -21,7 +21,7 @@ fn wrap(line: &str, width: usize, out: &mut String) {
         return;
     }
     let indent = line.len() - line.trim_start_matches(' ').len();
-    // What goes on is told from what begins.
+    // A continuation is distinguished from a beginning.
     let hanging = (indent + 4).min(width / 2);
     let (mut used, mut fresh) = (0, true);
     for word in words(line) {

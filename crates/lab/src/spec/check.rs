@@ -55,16 +55,16 @@ pub enum Condition {
     NotOn(NodeSet),
     /// Pods by pool: as many as said run in each named pool.
     Placement(BTreeMap<String, Count>),
-    /// So many pods are Running and Ready.
+    /// This many pods are Running and Ready.
     Running(Count),
-    /// So many pods are Pending, marked unschedulable by the scheduler.
+    /// This many pods are Pending, marked unschedulable by the scheduler.
     Pending {
         /// How many.
         count: Count,
         /// What the scheduler's message must contain.
         reason: Option<String>,
     },
-    /// So many pods have succeeded.
+    /// This many pods have succeeded.
     Succeeded(Count),
     /// Pods are spread evenly over the values of a node label.
     Spread {
@@ -83,10 +83,10 @@ pub enum Condition {
     SamePods {
         /// Whether they are to be the same.
         wanted: bool,
-        /// The pods as they were when the step began; none in a lab file, and where nobody has noted it.
+        /// The pods as they were when the step began; none in a lab file, and where no klab noted them.
         before: Option<Vec<PodBefore>>,
     },
-    /// So many nodes or pods exist.
+    /// This many nodes or pods exist.
     Exist(Count),
     /// Every node is Ready (or none is).
     Ready(bool),

@@ -208,7 +208,7 @@ fn printable_span(text: &str, span: &Range<usize>) -> Range<usize> {
     start..floor(span.end).max(start)
 }
 
-/// So many problems are shown to people: each is drawn with its piece of the file.
+/// Most problems that people see: each is drawn with its piece of the file.
 const MAX_SHOWN: usize = 100;
 
 /// All problems of a lab.

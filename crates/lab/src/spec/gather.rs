@@ -15,7 +15,7 @@ use super::workload::{BundleKind, ManifestContent};
 const MAX_BYTES: u64 = 4 << 20;
 /// All files of a lab together may be this large.
 const MAX_ALL_BYTES: u64 = 64 << 20;
-/// So many files may one glob mean.
+/// Most files that one glob may mean.
 const MAX_FILES: usize = 1000;
 
 /// Reads everything that the lab refers to, relative to its directory.

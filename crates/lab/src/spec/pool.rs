@@ -31,8 +31,8 @@ pub struct Pool {
     pub names: Vec<Located<String>>,
     /// The names of its nodes in the cluster, where somebody has asked.
     pub present: Option<Vec<String>>,
-    /// The labels by which its nodes are told from those of others: the label that klab gives them, or what is asked for of a
-    /// cluster that somebody else made.
+    /// The labels that distinguish its nodes from those of others: the label that klab gives them, or the selector for a
+    /// cluster that klab did not make.
     pub selector: BTreeMap<String, String>,
     /// Annotations of every node.
     pub annotations: BTreeMap<String, String>,

@@ -57,9 +57,9 @@ pub struct Profile {
     pub settle: Duration,
     /// How long pods must stay Pending where the check does not say (`hold`).
     pub pending: Duration,
-    /// How many labs of a class are worked on at a time where nobody says.
+    /// How many labs of a class klab works on at a time by default.
     pub labs_at_once: usize,
-    /// How many labs `klab test` makes at a time where nobody says; `None`: one for each processor.
+    /// How many labs `klab test` makes at a time by default; `None`: one for each processor.
     pub tests_at_once: Option<usize>,
 }
 

@@ -171,7 +171,7 @@ pub struct Mount {
     pub read_only: bool,
 }
 
-/// The Azure region where nobody says one.
+/// The default Azure region.
 pub const DEFAULT_LOCATION: &str = "westeurope";
 
 /// `[aks]`.
@@ -247,7 +247,7 @@ impl AksNetwork {
     }
 }
 
-/// `[existing]`: which cluster of somebody else's, and how its pools are told apart.
+/// `[existing]`: which cluster that klab did not make, and what distinguishes its pools.
 #[derive(Clone, Debug)]
 pub struct ExistingSettings {
     /// Context of the kubeconfig; none: the current one.

@@ -42,7 +42,7 @@ const FOLDER: &str = "a directory";
 /// # Errors
 /// When it is none, is larger, or cannot be read.
 pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, Unread> {
-    // Without waiting: opening a pipe nobody writes to would take for ever. What it is, is asked of what was opened.
+    // Without waiting: opening a pipe without a writer would take for ever. The kind of file is read from the opened file.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file: File = opened.map_err(|error| match std::fs::metadata(path) {

@@ -13,7 +13,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Takes the name as it is to be shown (usually the path as the user gave it) and the whole text.
+    /// Takes the name for messages (usually the path as the user gave it) and the whole text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
         let text = text.into();
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();

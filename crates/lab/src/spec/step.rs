@@ -96,7 +96,7 @@ pub enum Action {
         nodes: NodeSet,
         /// How long it may take.
         within: Option<SignedDuration>,
-        /// Delete pods that nobody owns, too.
+        /// Delete pods without an owner, too.
         force: bool,
     },
     /// Change the number of pods of a workload.
@@ -185,7 +185,7 @@ pub enum Action {
         /// Which nodes.
         nodes: NodeSet,
     },
-    /// Have the API server answer nobody for a while.
+    /// Have the API server answer no request for a while.
     FailApi {
         /// How long.
         duration: SignedDuration,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::source::Source;
 
-/// So many are shown: those after them are mostly consequences.
+/// Most that people see: those after them are mostly consequences.
 const SHOWN: usize = 3;
 
 /// The diagnostics of a text that is not TOML.

@@ -1,4 +1,4 @@
-//! The pods that checks of a step compare with: noted when the step begins, and told to its checks later.
+//! The pods that checks of a step compare with: noted when the step begins, and handed to its checks later.
 
 use std::collections::BTreeMap;
 

@@ -36,7 +36,7 @@ fn is_being_made(pod: &Pod) -> bool {
     is_pending && pod.metadata.deletion_timestamp.is_none() && pod::node(pod).is_some() && pod::all_wait_to_be_made(pod)
 }
 
-/// What is told of a pod's volumes.
+/// The messages about a pod's volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Volumes<'s> {
     pub(crate) message: &'s str,
@@ -64,7 +64,7 @@ impl<'s> Unmounted<'s> {
         Self(first.into_iter().filter_map(|(uid, event)| Some((uid, told(event)?))).collect())
     }
 
-    /// What is told of a pod that has come to a node and is being made.
+    /// The message about a pod that has come to a node and is being made.
     pub(super) fn of_pod(&self, pod: &Pod) -> Option<Volumes<'s>> {
         let told = self.0.get(pod.metadata.uid.as_deref()?)?;
         is_being_made(pod).then_some(*told)
@@ -104,7 +104,7 @@ mod tests {
         .unwrap()
     }
 
-    /// What is told of a pod, and whether that lasts.
+    /// The message about a pod, and whether that lasts.
     fn told(pod: &Pod, events: &Value) -> Option<(String, bool)> {
         let events: Vec<Event> = serde_json::from_value(events.clone()).unwrap();
         let events = events.into_iter().map(Arc::new).collect();

@@ -105,7 +105,7 @@ pub(crate) fn is_pinned_to_no_node(pod: &PodView<'_>, view: &View<'_>) -> bool {
     !pod::is_scheduled(pod.pod) && pod.node.is_some_and(|node| !view.nodes.contains_key(node))
 }
 
-/// Pods of other schedulers may wait for ever; nobody can tell whether theirs runs.
+/// Pods of other schedulers may wait for ever; klab cannot see whether theirs runs.
 fn has_default_scheduler(pod: &k8s_openapi::api::core::v1::Pod) -> bool {
     let scheduler = pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_deref());
     scheduler.is_none_or(|name| name == "default-scheduler")

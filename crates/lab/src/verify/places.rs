@@ -101,7 +101,7 @@ fn pool_of<'s>(set: &'s NodeSet, homes: &'s HomesOwned) -> Option<&'s str> {
     }
 }
 
-/// So many places, on the nodes in turn; in the pool where there is no node.
+/// This many places, on the nodes in turn; in the pool where there is no node.
 fn spread(nodes: &[String], pool: Option<&str>, count: usize) -> Vec<PodLocation> {
     let count = count.min(MAX_PLACES);
     if nodes.is_empty() {

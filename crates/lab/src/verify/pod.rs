@@ -165,7 +165,7 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     init.iter().chain(main)
 }
 
-/// Whether all containers wait to be made, or nothing is told of them yet.
+/// Whether all containers wait to be made, or the status does not mention them yet.
 pub(crate) fn all_wait_to_be_made(pod: &Pod) -> bool {
     containers(pod).all(|container| {
         let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());

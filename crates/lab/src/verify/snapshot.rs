@@ -78,12 +78,13 @@ pub struct Snapshot {
 pub struct BackOff {
     /// Why it failed, in the autoscaler's words.
     pub why: String,
-    /// Since when it is left alone, if that is told.
+    /// Since when the autoscaler leaves it alone, if the snapshot shows that.
     pub since: Option<Timestamp>,
 }
 
 impl BackOff {
-    /// When the autoscaler tries again, in words: nobody is told how often the pool has failed, and each time it is for longer.
+    /// When the autoscaler tries again, in words: it does not publish how often the pool has failed, and each failure lengthens
+    /// the pause.
     pub(crate) fn end(&self, now: Option<Timestamp>) -> String {
         let until = self.since.and_then(|since| since.checked_add(FIRST_BACKOFF).ok());
         let left = until.zip(now).and_then(|(until, now)| Duration::try_from(until.duration_since(now)).ok());

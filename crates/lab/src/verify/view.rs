@@ -55,7 +55,7 @@ pub(crate) struct PodView<'a> {
 /// The object at the end of a pod's chain of owners.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner<'a> {
-    /// Nobody, or nobody that the snapshot shows.
+    /// None, or none that the snapshot shows.
     None,
     /// A kind that klab knows nothing about.
     Other(&'a OwnerReference),

@@ -97,7 +97,7 @@ struct Budget {
 }
 
 impl Budgets {
-    /// Those of a cluster. One that cannot be read protects nobody.
+    /// Those of a cluster. An unreadable one protects no pod.
     pub fn new<'a>(budgets: impl IntoIterator<Item = &'a PodDisruptionBudget>) -> Self {
         let budgets = budgets.into_iter().filter_map(|budget| {
             let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());

@@ -1,4 +1,4 @@
-//! The cluster autoscaler's decisions, pure: which pools grow for the pods that wait, and which nodes nobody needs.
+//! The cluster autoscaler's decisions, pure: which pools grow for the pods that wait, and which nodes are unneeded.
 //!
 //! Equal to the cluster autoscaler 1.36 with the defaults of AKS: [`scale_up`] simulates the pods that wait on new nodes of
 //! each [`NodeGroup`] and lets the expander choose; [`judge`] says of each node whether it could go, [`Unneeded`] since when,

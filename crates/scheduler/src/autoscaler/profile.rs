@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 use super::expander::Expander;
 
-/// What the cluster autoscaler is told.
+/// The settings of the cluster autoscaler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// `scan-interval`: how often the cluster is looked at.
@@ -50,7 +50,7 @@ pub struct Profile {
     pub most_unready_percent: f64,
     /// `max-node-provision-time`: how long a new node may take to register.
     pub provision_time: SignedDuration,
-    /// `ok-total-unready-count`: so many nodes may always be unready.
+    /// `ok-total-unready-count`: this many nodes may always be unready.
     pub unready_allowed: u32,
 }
 
@@ -260,7 +260,7 @@ impl Profile {
         self.delay_after_delete.unwrap_or(self.scan_interval)
     }
 
-    /// Whether so many nodes that are not ready keep the autoscaler from doing anything.
+    /// Whether this many unready nodes keep the autoscaler from doing anything.
     pub fn is_healthy(&self, unready: usize, nodes: usize) -> bool {
         // upstream: cluster-autoscaler/clusterstate/clusterstate.go IsClusterHealthy (v1.36)
         unready <= self.unready_allowed as usize

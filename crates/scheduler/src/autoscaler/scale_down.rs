@@ -1,4 +1,4 @@
-//! Which nodes nobody needs: hardly used, and their pods would find another place.
+//! Unneeded nodes: hardly used, and their pods would find another place.
 
 // upstream: cluster-autoscaler/core/scaledown/eligibility/eligibility.go FilterOutUnremovable (v1.36)
 // upstream: cluster-autoscaler/core/scaledown/planner/planner.go categorizeNodes (v1.36)
@@ -44,7 +44,7 @@ pub struct Judgement {
 /// Whether a node could go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nobody needs it.
+    /// It is unneeded.
     Unneeded {
         /// The pods that move elsewhere.
         moved: Vec<PodKey>,

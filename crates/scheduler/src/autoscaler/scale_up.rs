@@ -24,7 +24,7 @@ use crate::reason::Reason;
 /// What is to be done for the pods that wait.
 #[derive(Debug, Clone, Default)]
 pub struct ScaleUp {
-    /// The pools that grow; none where that would help nobody.
+    /// The pools that grow; none where that would help no pod.
     pub resizes: Vec<Resize>,
     /// The pods for which they grow, by their places in the list that was handed in.
     pub triggered: Vec<usize>,

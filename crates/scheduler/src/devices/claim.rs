@@ -16,7 +16,7 @@ use crate::quantity::Quantity;
 /// How many devices a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// So many.
+    /// An exact number.
     Exactly(i64),
     /// All that match.
     All,
@@ -161,7 +161,7 @@ pub(crate) struct Claim {
     pub(crate) terminating: bool,
     /// Whether a driver said that its devices will not get ready.
     pub(crate) failed: bool,
-    /// Whether nobody waits any more for its devices to get ready.
+    /// Whether no pod waits any more for its devices to get ready.
     pub(crate) given_up: bool,
     /// The UID of its controller.
     pub(crate) owner: Option<String>,

@@ -19,7 +19,7 @@ use crate::node_info::NodeSpec;
 use crate::pod_info::namespace_of;
 use crate::quantity::Quantity;
 
-/// What the claim is called as long as nobody made it.
+/// The name of the claim until it exists.
 const UNNAMED: &str = "<extended-resources>";
 
 /// What a pod requests of resources that are devices.

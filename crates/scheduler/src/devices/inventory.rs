@@ -335,7 +335,7 @@ impl Devices {
         }
     }
 
-    /// Notes that nobody waits any more for the devices of a claim, until it is given others.
+    /// Notes that no pod waits any more for the devices of a claim, until it gets others.
     pub(crate) fn give_up_claim(&mut self, namespace: &str, name: &str) {
         if let Some(claim) = self.claims.get_mut(namespace).and_then(|claims| claims.get_mut(name)) {
             let mut given_up = (**claim).clone();
@@ -356,7 +356,7 @@ impl Devices {
     fn count(&mut self, claim: &Claim, holds: bool) -> Felt {
         let mut all = Felt::Nowhere;
         let Some(allocation) = &claim.allocation else { return all };
-        // Who has admin access is in nobody's way.
+        // A claim with admin access blocks no other claim.
         for result in held(&allocation.result).iter().filter(|result| !is_admin(result)) {
             let pool = PoolId { driver: Arc::from(result.driver.as_str()), pool: Arc::from(result.pool.as_str()) };
             let taken = self.taken.entry(pool.clone()).or_default();

@@ -27,7 +27,7 @@ pub trait DeviceSelector: fmt::Debug + Send + Sync {
     /// Why the expression has no value, in Kubernetes' words.
     fn selects(&self, device: &DeviceFacts<'_>) -> Result<bool, String>;
 
-    /// What the expression reads of a device, name and value, for explanations; nothing where that cannot be told.
+    /// What the expression reads of a device, name and value, for explanations; nothing where that is unknown.
     fn reads(&self, _: &DeviceFacts<'_>) -> Vec<(String, String)> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Why claims are not given devices on a node, as it is told: request by request, and device by device.
+//! Why claims get no devices on a node, in words: request by request, and device by device.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ pub enum DeviceObstacle {
         owner: SelectorOwner,
         /// The expression.
         expression: String,
-        /// What the expression reads of the device, by name; as far as that can be told.
+        /// What the expression reads of the device, by name, as far as that is known.
         found: Vec<(String, String)>,
     },
     /// A selector has no value for it.
@@ -215,6 +215,6 @@ pub enum Together {
         /// The free devices by value.
         values: Vec<(String, usize)>,
     },
-    /// No choice of devices does; why cannot be told in one sentence.
+    /// No choice of devices does, and no single sentence says why.
     Combination,
 }

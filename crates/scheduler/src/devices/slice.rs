@@ -159,7 +159,7 @@ impl Slice {
         }
     }
 
-    /// The node whose devices these are, and nobody else's.
+    /// The node to which alone these devices belong.
     pub(crate) fn local_to(&self) -> Option<&Arc<str>> {
         match &self.reach {
             Reach::Node(node) if self.counter_sets.is_empty() => Some(node),

@@ -1,4 +1,4 @@
-//! Claims against small clusters: who gets which device, where, and what is said when nobody does.
+//! Claims against small clusters: which claim gets which device, where, and the message when none does.
 //!
 //! The language of these tests: `name == value` of an attribute (`missing name` where it is not there), `driver value`.
 

@@ -250,7 +250,7 @@ impl<'a> ClaimCycle<'a> {
         (results, own)
     }
 
-    /// A claim whose devices are in the way and that nobody else uses: it can be given others.
+    /// A claim whose devices are in the way and that no pod uses: it can get others.
     pub(crate) fn to_deallocate(&self) -> Option<(String, String)> {
         let unavailable = self.unavailable.borrow();
         let claims = unavailable.iter().filter_map(|&at| self.claims.all.get(at));

@@ -28,7 +28,7 @@ fn unmet_affinity(cycle: &Cycle<'_>, node: NodeId, delta: &Delta) -> Option<usiz
         (cycle.value(tally, node).map_or(0, |value| tally.domain(value)) + change, tally.total + change)
     };
     let unmet = terms.iter().position(|tally| count(tally).0 <= 0)?;
-    // The first of a group that wants to be together has nobody to join.
+    // The first of a group that wants to be together has no pod to join.
     let nobody = terms.iter().all(|tally| count(tally).1 <= 0);
     (!(nobody && cycle.affinity_matches_self)).then_some(unmet)
 }

@@ -85,8 +85,7 @@ fn assert_equal(copy: &Objects, made: &Objects, what: &str) {
     assert!(made.len() > 80, "{what}: {}", made.len());
 }
 
-/// A copy is the seat, uids and times included; once its control plane has begun, but for what one that was begun anew
-/// says again.
+/// A copy is the seat, uids and times included; once its control plane has begun, except for what a restarted one says again.
 fn assert_is_copy(lab: &Lab, what: &str) -> (Cluster, Cluster, Cluster) {
     let (first, original) = made(lab, "class-01");
     let (twelfth, long_way) = made(lab, "class-12");

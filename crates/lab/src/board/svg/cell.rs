@@ -36,8 +36,7 @@ fn centred(drawing: &mut Drawing, fill: &str, text: &str) {
     drawing.body.push_str(&format!("<text x=\"{middle}\" y=\"18\" fill=\"{fill}\">{}</text>\n", escaped(text)));
 }
 
-/// A pod in the colour and with the letter of its workload. What it is doing is told by a sign behind the letter, by the edge,
-/// and in words.
+/// A pod in the colour and with the letter of its workload. A sign behind the letter, the edge, and words show its state.
 pub(super) fn pod(pod: &Pod, workload: Option<&Workload>, scale: Scale, wrong: Option<&str>) -> Drawing {
     let index = workload.and_then(|workload| workload.colour);
     let letter = workload.and_then(|workload| workload.letter.as_deref()).unwrap_or("·");

@@ -73,7 +73,7 @@ impl Drawing {
         let _ = writeln!(self.body, "<g transform=\"translate({x} {y})\">\n{}</g>", other.body);
     }
 
-    /// What a pointer, or a screen reader, is told.
+    /// The text for a pointer or a screen reader.
     pub(super) fn titled(mut self, title: &str) -> Self {
         self.body = format!("<g>\n<title>{}</title>\n{}</g>\n", escaped(title), self.body);
         self

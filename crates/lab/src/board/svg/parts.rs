@@ -1,4 +1,4 @@
-//! A board as the parts of a page that lives: each is HTML that is drawn anew only where it changed.
+//! A board as the parts of a page that lives: each is HTML that is redrawn only where it changed.
 //!
 //! A part may hold places for others: elements with `data-part`, filled with the part of that name.
 

@@ -20,7 +20,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// A text of at most so many characters: what is too long ends in `…`.
+/// A text of at most `columns` characters: a longer one ends in `…`.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
@@ -30,7 +30,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     short
 }
 
-/// A text in lines of at most so many characters: whole, broken at blanks where it can be.
+/// A text in lines of at most `columns` characters: whole, broken at blanks where possible.
 pub(super) fn lines(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines: Vec<String> = Vec::new();

@@ -81,7 +81,7 @@ pub const RULES: &[Rule] = &[
         "unused-toleration",
         &["pool", "step"],
         workloads::unused_toleration,
-        "A toleration of a taint that nobody has.",
+        "A toleration of a taint that no node has.",
     ),
     rule(
         "unknown-topology",

@@ -27,7 +27,7 @@ pub(super) fn without_check(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
         if step.checks.is_empty() && !step.actions.is_empty() {
             found.push(
                 Diagnostic::warning("step-without-check", format!("nothing is checked after step `{}`", step.name))
-                    .at(&step.name.at, "whether it was done cannot be told")
+                    .at(&step.name.at, "whether it was done cannot be seen")
                     .help("add a `[[step.check]]` below it"),
             );
         }

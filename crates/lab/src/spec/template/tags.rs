@@ -1,5 +1,5 @@
-//! Puts klab's measures into a template before Tera reads it: the value of each loop, condition and assignment goes
-//! through a filter that counts. Tera itself counts nothing and stops for nobody.
+//! Puts klab's measures into a template before Tera reads it: the value of each loop, condition and assignment goes through a
+//! filter that counts. Tera itself counts nothing and has no limits.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The condition `exist`: so many pods or nodes exist, or the object does.
+//! The condition `exist`: this many pods or nodes exist, or the object does.
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::Value;

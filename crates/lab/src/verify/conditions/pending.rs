@@ -1,4 +1,4 @@
-//! The condition `pending`: so many pods are Pending, marked unschedulable by the scheduler.
+//! The condition `pending`: this many pods are Pending, marked unschedulable by the scheduler.
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{counts_now, judge, number};

@@ -1,4 +1,4 @@
-//! The condition `running`: so many pods are Running and Ready.
+//! The condition `running`: this many pods are Running and Ready.
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{counts_now, judge, number, standing_of};

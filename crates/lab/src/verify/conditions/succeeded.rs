@@ -1,4 +1,4 @@
-//! The condition `succeeded`: so many pods have succeeded.
+//! The condition `succeeded`: this many pods have succeeded.
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{counts_now, judge, number};

@@ -75,7 +75,7 @@ pub(super) fn missing(check: &Check, view: &View<'_>) -> Option<Suggestion> {
     let (text, command) = match elsewhere {
         Some(pod) => {
             let (kind, there) = (workload.kind.as_str(), pod.namespace);
-            // Whoever has deleted the namespace by now has deleted it, too.
+            // A client that deleted the namespace meanwhile has deleted it, too.
             let remove = format!("kubectl -n {there} delete {kind}/{name} --ignore-not-found");
             (
                 format!("make {kind}/{name} in namespace {}; it is in {there}", workload.namespace),

@@ -32,7 +32,7 @@ impl<'c, 'v, 'a> Homes<'c, 'v, 'a> {
         self.check.conditions.iter().all(|condition| rule(&condition.value).accepts(self.view, name))
     }
 
-    /// Whether a new node of a pool would be one: as the nodes it has, unless they are told apart by name.
+    /// Whether a new node of a pool would be one: as the nodes it has, unless their names distinguish them.
     fn accept_pool(&self, pool: &str) -> bool {
         let by_name = self.check.conditions.iter().any(|condition| {
             matches!(&condition.value, Condition::On(NodeSet::Node(_)) | Condition::OnePerNode(NodeSet::Node(_)))

@@ -26,7 +26,7 @@ pub(crate) struct RequestChange {
 /// What a request asks for instead.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Alternative {
-    /// So many devices instead of so many.
+    /// A number of devices in place of another.
     Fewer { from: usize, to: usize },
     /// Devices with these taints, too.
     Tolerate(Vec<String>),

@@ -183,7 +183,7 @@ fn toleration(taint: &str) -> DeviceToleration {
     }
 }
 
-/// Pods that nothing makes again, and claims that nobody uses, whose devices would do.
+/// Pods that no controller makes again, and unused claims, whose devices would do.
 fn release(question: &Question<'_, '_>, objects: &DeviceObjects, shortage: &DeviceShortage) -> Option<Release> {
     let mut release = Release::default();
     for request in shortage.short() {

@@ -23,7 +23,7 @@ pub(super) struct Described {
     pub(super) facts: Map<String, Value>,
 }
 
-/// What shortages must share to be told as one: which requests are short and of what, numbers and names left aside.
+/// What shortages must share to be one message: which requests are short and of what, numbers and names left aside.
 pub(super) fn likeness(shortage: &DeviceShortage) -> String {
     let requests = shortage.short().map(|request| {
         let kinds: BTreeSet<&str> = request.devices.iter().map(|device| kind(device).0).collect();

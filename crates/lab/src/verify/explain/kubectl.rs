@@ -146,7 +146,7 @@ pub(super) fn edit_by_hand(pod: &PodView<'_>) -> Option<String> {
     is_template.then(|| format!("kubectl{} edit {}", in_namespace(pod.namespace), object(pod)))
 }
 
-/// What is patched: the pod's own spec, or that of the template from which its controller makes it anew.
+/// The object to patch: the pod's own spec, or the template of the controller that recreates it.
 pub(super) fn spec_of<'a>(pod: &PodView<'a>) -> Option<(&'a PodSpec, bool)> {
     match pod.owner {
         Owner::None => Some((pod.pod.spec.as_ref()?, false)),

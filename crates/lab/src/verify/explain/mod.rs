@@ -114,7 +114,7 @@ pub struct Placed {
     pub node: String,
     /// The node's pool.
     pub pool: Option<String>,
-    /// Whether there is no node of that name: nobody starts the pod.
+    /// Whether there is no node of that name: no kubelet starts the pod.
     pub no_such_node: bool,
     /// The rules by which the node would refuse the pod, if it were scheduled now.
     pub refused_here: Vec<NodeReason>,

@@ -109,7 +109,7 @@ pub(crate) fn group<'r>(
     refusals
 }
 
-/// What two reasons must share to be told as one.
+/// What two reasons must share to be one message.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'r> {
     kind: std::mem::Discriminant<Reason>,

@@ -29,7 +29,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether the cluster has as many pods as predicted, only elsewhere: nobody scaled the workload since.
+    /// Whether the cluster has as many pods as predicted, only elsewhere: the workload was not scaled since.
     pub fn is_of_place(&self) -> bool {
         let sum = |pools: &BTreeMap<String, u32>, pending: u32| pools.values().sum::<u32>() + pending;
         sum(&self.predicted, self.predicted_pending) == sum(&self.actual, self.actual_pending)
