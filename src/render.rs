@@ -9,6 +9,7 @@ pub(crate) mod yaml;
 
 pub use shown::{shown, shown_list, workload};
 
+use klab_api_machinery::resource::ResourceId;
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use engine::Engine;
-use klab_cluster::resource::ResourceId;
 use klab_lab::spec::files::FileContent;
 use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes crates/cluster/src/schema/types.txt from Kubernetes' published Go types.
+"""Writes crates/api-machinery/src/schema/types.txt from Kubernetes' published Go types.
 
-usage: tools/kubernetes-types.py <clone of kubernetes/api> <of apimachinery> <of apiextensions-apiserver> <of kube-aggregator> <git ref> > crates/cluster/src/schema/types.txt
+usage: tools/kubernetes-types.py <clone of kubernetes/api> <of apimachinery> <of apiextensions-apiserver> <of kube-aggregator> <git ref> > crates/api-machinery/src/schema/types.txt
 
 Only facts are taken: names, protobuf numbers, types, and the markers that say how lists and maps merge.
 The format is explained at the top of the file it writes.

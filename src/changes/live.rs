@@ -1,6 +1,7 @@
 //! What is in a cluster, of the kinds that are compared.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use klab_api_machinery::resource::Resource;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::discovery::ApiResource;
@@ -10,7 +11,6 @@ use super::change::{Named, Objects};
 use super::twin;
 use crate::client::cause;
 use crate::error::{Context, Kind, Result};
-use klab_cluster::resource::Resource;
 
 /// How many lists are under way at once.
 const CONCURRENCY: usize = 8;

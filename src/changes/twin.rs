@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::change::{Named, Objects};
 use crate::error::{Context, Kind, Result};
 use crate::lesson_test::{EmbeddedTestCluster, TestCluster, shows};
-use klab_cluster::resource::{RESOURCES, ResourceId};
+use klab_api_machinery::resource::{RESOURCES, ResourceId};
 use klab_lab::spec::{Action, Lab};
 
 /// How long the twin's checks are waited for, in its own time.

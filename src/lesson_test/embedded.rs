@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::ResourceId;
 use kube::Client;
 use serde_json::Value;
 
@@ -21,7 +22,6 @@ use crate::render;
 use crate::state::Journal;
 use crate::until_decided::{self, Until, look_until};
 use klab_cluster::clock::later;
-use klab_cluster::resource::ResourceId;
 use klab_lab::plan::plan;
 use klab_lab::spec::Lab;
 use klab_lab::verify::{Report, Snapshot};

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Context, Kind, Result};
-use klab_cluster::cluster::Cluster;
-use klab_cluster::resource::{
+use klab_api_machinery::resource::{
     CSI_NODES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES,
     PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS,
     REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICES,
     STATEFUL_SETS, STORAGE_CLASSES,
 };
+use klab_cluster::cluster::Cluster;
 use klab_lab::verify::{DeviceObjects, Snapshot};
 use klab_scheduler::typed::Typed;
 

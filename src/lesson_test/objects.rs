@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use klab_api_machinery::resource::STORAGE_CLASSES;
 use serde_json::Value;
 
 use crate::apply::{Applier, ObjectKey};
@@ -12,7 +13,6 @@ use crate::provider::sim::in_process::InProcess;
 use crate::provider::{Options, Provider, Work};
 use crate::render::Manifest;
 use crate::state::Journal;
-use klab_cluster::resource::STORAGE_CLASSES;
 use klab_lab::plan;
 use klab_lab::spec::{Action, Diagnostic, Diagnostics, Lab, Location, VolumeSource, did_you_mean};
 

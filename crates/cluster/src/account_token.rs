@@ -5,13 +5,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::object::Object;
 use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde_json::{Map, Value, json};
 
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::object::Object;
 
 /// Who signs, and who is meant where nothing is said.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";

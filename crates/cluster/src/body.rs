@@ -10,8 +10,7 @@ use std::task::{Context, Poll};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use http_body::{Frame, SizeHint};
-
-use super::object::Object;
+use klab_api_machinery::object::Object;
 
 /// About how much of a list is copied together at a time.
 const CHUNK: usize = 256 * 1024;

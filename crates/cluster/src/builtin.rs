@@ -3,9 +3,9 @@
 
 use std::net::IpAddr;
 
+use klab_api_machinery::resource::{API_SERVICES, ResourceId, SERVICES};
 use serde_json::{Value, json};
 
-use crate::resource::{API_SERVICES, ResourceId, SERVICES};
 use crate::store::Store;
 
 /// Name, priority level, matching precedence, how flows are told apart.

@@ -10,9 +10,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use klab_api_machinery::resource::{ENDPOINT_SLICES, SERVICES};
 use serde_json::{Value, json};
 
-use crate::resource::{ENDPOINT_SLICES, SERVICES};
 use crate::store::Store;
 use crate::webhook::Call;
 

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::resource::{
+    CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NAMESPACES, NETWORK_POLICIES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, PODS, ResourceId, SECRETS, SERVICES,
+};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::{items, text, time_of};
 use klab_containers::{Instance, Kind, Objects, stays};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Part, WriteOptions};
 use crate::pipeline;
 use crate::pod_token::pod_token;
-use crate::resource::{
-    CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NAMESPACES, NETWORK_POLICIES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, PODS, ResourceId, SECRETS, SERVICES,
-};
-use crate::status::Status;
-use crate::value::{items, text, time_of};
 
 /// So many bytes are kept of a pod.
 const MAX_KEPT: usize = 64 * 1024;

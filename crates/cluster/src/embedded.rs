@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 pub use self::builder::{BuildError, ClusterBuilder};
@@ -31,7 +32,6 @@ use super::cluster;
 use super::control::Progress;
 use super::control::{ControlPlane, Settings};
 use super::seed::{Seed, add_objects};
-use super::status::Status;
 use super::webhook::{NoWay, Transport};
 
 /// When every cluster begins that is not given a clock: a Monday morning.

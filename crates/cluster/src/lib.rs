@@ -71,47 +71,26 @@ pub mod clock;
 pub mod cluster;
 mod containers;
 pub mod control;
-mod cron;
-mod custom;
 mod custom_versions;
 pub mod deadline;
-mod defaults;
-mod device_selector;
+mod definitions;
 mod dynamic_admission;
 mod embedded;
-mod go_text;
-mod ip_range;
 mod log;
-mod managed_fields;
 pub mod node_pools;
-pub mod object;
 mod openapi;
-mod part;
 pub mod patch;
 mod pipeline;
-mod pod_resources;
 mod pod_token;
-mod policy_expression;
-mod protobuf;
 mod rbac;
 mod record;
-mod registry;
-pub mod renaming;
-pub mod resource;
-pub mod schema;
 pub mod seed;
 #[cfg(feature = "server")]
 pub mod server;
-pub mod status;
 mod store;
 pub mod system;
-mod table;
-mod texts;
 mod transaction;
-mod validation;
-mod value;
 pub mod webhook;
-pub mod work;
 
 /// The Kubernetes version that the embedded cluster answers as.
 pub const KUBERNETES_VERSION: &str = "v1.36.2";
@@ -122,12 +101,12 @@ pub use control::{Controller, DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, SILENCE_
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
 #[cfg(feature = "client")]
 pub use embedded::{Fault, Injected, Verb};
-pub use status::Status;
+pub use klab_api_machinery::status::Status;
 pub use system::Flavour;
 
 /// Kubernetes' language of device selectors, for schedulers that look at a cluster from outside.
 pub fn device_selectors() -> std::sync::Arc<dyn klab_scheduler::SelectorLanguage> {
-    std::sync::Arc::new(device_selector::Language)
+    std::sync::Arc::new(klab_api_machinery::device_selector::Language)
 }
 
 /// The examples of the README.

@@ -22,12 +22,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::renaming::Renaming;
+use klab_api_machinery::resource::{CustomName, ResourceId};
 use serde::{Deserialize, Serialize};
 
-use super::object::Object;
 use super::record;
-use super::renaming::Renaming;
-use super::resource::{CustomName, ResourceId};
 
 /// A log is compacted when it is this many times the size of its last snapshot, and larger than [`SMALL`].
 const GROWTH: u64 = 3;

@@ -3,14 +3,14 @@
 // upstream: pkg/kubelet/token/token_manager.go requiresRefresh, pkg/volume/projected/projected.go collectData (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{NODES, SERVICE_ACCOUNTS};
+use klab_api_machinery::value::{integer, text, time_of};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use crate::account_token::{ISSUER, TokenOrder, issue, named};
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::resource::{NODES, SERVICE_ACCOUNTS};
-use crate::value::{integer, text, time_of};
 
 /// Of how much of its time a kubelet lets a token be used before it asks for another one, in hundredths.
 const USED: i64 = 80;

@@ -1,13 +1,13 @@
 //! What a new cluster holds and how it behaves, as other processes say it to a server.
 
 use jiff::SignedDuration;
+use klab_api_machinery::status::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::api::{self, Metrics};
 use super::cluster::Cluster;
 use super::control::{HollowDelays, Settings};
-use super::status::Status;
 use super::system::{self, Flavour};
 
 /// What a new cluster holds and how it behaves.

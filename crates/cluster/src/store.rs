@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-
-use super::object::Object;
-use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 
 /// How many changes a watch may lie behind before it is told that its place is gone (410).
 const HISTORY: usize = 50_000;

@@ -15,15 +15,15 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICE_CIDRS, SERVICES};
+use klab_api_machinery::value::time_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 #[cfg(feature = "server")]
 use super::cluster::service_range;
 use super::cluster::{Cluster, Common, KIND_RANGE, RANGE, SERVICE_CIDR, WriteOptions};
-use super::object::Object;
-use super::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICE_CIDRS, SERVICES};
-use crate::value::time_text;
 
 /// Manager of what the API server makes itself.
 const API_SERVER: &str = "kube-apiserver";

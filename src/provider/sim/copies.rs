@@ -1,10 +1,10 @@
 //! What is called otherwise in the embedded cluster of another seat, and whether that is all that differs.
 
+use klab_api_machinery::renaming::Renaming;
 use serde_json::Value;
 
 use super::beginning::{addons, flavour};
 use super::node_pools;
-use klab_cluster::renaming::Renaming;
 use klab_cluster::system;
 use klab_lab::nodes;
 use klab_lab::spec::{Lab, Pool, SimLike};

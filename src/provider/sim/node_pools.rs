@@ -173,7 +173,7 @@ mod tests {
             let expected: Vec<Value> = nodes::missing(&lab, burst, &[], taken).take(40).collect();
             for node in expected {
                 let name = node["metadata"]["name"].as_str().unwrap();
-                let nodes = klab_cluster::resource::NODES;
+                let nodes = klab_api_machinery::resource::NODES;
                 let made = cluster.inner().get(nodes, "", name).unwrap_or_else(|| panic!("no node {name}")).value();
                 assert_eq!(made["spec"]["providerID"], node["spec"]["providerID"]);
                 assert_eq!(made["status"]["addresses"], node["status"]["addresses"]);
@@ -194,7 +194,7 @@ mod tests {
         });
         cluster.add_objects(&[map]).unwrap();
         let read = || {
-            let maps = klab_cluster::resource::CONFIG_MAPS;
+            let maps = klab_api_machinery::resource::CONFIG_MAPS;
             let map = cluster.inner().get(maps, NAMESPACE, NODE_POOLS).unwrap().value();
             map["data"]["burst"].as_str().unwrap().to_owned()
         };
@@ -205,7 +205,7 @@ mod tests {
             if asked.replace(asked.get() + 1) < 2 {
                 let write = klab_cluster::cluster::WriteOptions::client("autoscaler");
                 let other = |map: &mut Value| map["data"]["burst"] = json!(format!("{before}a"));
-                let maps = klab_cluster::resource::CONFIG_MAPS;
+                let maps = klab_api_machinery::resource::CONFIG_MAPS;
                 let part = klab_cluster::cluster::Part::Main;
                 cluster.inner().modify(maps, part, NAMESPACE, NODE_POOLS, &write, other).unwrap();
             }

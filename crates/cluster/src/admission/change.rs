@@ -1,12 +1,12 @@
 //! What webhooks and policies have made of an object.
 
+use klab_api_machinery::registry;
+use klab_api_machinery::schema::schema;
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::forbidden::internal;
 use crate::dynamic_admission::request::Request;
-use crate::registry;
-use crate::schema::schema;
-use crate::status::Status;
 
 /// Takes over an object that somebody has changed: in canonical form, with its defaults, and with the identity it had.
 pub(crate) fn take_changed(request: &Request<'_>, object: &mut Value, mut changed: Value) -> Result<(), Status> {

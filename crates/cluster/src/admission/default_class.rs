@@ -5,9 +5,9 @@
 
 use std::cmp::Reverse;
 
+use klab_api_machinery::resource::{INGRESS_CLASSES, ResourceId, STORAGE_CLASSES};
 use serde_json::{Value, json};
 
-use crate::resource::{INGRESS_CLASSES, ResourceId, STORAGE_CLASSES};
 use crate::transaction::Transaction;
 
 const OF_STORAGE: &[&str] =

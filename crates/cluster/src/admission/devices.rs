@@ -6,14 +6,14 @@
 use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
+use klab_api_machinery::resource::NAMESPACES;
+use klab_api_machinery::schema::Path;
+use klab_api_machinery::validation::Errors;
+use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
-use crate::resource::NAMESPACES;
-use crate::schema::Path;
 use crate::transaction::Transaction;
-use crate::validation::Errors;
-use crate::value::time_text;
 
 const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
 

@@ -1,5 +1,10 @@
 //! Admission that users configure: who may change an object on its way into the cluster, and who may refuse it.
 
+use klab_api_machinery::resource::{
+    MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId,
+    VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
+};
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::mutating_policies::ask_mutating_policies;
@@ -9,11 +14,6 @@ use super::webhooks::{ask_mutating, ask_validating};
 use crate::dynamic_admission::matching::is_exempt;
 use crate::dynamic_admission::request::{Operation, Request};
 use crate::rbac::User;
-use crate::resource::{
-    MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId,
-    VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
-};
-use crate::status::Status;
 use crate::store::Store;
 use crate::transaction::{Transaction, WriteOptions};
 

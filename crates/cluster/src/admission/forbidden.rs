@@ -1,9 +1,8 @@
 //! The refusal of an object by admission.
 
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
-
-use crate::resource::ResourceId;
-use crate::status::Status;
 
 /// 403 for an object, by its own name.
 pub(super) fn forbidden(resource: ResourceId, value: &Value, because: &str) -> Status {

@@ -2,13 +2,13 @@
 
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/conversion.go (v1.36)
 
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use crate::custom_versions::convert;
 use crate::dynamic_admission::request::Request;
-use crate::registry;
-use crate::resource::ResourceId;
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// An object as a rule wants to see it.
@@ -40,7 +40,7 @@ pub(super) fn form(
 /// would have to answer: controllers do not wait for one.
 fn in_form(transaction: &Transaction<'_>, to: ResourceId, value: Value) -> Result<Value, Status> {
     let definition = transaction.state.definitions.of(&transaction.state.store, to);
-    let is_asked = definition.is_some_and(|definition| definition.webhook().is_some());
+    let is_asked = definition.is_some_and(|definition| definition.conversion.is_some());
     if is_asked && transaction.options.served.is_none() { Ok(value) } else { convert(transaction, to, value) }
 }
 

@@ -2,12 +2,12 @@
 
 // upstream: plugin/pkg/admission/limitranger/admission.go PodMutateLimitFunc, PodValidateLimitFunc (v1.36)
 
+use klab_api_machinery::pod_resources::{Amounts, amounts, pod_total};
+use klab_api_machinery::resource::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::pod_resources::{Amounts, amounts, pod_total};
-use crate::resource::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, ResourceId};
-use crate::status::Status;
 use crate::transaction::Transaction;
 use klab_scheduler::quantity::Quantity;
 

@@ -20,16 +20,16 @@ pub(crate) mod signing;
 mod validating_policies;
 mod webhooks;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{CERTIFICATE_SIGNING_REQUESTS, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
+use klab_api_machinery::status::Status;
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
 use self::limit_range::{add_default_limits, check_limits};
 use self::pod_resize::check_resize;
 use self::signing::check_approval;
-use crate::object::Object;
-use crate::part::Part;
-use crate::resource::{CERTIFICATE_SIGNING_REQUESTS, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
-use crate::status::Status;
 use crate::transaction::Transaction;
 pub(crate) use dynamic::{Deed, consider, has_webhooks, is_asked, is_configured, judge, mutate};
 pub(crate) use pod_security::{Newcomer, check_pod_security};

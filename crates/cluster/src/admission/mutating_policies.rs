@@ -3,6 +3,8 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go, patch/{smd,json_patch}.go
 // (v1.36)
 
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::{Value as Json, json};
 
 use super::change::take_changed;
@@ -14,8 +16,6 @@ use crate::dynamic_admission::policy::definition::{Mutation, Policy};
 use crate::dynamic_admission::request::Request;
 use crate::dynamic_admission::scene::Scene;
 use crate::patch::{Operations, merge_configuration};
-use crate::resource::ResourceId;
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// Asks the policies that may change the object.

@@ -2,11 +2,11 @@
 
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go CollectParams (v1.36)
 
+use klab_api_machinery::resource::ResourceId;
 use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
 use crate::dynamic_admission::policy::definition::{Binding, Policy};
-use crate::resource::ResourceId;
 use crate::transaction::State;
 
 /// The kind of parameters: one of Kubernetes' own, or one that a definition defines.

@@ -3,14 +3,14 @@
 // upstream: plugin/pkg/admission/podresize/admission.go (v1.36)
 
 use k8s_openapi::api::core::v1::Pod;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{NODES, PODS};
+use klab_api_machinery::status::Status;
 use klab_scheduler::pod_requests;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::typed::Typed;
 use serde_json::{Value, json};
 
-use super::super::object::Object;
-use super::super::resource::{NODES, PODS};
-use super::super::status::Status;
 use crate::transaction::Transaction;
 
 /// Refuses a resize of a pod that is bound.

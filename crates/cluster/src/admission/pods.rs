@@ -4,6 +4,10 @@
 // upstream: plugin/pkg/admission/defaulttolerationseconds/admission.go Admit (v1.36)
 
 use jiff::Timestamp;
+use klab_api_machinery::pod_resources::quality_of_service;
+use klab_api_machinery::resource::{NODES, PODS, SERVICE_ACCOUNTS};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
@@ -11,11 +15,7 @@ use super::label_keys;
 use super::limit_range::add_default_limits;
 use super::priority::add_priority;
 use super::runtime_class::add_runtime_class;
-use crate::pod_resources::quality_of_service;
-use crate::resource::{NODES, PODS, SERVICE_ACCOUNTS};
-use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::value::time_text;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Labels that a pod has from its node (PodTopologyLabelsAdmission).

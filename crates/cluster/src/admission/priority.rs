@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::resource::{PODS, PRIORITY_CLASSES};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::resource::{PODS, PRIORITY_CLASSES};
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";

@@ -5,16 +5,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::pod_resources::{Amounts, add, amounts, quality_of_service};
+use klab_api_machinery::registry::{self, Quota, usage};
+use klab_api_machinery::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::track;
-use crate::pod_resources::{Amounts, add, amounts, quality_of_service};
-use crate::registry::{self, Quota, usage};
-use crate::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
-use crate::status::Status;
 use crate::transaction::Transaction;
 use klab_scheduler::quantity::Quantity;
 

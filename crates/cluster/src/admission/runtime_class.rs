@@ -2,12 +2,12 @@
 
 // upstream: plugin/pkg/admission/runtimeclass/admission.go Admit, setOverhead, setScheduling, validateOverhead (v1.36)
 
+use klab_api_machinery::pod_resources::amounts;
+use klab_api_machinery::resource::{PODS, RUNTIME_CLASSES};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::pod_resources::amounts;
-use crate::resource::{PODS, RUNTIME_CLASSES};
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// Gives a new pod what its RuntimeClass says.

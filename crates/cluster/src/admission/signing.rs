@@ -5,13 +5,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use klab_api_machinery::certificates::Asked;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::CERTIFICATE_SIGNING_REQUESTS;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use crate::certificates::Asked;
-use crate::object::Object;
 use crate::rbac::{Attributes, ResourceSubject, Subject, authorize};
-use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";

@@ -3,6 +3,7 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go Dispatch, validator.go
 // Validate (v1.36)
 
+use klab_api_machinery::status::Status;
 use klab_cel::Value;
 use serde_json::{Value as Json, json};
 
@@ -12,7 +13,6 @@ use crate::dynamic_admission::condition::{Verdict, failed, judge};
 use crate::dynamic_admission::policy::definition::{Binding, Policy, Rule};
 use crate::dynamic_admission::request::Request;
 use crate::dynamic_admission::scene::Scene;
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// Longest message that an expression may make.

@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::change::take_changed;
@@ -20,8 +22,6 @@ use crate::dynamic_admission::waiting;
 use crate::dynamic_admission::webhooks::answer::{self, Answer};
 use crate::dynamic_admission::webhooks::configuration::Hook;
 use crate::patch::Operations;
-use crate::resource::ResourceId;
-use crate::status::Status;
 use crate::transaction::Transaction;
 use crate::webhook::CallError;
 

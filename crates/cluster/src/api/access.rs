@@ -1,10 +1,10 @@
 //! Who may do what: what a request asks for, and the refusal when roles and bindings do not allow it.
 
 use http::Method;
+use klab_api_machinery::status::Status;
 
 use super::super::cluster::{Guard, Intent};
 use super::super::rbac::{Attributes, ResourceSubject, Subject, User, authorize, forbidden, refuse_escalation};
-use super::super::status::Status;
 use super::super::store::Store;
 use super::call::Call;
 use super::fairness;

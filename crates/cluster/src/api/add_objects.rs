@@ -1,12 +1,12 @@
 //! Objects that a cluster begins with: made by the rules for what clients send, and with the status they come with.
 
+use klab_api_machinery::registry::{self, InitialStatus};
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, Part, WriteOptions};
 use super::super::patch::Patch;
-use super::super::registry::{self, InitialStatus};
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
-use super::super::status::Status;
 use super::custom;
 
 /// Makes an object that names its kind, of the fixed table or of a CustomResourceDefinition of this cluster, and writes
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::clock::SteppedClock;
-    use crate::resource::{HORIZONTAL_POD_AUTOSCALERS, PODS};
+    use klab_api_machinery::resource::{HORIZONTAL_POD_AUTOSCALERS, PODS};
 
     fn cluster() -> Cluster {
         Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7)

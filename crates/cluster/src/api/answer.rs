@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use super::super::status::Status;
 use crate::body::Body;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -4,11 +4,11 @@ use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
 use http::request::Parts;
+use klab_api_machinery::resource::ResourceId;
 
 use super::super::cluster::Cluster;
 use super::super::dynamic_admission::Consultation;
 use super::super::rbac::User;
-use super::super::resource::ResourceId;
 use super::fairness::Class;
 use super::query::Query;
 use super::usage::Metrics;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, DeleteOptions, Deleted, Part, WriteOptions};
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
-use super::super::status::Status;
 
 /// Says that a definition's names are accepted and its kinds served, which is so as soon as it is stored.
 pub(super) fn establish(cluster: &Cluster, name: &str) -> Result<(), Status> {
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::listings;
-    use crate::resource::served;
+    use klab_api_machinery::resource::served;
 
     #[test]
     fn groups_are_ordered_by_name_and_resources_named_as_the_definition_says() {

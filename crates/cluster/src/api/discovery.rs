@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
+use klab_api_machinery::custom::Listing;
+use klab_api_machinery::resource::{Resource, Subresource};
+use klab_api_machinery::status::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::resource::{Resource, Subresource};
-use super::super::status::Status;
 use super::call::Call;
 use super::negotiate::Form;
 use super::{answer, health, metrics};
 use crate::body::Body;
 use crate::cluster::{has_custom_kinds, listings};
-use crate::custom::Listing;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

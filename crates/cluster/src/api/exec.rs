@@ -8,6 +8,9 @@ use std::time::Duration;
 use http::{Method, Response};
 use hyper::upgrade::OnUpgrade;
 use jiff::Timestamp;
+use klab_api_machinery::resource::PODS;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::text;
 use klab_containers::{Container, Executed, Ran, Refusal, Stream, instance, status_of};
 use klab_scheduler::hash::fnv64;
 use serde_json::{Value, json};
@@ -16,8 +19,6 @@ use tokio::time::{Instant, sleep, timeout};
 use super::super::clock::later;
 use super::super::cluster::Cluster;
 use super::super::containers::{Seen, keep};
-use super::super::resource::PODS;
-use super::super::status::Status;
 use super::answer::{self, method_not_allowed};
 use super::call::{Call, Shared, Target};
 use super::channels::Heard;
@@ -26,7 +27,6 @@ use super::offer::Offer;
 use super::streams::{not_known, reachable};
 use super::terminal::{Asked, Terminal, ended, failed};
 use crate::body::Body;
-use crate::value::text;
 
 /// How long the other end may take to speak the new protocol.
 const CHANGE: Duration = Duration::from_secs(10);

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use http::{HeaderValue, Response};
+use klab_api_machinery::resource::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use serde_json::Value;
 
 use super::super::cluster::Cluster;
 use super::super::rbac::{Attributes, Subject, User};
-use super::super::resource::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use super::super::store::Store;
 use super::unstored::unstored;
 use crate::body::Body;

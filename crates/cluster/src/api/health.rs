@@ -1,12 +1,12 @@
 //! `/version`, `/healthz` and its kin.
 
 use http::Response;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::NAMESPACES;
+use klab_api_machinery::status::Status;
 use serde_json::json;
 
 use super::super::cluster::{Cluster, ControlFault};
-use super::super::object::Object;
-use super::super::resource::NAMESPACES;
-use super::super::status::Status;
 use super::call::{Call, Target};
 use super::{answer, present};
 use crate::body::Body;

@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderValue};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::validation::{is_namespace_name, is_object_name};
 
 use super::super::rbac::{Attributes, ResourceSubject, Subject, User, authorize, forbidden, quoted};
-use super::super::status::Status;
 use super::super::store::Store;
-use super::super::validation::{is_namespace_name, is_object_name};
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";

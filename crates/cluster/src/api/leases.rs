@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{LEASES, NODES};
 use serde_json::json;
 
 use super::super::clock::later;
 use super::super::cluster::{Cluster, Part, WriteOptions};
 use super::super::control::HEARTBEAT_ANNOTATION;
-use super::super::object::Object;
-use super::super::resource::{LEASES, NODES};
 
 const NAMESPACE: &str = "kube-node-lease";
 /// How often a kubelet renews its lease, in seconds.

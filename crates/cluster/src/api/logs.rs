@@ -10,6 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::PODS;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::{items, text};
 use klab_containers::{Container, Line, LogOptions, Ran, Stream, lines, status_of};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -17,13 +20,10 @@ use tokio::time::{Instant, sleep};
 use super::super::clock::earlier;
 use super::super::cluster::Cluster;
 use super::super::containers::Seen;
-use super::super::resource::PODS;
-use super::super::status::Status;
 use super::answer;
 use super::call::{Call, Target};
 use super::streams::{not_known, reachable};
 use crate::body::Body;
-use crate::value::{items, text};
 
 /// So far ahead a log that is followed is worked out.
 const AHEAD: SignedDuration = SignedDuration::from_secs(60);

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use http::Response;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{NODES, PODS, Resource, ResourceId};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::table;
 use serde_json::{Value, json};
 
-use super::super::object::Object;
-use super::super::resource::{NODES, PODS, Resource, ResourceId};
-use super::super::status::Status;
-use super::super::table;
 use super::answer::{self, method_not_allowed, no_such_resource, page_not_found};
 use super::call::{Call, Shared};
 use super::negotiate::Form;

@@ -65,6 +65,9 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use klab_api_machinery::registry;
+use klab_api_machinery::resource;
+use klab_api_machinery::status::Status;
 
 pub use self::answer::status as status_response;
 pub use self::health::VERSION_ANNOTATION;
@@ -84,8 +87,6 @@ pub(crate) use self::request_info::changes;
 use super::cluster::{Cluster, group_versions, resource_at};
 pub(crate) use super::dynamic_admission::Consultation;
 pub use super::rbac::User;
-use super::status::Status;
-use super::{registry, resource};
 
 /// Largest request body, as in the real API server.
 const MAX_BODY: usize = 3 * 1024 * 1024;

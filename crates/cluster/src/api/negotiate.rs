@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
+use klab_api_machinery::resource::Resource;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use super::super::resource::Resource;
-use super::super::status::Status;
 use super::{twice, yaml};
 
 /// The form of an answer.
@@ -193,8 +193,8 @@ pub(super) fn json_error(body: &[u8], error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::resource::CONFIG_MAPS;
     use super::*;
+    use klab_api_machinery::resource::CONFIG_MAPS;
 
     fn accept(text: &'static str) -> Option<Form> {
         let mut headers = HeaderMap::new();

@@ -4,8 +4,8 @@
 
 use http::header::{HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, Response};
+use klab_api_machinery::status::Status;
 
-use super::super::status::Status;
 use super::handshake::switching;
 use crate::body::Body;
 

@@ -6,9 +6,9 @@
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use super::super::status::Status;
 use super::call::Call;
 use super::leases;
 

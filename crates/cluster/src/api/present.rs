@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::protobuf;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::table::Included;
 use serde_json::{Value, json};
 
-use super::super::object::Object;
-use super::super::protobuf;
-use super::super::resource::ResourceId;
-use super::super::status::Status;
 use super::call::{Call, Target};
 use super::negotiate::{self, Form};
 use super::table::table;
 use super::{answer, versions};
 use crate::body::Body;
-use crate::table::Included;
 
 /// What a list answer says besides its items.
 #[derive(Debug, Default)]

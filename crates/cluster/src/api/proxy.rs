@@ -4,10 +4,10 @@
 
 use http::header::LOCATION;
 use http::{HeaderValue, Method, Response, StatusCode};
+use klab_api_machinery::resource::{NODES, PODS};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use super::super::resource::{NODES, PODS};
-use super::super::status::Status;
 use super::answer;
 use super::call::{Call, Target};
 use super::streams::not_known;

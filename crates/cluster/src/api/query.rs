@@ -1,7 +1,8 @@
 //! Query parameters of a request.
 
+use klab_api_machinery::status::Status;
+
 pub(super) use super::super::rbac::quoted;
-use super::super::status::Status;
 
 /// The decoded query string; of repeated parameters the first counts.
 #[derive(Debug, Default)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use http::Response;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::LEASES;
+use klab_api_machinery::status::Status;
 use serde_json::json;
 
-use super::super::object::Object;
-use super::super::registry;
-use super::super::resource::LEASES;
-use super::super::status::Status;
 use super::answer;
 use super::call::{Call, Target};
 use super::leases;

@@ -4,11 +4,11 @@
 use http::Method;
 #[cfg(feature = "client")]
 use http::request::Parts;
+use klab_api_machinery::resource::ResourceId;
 
 #[cfg(feature = "client")]
 use super::super::cluster::{Cluster, resource_at};
 #[cfg(any(feature = "client", feature = "server"))]
-use super::super::resource::ResourceId;
 use super::path::ResourcePath;
 #[cfg(any(feature = "client", feature = "server"))]
 use super::path::{self, Path};
@@ -101,8 +101,8 @@ impl RequestInfo {
 #[cfg(test)]
 #[cfg(feature = "server")]
 mod tests {
-    use super::super::super::resource::served;
     use super::*;
+    use klab_api_machinery::resource::served;
 
     const METHODS: [Method; 9] = [
         Method::GET,
@@ -117,7 +117,7 @@ mod tests {
     ];
 
     /// All paths of a kind: its list, an object, each subresource, with and without what follows, and the old form of watches.
-    fn paths(row: &crate::resource::Resource) -> Vec<(String, &'static str)> {
+    fn paths(row: &klab_api_machinery::resource::Resource) -> Vec<(String, &'static str)> {
         let version = row.api_version();
         let root = if row.group.is_empty() { format!("/api/{version}") } else { format!("/apis/{version}") };
         let mut all = Vec::new();

@@ -1,16 +1,16 @@
 //! Kinds that are only ever posted: reviews of who one is and what one may do, and bindings.
 
 use http::{Method, Response};
-use serde_json::{Value, json};
-
-use super::super::object::Object;
-use super::super::patch::new_managers;
-use super::super::rbac::{Attributes, PolicyRule, ResourceSubject, Subject, User, authorize, rules_for};
-use super::super::resource::{
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{
     BINDINGS, LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS,
     SELF_SUBJECT_RULES_REVIEWS, SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
 };
-use super::super::status::Status;
+use klab_api_machinery::status::Status;
+use serde_json::{Value, json};
+
+use super::super::patch::new_managers;
+use super::super::rbac::{Attributes, PolicyRule, ResourceSubject, Subject, User, authorize, rules_for};
 use super::answer::{self, method_not_allowed};
 use super::call::{Call, Target};
 use super::negotiate::{self, Form};

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
+use klab_api_machinery::custom::{self, Definition};
+use klab_api_machinery::object::Object;
+use klab_api_machinery::registry::{self, Field};
+use klab_api_machinery::resource::{PODS, ResourceId};
+use klab_api_machinery::status::Status;
 use klab_scheduler::selector::{Selector as LabelSelector, SelectorError};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::custom::{self, Definition};
-use super::super::object::Object;
-use super::super::registry::{self, Field};
-use super::super::resource::{PODS, ResourceId};
-use super::super::status::Status;
 use super::query::quoted;
 
 /// Label and field selector together.
@@ -305,8 +305,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::super::resource::{DEPLOYMENTS, EVENTS, NODES};
     use super::*;
+    use klab_api_machinery::resource::{DEPLOYMENTS, EVENTS, NODES};
 
     fn pod(labels: &Value) -> Object {
         Object::new(

@@ -4,17 +4,17 @@
 // upstream: pkg/registry/core/pod/strategy.go LogLocation, streamLocation, validateContainer (v1.36)
 
 use http::{Method, Response};
+use klab_api_machinery::resource::{NODES, ResourceId, SERVICES};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::{condition, items, text};
 use klab_containers::ELSEWHERE;
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
 use super::super::control::{HEARTBEAT_ANNOTATION, STOPPED};
-use super::super::resource::{NODES, ResourceId, SERVICES};
-use super::super::status::Status;
 use super::answer;
 use super::call::{Call, Target};
 use crate::body::Body;
-use crate::value::{condition, items, text};
 
 /// What every request that needs a running container is told.
 const NO_CONTAINERS: &str = "the embedded cluster runs no containers";

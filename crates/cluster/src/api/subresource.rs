@@ -1,12 +1,12 @@
 //! Subresources: status, scale, binding, eviction, finalize, token and the streams of pods.
 
 use http::{Method, Response};
+use klab_api_machinery::protobuf;
+use klab_api_machinery::resource::{NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES, custom_parts};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Part, WriteOptions};
-use super::super::protobuf;
-use super::super::resource::{NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES, custom_parts};
-use super::super::status::Status;
 use super::answer::{self, method_not_allowed, no_such_resource};
 use super::call::{Call, Target};
 use super::write::read_delete_options;
@@ -132,5 +132,5 @@ fn ordered_scale(scale: &Value) -> String {
 
 /// What `kubectl get … --subresource=scale` prints.
 fn scale_table(scale: &Value, now: jiff::Timestamp) -> String {
-    super::super::table::scale(scale, now)
+    klab_api_machinery::table::scale(scale, now)
 }

@@ -1,13 +1,13 @@
 //! Tables of objects in the requested version, with the printer of their kind.
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
+use klab_api_machinery::table::{self, Included, Printer};
 
 use super::versions;
 use crate::cluster::Cluster;
-use crate::object::Object;
-use crate::registry;
-use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
-use crate::table::{self, Included, Printer};
 
 /// A Table as JSON text. `metadata` is the list metadata, already JSON; `with_columns` is false for all but the first
 /// event of a watch.

@@ -6,18 +6,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Response;
 use jiff::Timestamp;
+use klab_api_machinery::resource::{NODES, PODS, ResourceId, SECRETS, SERVICE_ACCOUNTS};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::time_text;
 use serde_json::{Map, Value, json};
 
 use super::super::cluster::{Cluster, Part, WriteOptions};
 use super::super::rbac::User;
-use super::super::resource::{NODES, PODS, ResourceId, SECRETS, SERVICE_ACCOUNTS};
-use super::super::status::Status;
 use super::answer;
 use super::call::{Call, Target};
 use super::issuer;
 use crate::account_token::{ISSUER, LEGACY_ISSUER, Signed, TokenOrder, issue, legacy, named};
 use crate::body::Body;
-use crate::value::time_text;
 
 const EXTRA: &str = "authentication.kubernetes.io";
 /// Labels of Secrets whose token was used, or is to be used no more.

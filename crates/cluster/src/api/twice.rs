@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 
+use klab_api_machinery::texts::Texts;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-
-use crate::texts::Texts;
 
 /// Reads a body of JSON. Gives what is there twice, as clients are told: `duplicate field "spec.replicas"`.
 pub(super) fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {

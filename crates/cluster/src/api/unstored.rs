@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{
+    API_SERVICES, FLOW_SCHEMAS, IP_ADDRESSES, NAMESPACES, PRIORITY_LEVEL_CONFIGURATIONS, ResourceId,
+};
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
-use super::super::object::Object;
-use super::super::resource::{
-    API_SERVICES, FLOW_SCHEMAS, IP_ADDRESSES, NAMESPACES, PRIORITY_LEVEL_CONFIGURATIONS, ResourceId,
-};
 use crate::builtin;
 use crate::cluster::group_versions;
 

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
 use serde_json::{Value, json};
-
-use super::super::object::Object;
 
 /// What the metrics API shows; there are no containers whose use could be measured.
 #[derive(Debug, Clone, Copy, PartialEq)]

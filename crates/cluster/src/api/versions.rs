@@ -1,12 +1,12 @@
 //! Second versions and second groups of stored kinds: autoscaling/v1, events.k8s.io.
 
 use bytes::Bytes;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::ResourceId;
 use serde_json::Value;
 
 use super::super::cluster::Cluster;
-use super::super::object::Object;
-use super::super::registry;
-use super::super::resource::ResourceId;
 
 /// An object's JSON text as `resource` serves it.
 pub(crate) fn text(cluster: &Cluster, resource: ResourceId, object: &Object) -> Bytes {

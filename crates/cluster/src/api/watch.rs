@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Response;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::protobuf;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::table::Included;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::cluster::Cluster;
-use super::super::object::Object;
-use super::super::protobuf;
-use super::super::resource::ResourceId;
-use super::super::status::Status;
 use super::super::store::{Change, Event};
 use super::call::{Call, Target};
 use super::negotiate::{self, Form};
@@ -25,7 +26,6 @@ use super::selector::Selector;
 use super::table::table;
 use super::{answer, versions};
 use crate::body::Body;
-use crate::table::Included;
 
 /// Without `timeoutSeconds`.
 const LONGEST: Duration = Duration::from_mins(50);

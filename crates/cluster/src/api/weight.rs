@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
+use klab_api_machinery::resource::{NODES, ResourceId};
 
 use super::call::Shared;
 use super::metrics;
 use super::path::{self, Path, ResourcePath};
 use crate::cluster::resource_at;
-use crate::resource::{NODES, ResourceId};
 
 /// Bytes of a body, or of an object that is to change, from which on a request is a long one.
 const LONG_BODY: usize = 64 * 1024;

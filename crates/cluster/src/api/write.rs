@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use http::Response;
 use http::header::USER_AGENT;
+use klab_api_machinery::protobuf;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use super::super::patch::Patch;
-use super::super::protobuf;
-use super::super::registry;
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES};
-use super::super::status::Status;
 use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
 use super::read::invalid_options;

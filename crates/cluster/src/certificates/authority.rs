@@ -3,13 +3,13 @@
 // upstream: pkg/controller/certificates/authority/{authority,policies}.go (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
-use ring::signature::Ed25519KeyPair;
-
-use super::der::{
+use klab_api_machinery::certificates::Asked;
+use klab_api_machinery::certificates::der::{
     ALTERNATIVE_NAMES, BIT_STRING, BOOLEAN, COMMON_NAME, GENERALIZED_TIME, INTEGER, OBJECT, OCTET_STRING, SEQUENCE,
     SET, UTC_TIME, UTF8_STRING, context, element, of, wrapped,
 };
-use super::request::Asked;
+use ring::signature::Ed25519KeyPair;
+
 use crate::clock::{earlier, later};
 
 /// What authorities sign with.

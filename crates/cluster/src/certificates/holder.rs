@@ -4,13 +4,15 @@
 // (v1.36)
 
 use jiff::Timestamp;
+use klab_api_machinery::certificates::Subject;
+use klab_api_machinery::certificates::der::{
+    BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, OCTET_STRING, SEQUENCE, UTC_TIME, context,
+};
+use klab_api_machinery::certificates::parts;
 use ring::digest::{SHA256, digest};
 use ring::signature::UnparsedPublicKey;
 
 use super::authority::{Authority, BASIC_CONSTRAINTS, ED25519, EXTENDED_KEY_USAGE, MARK, name};
-use super::der::{BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, OCTET_STRING, SEQUENCE, UTC_TIME, context};
-use super::name::Subject;
-use super::request::parts;
 use crate::rbac::User;
 
 /// `id-kp-clientAuth` and `anyExtendedKeyUsage`.
@@ -148,9 +150,10 @@ mod tests {
     use jiff::SignedDuration;
     use rcgen::{CertificateParams, DnType, KeyPair};
 
-    use super::super::{Asked, Order};
+    use super::super::Order;
     use super::*;
     use crate::clock::later;
+    use klab_api_machinery::certificates::Asked;
 
     fn authority(mark: u8) -> Authority {
         Authority::new(&[mark; 32], [mark; 32]).unwrap()
@@ -164,7 +167,7 @@ mod tests {
         let asked = Asked::read(&request).unwrap();
         let lifetime = SignedDuration::from_hours(1);
         let order = Order { asked: &asked, usages, lifetime, now: Timestamp::UNIX_EPOCH, serial: 1 };
-        super::super::der::unwrapped(&authority.sign(&order), "CERTIFICATE").unwrap()
+        klab_api_machinery::certificates::der::unwrapped(&authority.sign(&order), "CERTIFICATE").unwrap()
     }
 
     #[test]

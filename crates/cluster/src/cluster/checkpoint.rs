@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::renaming::Renaming;
+
 use super::Cluster;
 use crate::clock::Clock;
-use crate::object::Object;
-use crate::renaming::Renaming;
 use crate::transaction::{Random, State};
 
 /// The objects of a cluster at one moment. Objects do not change, so that it holds references only.
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
     use crate::clock::SteppedClock;
     use crate::cluster::{DeleteOptions, WriteOptions};
-    use crate::resource::{CONFIG_MAPS, SERVICES};
+    use klab_api_machinery::resource::{CONFIG_MAPS, SERVICES};
 
     fn clock() -> Arc<dyn Clock> {
         Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH))

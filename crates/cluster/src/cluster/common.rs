@@ -4,13 +4,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::value::time_text;
 use serde_json::Value;
 
 use super::{Cluster, Part, WriteOptions};
 use crate::clock::SteppedClock;
-use crate::object::Object;
-use crate::resource::ResourceId;
-use crate::value::time_text;
 
 /// Feeds their uids. Nobody gives a cluster this seed, so that no object of one has the uid of another.
 const SEED: u64 = 0xb3c4_90d7_1e6f_a285;
@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::resource::CLUSTER_ROLES;
+    use klab_api_machinery::resource::CLUSTER_ROLES;
 
     #[test]
     fn clusters_of_one_second_share_what_is_the_same_in_all() {

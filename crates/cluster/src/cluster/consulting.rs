@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, PoisonError};
 
+use klab_api_machinery::status::Status;
 use klab_containers::Containers;
 
 use super::{Cluster, Transaction, WriteOptions};
 use crate::admission::{has_webhooks, is_configured};
 use crate::dynamic_admission::{Beginning, Consultation};
-use crate::status::Status;
 use crate::webhook::{NoWay, Transport, wait_for};
 
 impl Cluster {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
+
 use super::Cluster;
 use crate::client_config::Destination;
-use crate::custom_versions::convert_all;
+use crate::custom_versions::{Webhook, convert_all};
 use crate::dynamic_admission::Consultation;
-use crate::object::Object;
-use crate::resource::ResourceId;
-use crate::status::Status;
 
 impl Cluster {
     /// Whether a webhook converts objects of a kind.
     pub(crate) fn converts(&self, resource: ResourceId) -> bool {
-        resource.row().custom && self.definition(resource).is_some_and(|definition| definition.webhook().is_some())
+        resource.row().custom && self.definition(resource).is_some_and(|definition| definition.conversion.is_some())
     }
 
     /// Objects in a version. Where a webhook is to be asked first, the consultation has the question, and the error is
@@ -31,7 +32,7 @@ impl Cluster {
             return Ok(objects);
         }
         let Some(definition) = self.definition(resource) else { return Ok(objects) };
-        let Some(webhook) = definition.webhook() else { return Ok(objects) };
+        let Some(webhook) = Webhook::of(&definition) else { return Ok(objects) };
         let mut values = Vec::with_capacity(objects.len());
         let mut is_asked = false;
         for object in &objects {
@@ -41,7 +42,7 @@ impl Cluster {
             values.push(value);
         }
         let destination = if is_asked { webhook.client.destination(&self.lock().store) } else { Ok(Destination::Host) };
-        let converted = convert_all(&definition, webhook, &destination, consultation, resource, values)?;
+        let converted = convert_all(&definition, &webhook, &destination, consultation, resource, values)?;
         let served = converted.into_iter().zip(&objects).map(|(value, stored)| {
             let object = Object::new(resource, stored.resource_version, &value);
             Arc::new(object.managed_by(stored.managed().cloned()))

@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+
 use super::{Cluster, WriteOptions};
 use crate::clock::Clock;
 use crate::log::{Log, Snapshot};
-use crate::object::Object;
 use crate::pipeline;
 use crate::transaction::State;
 
@@ -146,7 +147,7 @@ mod tests {
     use crate::clock::SteppedClock;
     use crate::cluster::{DeleteOptions, Part};
     use crate::patch::Patch;
-    use crate::resource::{CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, CustomName, NAMESPACES, ResourceId};
+    use klab_api_machinery::resource::{CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, CustomName, NAMESPACES, ResourceId};
 
     fn open(path: &Path) -> (Cluster, Recovery) {
         Cluster::open(path, Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7).expect("opens")

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::status::Status;
+
 use super::{Cluster, WriteOptions};
-use crate::object::Object;
 use crate::pipeline::{self, NewEvent};
-use crate::status::Status;
 
 impl Cluster {
     /// Creates an event.

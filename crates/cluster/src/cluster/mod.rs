@@ -26,6 +26,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockEr
 use std::time::Duration;
 
 use jiff::Timestamp;
+use klab_api_machinery::custom::{Definition, Outline};
+use klab_api_machinery::object::Object;
+pub use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::work;
 use klab_containers::{Containers, Simulated};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
@@ -33,14 +39,10 @@ use tokio::sync::watch;
 
 use super::certificates::Authority;
 use super::clock::Clock;
-use super::custom::{Definition, Definitions, Outline};
+use super::definitions::Definitions;
 use super::dynamic_admission::Kept;
-use super::object::Object;
-pub use super::part::Part;
 use super::pipeline;
 pub(crate) use super::pipeline::{EventSource, KIND_RANGE, NewEvent, RANGE, ROOT_CERTIFICATE, SERVICE_CIDR};
-use super::resource::ResourceId;
-use super::status::Status;
 use super::store::Store;
 pub use super::store::{Change, Event, Gone};
 pub(crate) use super::transaction::Ever;
@@ -50,7 +52,6 @@ pub use super::transaction::{DeleteOptions, Deleted, FieldValidation, Propagatio
 pub(crate) use super::transaction::{Guard, Intent};
 use super::transaction::{Random, State, Transaction, Trees};
 use super::webhook::Transport;
-use super::work;
 pub(crate) use checkpoint::Checkpoint;
 pub(crate) use common::Common;
 pub use durable::Recovery;

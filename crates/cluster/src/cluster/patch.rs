@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::{Cluster, Part, WriteOptions, Written};
-use crate::object::Object;
 use crate::patch::Patch;
 use crate::pipeline;
-use crate::resource::ResourceId;
-use crate::status::Status;
 
 impl Cluster {
     /// Patches an object; server-side apply creates it if there is none. Also says whether it was created.

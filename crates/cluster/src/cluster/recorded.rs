@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use jiff::Timestamp;
+use klab_api_machinery::resource::{NAMESPACES, NODES, PODS};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SteppedClock;
 use crate::patch::Patch;
-use crate::resource::{NAMESPACES, NODES, PODS};
 
 fn recordings() -> Vec<Value> {
     let packed = include_bytes!("../../tests/golden/writes.jsonl.gz");
@@ -102,7 +102,7 @@ fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
     let mut body = record["body"].clone();
     if let Some(packed) = body["$protobuf_base64"].as_str() {
         let bytes = base64::engine::general_purpose::STANDARD.decode(packed).expect("base64");
-        body = crate::protobuf::decode(&bytes).expect("a body of kubectl");
+        body = klab_api_machinery::protobuf::decode(&bytes).expect("a body of kubectl");
     }
     if body["metadata"]["resourceVersion"] == "<RV>" {
         if record["status"] == 409 {

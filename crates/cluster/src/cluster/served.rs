@@ -1,8 +1,9 @@
 //! Which resources a cluster serves: the fixed table, and what its CustomResourceDefinitions add.
 
+use klab_api_machinery::custom::Listing;
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId, served};
+
 use super::Cluster;
-use crate::custom::Listing;
-use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId, served};
 
 /// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
 pub(crate) fn resource_at(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {

@@ -1,9 +1,10 @@
 //! The range of addresses that a cluster began with.
 
+use klab_api_machinery::ip_range::IpRange;
+use klab_api_machinery::resource::SERVICES;
+
 use super::Cluster;
-use crate::ip_range::IpRange;
 use crate::pipeline::{KIND_RANGE, RANGE};
-use crate::resource::SERVICES;
 
 /// The range that a cluster began with, by the address of its API server.
 pub(crate) fn service_range(cluster: &Cluster) -> &'static str {

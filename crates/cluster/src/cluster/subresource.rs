@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::{Cluster, DeleteOptions, Deleted, WriteOptions};
 use crate::admission::{Deed, consider, is_configured};
 use crate::dynamic_admission::Operation;
-use crate::object::Object;
 use crate::pipeline::{self, ScaleChange, ScalePaths, no_scale, scale_of};
-use crate::resource::ResourceId;
-use crate::status::Status;
 
 impl Cluster {
     /// Binds a pod to a node: sets `spec.nodeName` and the condition `PodScheduled`, copies the node's region and zone.

@@ -5,14 +5,14 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::renaming::{Names, Renaming, Stencil};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use super::checkpoint::Checkpoint;
 use crate::log::{Contents, Entry, Snapshot};
-use crate::object::Object;
 use crate::record;
-use crate::renaming::{Names, Renaming, Stencil};
 use crate::store::Store;
 use crate::transaction::Random;
 
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::clock::SteppedClock;
     use crate::cluster::{Cluster, WriteOptions};
-    use crate::resource::CONFIG_MAPS;
+    use klab_api_machinery::resource::CONFIG_MAPS;
 
     #[test]
     fn a_template_is_what_was_kept_or_nothing() {

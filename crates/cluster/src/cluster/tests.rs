@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SteppedClock;
-use crate::resource::{CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS};
 
 const KUBECTL: fn() -> WriteOptions<'static> = || WriteOptions::client("kubectl");
 
@@ -31,7 +31,7 @@ fn a_fresh_cluster_has_the_standard_namespaces_with_their_account() {
         cluster.list(NAMESPACES, None).0.iter().map(|namespace| namespace.name.to_string()).collect();
     assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system"]);
     for name in names {
-        assert!(cluster.get(crate::resource::SERVICE_ACCOUNTS, &name, "default").is_some());
+        assert!(cluster.get(klab_api_machinery::resource::SERVICE_ACCOUNTS, &name, "default").is_some());
     }
 }
 
@@ -47,7 +47,7 @@ fn a_namespace_has_its_account_also_where_its_maker_may_make_none() {
     let (_, cluster) = cluster();
     let options = WriteOptions { guard: Some(&NamespacesOnly), ..KUBECTL() };
     cluster.create(NAMESPACES, "", json!({ "metadata": { "name": "team" } }), &options).expect("created");
-    assert!(cluster.get(crate::resource::SERVICE_ACCOUNTS, "team", "default").is_some());
+    assert!(cluster.get(klab_api_machinery::resource::SERVICE_ACCOUNTS, "team", "default").is_some());
     cluster.create(CONFIG_MAPS, "team", config_map("x"), &options).expect_err("not allowed");
 }
 

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{SECRETS, SERVICE_ACCOUNTS};
+use klab_api_machinery::value::{items, map_mut, text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -15,9 +18,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::account_token::{LEGACY_ISSUER, Signed, claims, legacy, sign};
 use crate::cluster::{DeleteOptions, Part};
-use crate::object::Object;
-use crate::resource::{SECRETS, SERVICE_ACCOUNTS};
-use crate::value::{items, map_mut, text};
 
 /// The type of such a Secret.
 const TYPE: &str = "kubernetes.io/service-account-token";

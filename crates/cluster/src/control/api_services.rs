@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use klab_api_machinery::resource::{API_SERVICES, ENDPOINT_SLICES, SERVICES};
+use klab_api_machinery::value::{condition, items, selects, set_condition, text, time_text};
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
@@ -13,8 +15,6 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::cluster::Part;
-use crate::resource::{API_SERVICES, ENDPOINT_SLICES, SERVICES};
-use crate::value::{condition, items, selects, set_condition, text, time_text};
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 

@@ -4,6 +4,7 @@
 //! a cluster without its API server (all that runs goes on) asks for it by an annotation of the namespace `kube-system`.
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::NAMESPACES;
 use serde_json::Value;
 
 use super::controller::Controller;
@@ -12,7 +13,6 @@ use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::resource::NAMESPACES;
 
 /// Annotation of the namespace `kube-system` with how long the API server is to answer nobody, such as `20s`; it is gone
 /// when the time is over.

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{HORIZONTAL_POD_AUTOSCALERS, REPLICATION_CONTROLLERS, ResourceId};
+use klab_api_machinery::value::{integer, items, list_mut, selects, service_selector, text, time_text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -17,8 +19,6 @@ use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::clock::{earlier, later};
 use crate::cluster::Part;
-use crate::resource::{HORIZONTAL_POD_AUTOSCALERS, REPLICATION_CONTROLLERS, ResourceId};
-use crate::value::{integer, items, list_mut, selects, service_selector, text, time_text};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 

@@ -4,6 +4,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use klab_api_machinery::certificates::Asked;
+use klab_api_machinery::resource::CERTIFICATE_SIGNING_REQUESTS;
+use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use super::certificates::{KUBELET_CLIENT, fault};
@@ -12,11 +15,8 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
-use crate::certificates::Asked;
 use crate::cluster::Part;
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
-use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
-use crate::value::time_text;
 
 /// Approves certificate requests.
 pub(super) struct CertificateApproving;

@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::SignedDuration;
+use klab_api_machinery::certificates::{Asked, DNS, EMAIL, IP, URI};
+use klab_api_machinery::resource::CERTIFICATE_SIGNING_REQUESTS;
+use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -15,10 +18,8 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
-use crate::certificates::{Asked, DNS, EMAIL, IP, Order, URI};
+use crate::certificates::Order;
 use crate::cluster::Part;
-use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
-use crate::value::time_text;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 pub(super) const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";

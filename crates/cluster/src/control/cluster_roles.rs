@@ -2,6 +2,7 @@
 
 // upstream: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go syncClusterRole (v1.36)
 
+use klab_api_machinery::resource::CLUSTER_ROLES;
 use serde_json::Value;
 
 use super::controller::Controller;
@@ -10,7 +11,6 @@ use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::cluster::{Part, WriteOptions};
 use crate::rbac::aggregated;
-use crate::resource::CLUSTER_ROLES;
 
 /// Manager of the rules it gathers.
 const CONTROLLER: &str = "clusterrole-aggregation-controller";

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::resource::NODES;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::map_mut;
 use serde_json::json;
 
 use super::controller::Controller;
@@ -11,9 +14,6 @@ use super::plane::Plane;
 use super::reconcile::Reconciler;
 use super::settings::{STOPPED, Settings};
 use crate::cluster::{Cluster, Part, WriteOptions};
-use crate::resource::NODES;
-use crate::status::Status;
-use crate::value::map_mut;
 
 /// The acting part of one embedded cluster.
 pub struct ControlPlane {

@@ -2,6 +2,15 @@
 
 use std::str::FromStr;
 
+use klab_api_machinery::resource::{
+    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CONTAINER_FILES, CRON_JOBS, CSI_NODES,
+    CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES,
+};
+
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
@@ -10,14 +19,6 @@ use super::{
     hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim,
     root_certificate, scheduler, service_account, service_cidrs, stateful_set, taint_eviction, ttl_after_finished,
     volumes,
-};
-use crate::resource::{
-    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CONTAINER_FILES, CRON_JOBS, CSI_NODES,
-    CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
-    HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
-    RESOURCE_SLICES, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
-    VOLUME_ATTRIBUTES_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -500,7 +501,7 @@ mod tests {
     use crate::clock::SteppedClock;
     use crate::cluster::{Cluster, WriteOptions};
     use crate::control::{ControlPlane, Settings};
-    use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS};
+    use klab_api_machinery::resource::{DEPLOYMENTS, PODS, REPLICA_SETS};
 
     #[test]
     fn each_has_a_name_of_its_own() {

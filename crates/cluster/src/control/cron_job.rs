@@ -7,6 +7,12 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::cron::{Latest, Schedule};
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{CRON_JOBS, JOBS};
+use klab_api_machinery::value::{
+    condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text,
+};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -16,10 +22,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::clock::earlier;
 use crate::cluster::{DeleteOptions, Part, Propagation};
-use crate::cron::{Latest, Schedule};
-use crate::object::Object;
-use crate::resource::{CRON_JOBS, JOBS};
-use crate::value::{condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text};
 
 const COMPONENT: &str = "cronjob-controller";
 const TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodSpec;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::DAEMON_SETS;
+use klab_api_machinery::value::{int_or_percent, integer, items, list_mut, map_mut, text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -17,9 +20,6 @@ use super::reconcile::{Change, Reconciler};
 use super::revisions::{HASH_LABEL, Revision};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
-use crate::object::Object;
-use crate::resource::DAEMON_SETS;
-use crate::value::{int_or_percent, integer, items, list_mut, map_mut, text};
 use klab_scheduler::NodeSpec;
 use klab_scheduler::node_selector::RequiredNodeAffinity;
 use klab_scheduler::selector::Selector;

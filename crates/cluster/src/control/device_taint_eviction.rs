@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
+use klab_api_machinery::value::{items, set_condition, text, time_of, time_text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -18,8 +20,6 @@ use super::resource_claim::{claims, owner};
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part};
-use crate::resource::{PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
-use crate::value::{items, set_condition, text, time_of, time_text};
 
 const COMPONENT: &str = "device-taint-eviction-controller";
 const REASON: &str = "DeviceTaintManagerEviction";

@@ -6,6 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{
+    DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
+};
+use klab_api_machinery::value::{condition, int_or_percent, integer, selects, time_of, time_text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -16,11 +21,6 @@ use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::Part;
-use crate::object::Object;
-use crate::resource::{
-    DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
-};
-use crate::value::{condition, int_or_percent, integer, selects, time_of, time_text};
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "controllermanager";

@@ -1,6 +1,8 @@
 //! The lifetime of events.
 
 use jiff::SignedDuration;
+use klab_api_machinery::resource::EVENTS;
+use klab_api_machinery::value::time_of;
 
 use super::controller::Controller;
 use super::events::LIFETIME;
@@ -9,8 +11,6 @@ use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::cluster::DeleteOptions;
-use crate::resource::EVENTS;
-use crate::value::time_of;
 
 /// Deletes events whose lifetime is over.
 pub(super) struct EventTtl;

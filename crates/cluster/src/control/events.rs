@@ -6,12 +6,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use foldhash::{HashMap, HashMapExt};
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{EVENTS, PODS};
+use klab_api_machinery::value::{micro_time_text, time_text};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, EventSource, NewEvent, Part, WriteOptions};
-use crate::object::Object;
-use crate::resource::{EVENTS, PODS};
-use crate::value::{micro_time_text, time_text};
 
 /// How long an event is kept after its last change (`--event-ttl` of the API server).
 pub(crate) const LIFETIME: SignedDuration = SignedDuration::from_hours(1);

@@ -7,11 +7,11 @@ use std::any::Any;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PODS, ResourceId};
 
 use super::queue::{Key, ObjectName};
 use crate::cluster::ControlFault;
-use crate::object::Object;
-use crate::resource::{PODS, ResourceId};
 
 /// What the control plane is busy with: the cause, should it panic.
 #[derive(Debug, Clone)]

@@ -2,15 +2,16 @@
 
 // upstream: pkg/controller/garbagecollector/garbagecollector.go attemptToDeleteItem (v1.36)
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::value::{items, list_mut, text};
+
 use super::controller::Controller;
 use super::plane::Plane;
 use super::pods::{drop_owner, writes};
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::cluster::{DeleteOptions, Part, Propagation};
-use crate::object::Object;
-use crate::resource::ResourceId;
-use crate::value::{items, list_mut, text};
 
 const COMPONENT: &str = "garbage-collector-controller";
 const FOREGROUND: &str = "foregroundDeletion";

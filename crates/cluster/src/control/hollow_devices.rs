@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{DEVICE_CLASSES, NODES, RESOURCE_SLICES};
+use klab_api_machinery::value::items;
 use klab_scheduler::quantity::Quantity;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,9 +16,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::settings::DEVICES_ANNOTATION;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
-use crate::object::Object;
-use crate::resource::{DEVICE_CLASSES, NODES, RESOURCE_SLICES};
-use crate::value::items;
 
 /// Marks the slices that are made here.
 const MARK: &str = "klab.dev/hollow-devices";

@@ -2,6 +2,7 @@
 
 // upstream: pkg/controlplane/controller/kubernetesservice/controller.go UpdateKubernetesService (v1.36)
 
+use klab_api_machinery::resource::SERVICES;
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -9,7 +10,6 @@ use super::plane::Plane;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::cluster::WriteOptions;
-use crate::resource::SERVICES;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use klab_api_machinery::resource::{EVENTS, NAMESPACES, PODS, ResourceId};
+use klab_api_machinery::value::{items, list_mut, set_condition, time_of, time_text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -14,8 +16,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, Propagation};
-use crate::resource::{EVENTS, NAMESPACES, PODS, ResourceId};
-use crate::value::{items, list_mut, set_condition, time_of, time_text};
 
 const FINALIZER: &str = "kubernetes";
 /// How long the real controller waits before it empties a namespace.

@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{LEASES, NODES, PODS};
+use klab_api_machinery::value::{
+    condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text,
+};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -19,10 +24,7 @@ use super::view::NodeInfo;
 use super::zones::{Eviction, Zones};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
-use crate::object::Object;
-use crate::resource::{LEASES, NODES, PODS};
 use crate::system::static_pods;
-use crate::value::{condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text};
 
 const COMPONENT: &str = "node-controller";
 const LEASE_NAMESPACE: &str = "kube-node-lease";

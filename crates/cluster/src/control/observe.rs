@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{EVENTS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS};
+
 use super::control_plane::ControlPlane;
 use super::fault::Subject;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{self, Seen};
-use crate::object::Object;
-use crate::resource::{EVENTS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS};
 use crate::store::Change;
 
 impl ControlPlane {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::device_selector::Language;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
 use klab_scheduler::Cluster as Picture;
 use serde_json::Value;
 
@@ -14,9 +17,6 @@ use super::settings::Settings;
 use super::view::View;
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::device_selector::Language;
-use crate::object::Object;
-use crate::resource::ResourceId;
 
 /// What controllers work with. What only one of them remembers, it keeps itself.
 pub(super) struct Plane {

@@ -4,6 +4,7 @@
 // upstream: pkg/controller/podgc/gc_controller.go gcUnscheduledTerminating, gcTerminating, markFailedAndDeletePod (v1.36)
 
 use jiff::SignedDuration;
+use klab_api_machinery::resource::PODS;
 use serde_json::json;
 
 use super::controller::Controller;
@@ -14,7 +15,6 @@ use super::reconcile::{Change, Reconciler};
 use super::view::{NodeInfo, PodInfo};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part};
-use crate::resource::PODS;
 
 /// How often pods are looked at (`gcCheckPeriod`).
 const PERIOD: SignedDuration = SignedDuration::from_secs(20);

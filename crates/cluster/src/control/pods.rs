@@ -6,6 +6,10 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PODS, ResourceId};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::{controller_reference, items, list_mut, selects};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -15,10 +19,6 @@ use super::reconcile::Change;
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
-use crate::object::Object;
-use crate::resource::{PODS, ResourceId};
-use crate::status::Status;
-use crate::value::{controller_reference, items, list_mut, selects};
 use klab_scheduler::selector::Selector;
 
 /// The field manager all controllers write with.

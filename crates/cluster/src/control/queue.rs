@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
 
 use super::controller::Controller;
-use crate::object::Object;
-use crate::resource::ResourceId;
 
 /// Namespace (empty for cluster-scoped objects) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,7 +136,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::PODS;
+    use klab_api_machinery::resource::PODS;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::view::{NodeInfo, PodInfo};
-use crate::object::Object;
-use crate::resource::ResourceId;
 
 /// One controller, with what it alone remembers between its turns.
 pub(super) trait Reconciler: Send {

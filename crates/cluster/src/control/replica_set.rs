@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use klab_api_machinery::resource::{REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId};
+use klab_api_machinery::value::{condition, integer, items, list_mut, service_selector, text, time_text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -16,8 +18,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
-use crate::resource::{REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId};
-use crate::value::{condition, integer, items, list_mut, service_selector, text, time_text};
 use klab_scheduler::selector::Selector;
 
 /// At most this many pods are created or deleted at once (`burstReplicas`).
@@ -195,7 +195,7 @@ impl Plane {
     }
 
     /// How many active pods of the same Deployment (or of this ReplicaSet alone) each node holds.
-    fn crowding(&self, object: &crate::object::Object) -> HashMap<Box<str>, usize> {
+    fn crowding(&self, object: &klab_api_machinery::object::Object) -> HashMap<Box<str>, usize> {
         let mut sets = vec![object.uid.clone()];
         if let Some(owner) = object.controller() {
             for (resource, name) in self.view.dependents_of(&owner.uid) {

@@ -4,6 +4,9 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceId};
+use klab_api_machinery::value::{items, list_mut, map_mut, text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -12,9 +15,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
-use crate::object::Object;
-use crate::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceId};
-use crate::value::{items, list_mut, map_mut, text};
 
 const COMPONENT: &str = "resource_claim";
 /// Keeps a claim that has devices.

@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::CONTROLLER_REVISIONS;
+use klab_api_machinery::value::{controller_reference, integer, map_mut};
 use serde_json::{Value, json};
 
 use super::hash::safe_encode;
 use super::plane::Plane;
 use super::pods::writes;
 use crate::cluster::{DeleteOptions, Part};
-use crate::object::Object;
-use crate::resource::CONTROLLER_REVISIONS;
-use crate::value::{controller_reference, integer, map_mut};
 use klab_scheduler::hash::fnv32;
 
 /// The label a revision's hash is in, on revisions and on pods.

@@ -2,14 +2,15 @@
 
 // upstream: pkg/controller/certificates/rootcacertpublisher/publisher.go syncNamespace (v1.36)
 
+use klab_api_machinery::resource::{CONFIG_MAPS, NAMESPACES};
+use klab_api_machinery::value::{map_mut, text};
+
 use super::controller::Controller;
 use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::cluster::{Part, ROOT_CERTIFICATE};
-use crate::resource::{CONFIG_MAPS, NAMESPACES};
-use crate::value::{map_mut, text};
 
 /// Why pods trust what it holds.
 const DESCRIPTION: &str = "kubernetes.io/description";

@@ -144,7 +144,7 @@ mod tests {
     use crate::clock::{Clock, SteppedClock};
     use crate::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
     use crate::control::{Controller, Settings};
-    use crate::resource::{JOBS, NODES, PODS, ResourceId};
+    use klab_api_machinery::resource::{JOBS, NODES, PODS, ResourceId};
 
     fn node() -> Value {
         let resources = json!({ "cpu": "4", "memory": "8Gi", "pods": "110" });

@@ -2,6 +2,7 @@
 
 // upstream: pkg/controller/serviceaccount/serviceaccounts_controller.go syncNamespace (v1.36)
 
+use klab_api_machinery::resource::{NAMESPACES, SERVICE_ACCOUNTS};
 use serde_json::json;
 
 use super::controller::Controller;
@@ -9,7 +10,6 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use crate::resource::{NAMESPACES, SERVICE_ACCOUNTS};
 
 /// Gives each namespace its first service account.
 pub(super) struct ServiceAccounts;

@@ -5,6 +5,9 @@
 use std::net::IpAddr;
 
 use jiff::SignedDuration;
+use klab_api_machinery::ip_range::IpRange;
+use klab_api_machinery::resource::{SERVICE_CIDRS, SERVICES};
+use klab_api_machinery::value::{condition, items, list_mut, set_condition, time_of, time_text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -15,9 +18,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::cluster::{Part, SERVICE_CIDR, WriteOptions, service_range};
-use crate::ip_range::IpRange;
-use crate::resource::{SERVICE_CIDRS, SERVICES};
-use crate::value::{condition, items, list_mut, set_condition, time_of, time_text};
 
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 /// How long one that nobody needs stays, so that whoever gives out addresses has heard of it.

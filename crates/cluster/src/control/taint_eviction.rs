@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{NODES, PODS};
+use klab_api_machinery::value::{items, set_condition, time_of, time_text, tolerates};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -15,8 +17,6 @@ use super::reconcile::{Change, Reconciler};
 use super::view::{NodeInfo, PodInfo};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part};
-use crate::resource::{NODES, PODS};
-use crate::value::{items, set_condition, time_of, time_text, tolerates};
 
 const COMPONENT: &str = "taint-eviction-controller";
 

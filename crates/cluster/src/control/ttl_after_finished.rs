@@ -3,6 +3,8 @@
 // upstream: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go processJob (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::JOBS;
+use klab_api_machinery::value::{integer, items, time_of};
 use serde_json::Value;
 
 use super::controller::Controller;
@@ -11,8 +13,6 @@ use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Propagation};
-use crate::resource::JOBS;
-use crate::value::{integer, items, time_of};
 
 /// Deletes finished Jobs whose time to live is over.
 pub(super) struct TtlAfterFinished;

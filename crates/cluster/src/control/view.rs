@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::value::selects;
 use klab_cel::names::is_extended_resource;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,9 +15,6 @@ use serde_json::Value;
 use super::pod_ranges::PodRanges;
 use super::queue::ObjectName;
 use super::settings::{DEVICES_ANNOTATION, PRESSURE_ANNOTATION, STOPPED};
-use crate::object::Object;
-use crate::resource::ResourceId;
-use crate::value::selects;
 use klab_scheduler::selector::Selector;
 
 /// `status.phase` of a pod.

@@ -5,13 +5,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use klab_api_machinery::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 use klab_cel::{Opaque, Value};
 
 use crate::rbac::{Attributes, Decision, ResourceSubject, Subject, User, authorize};
-use crate::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 use crate::store::Store;
 
-const ROLES_AND_BINDINGS: [crate::resource::ResourceId; 4] =
+const ROLES_AND_BINDINGS: [klab_api_machinery::resource::ResourceId; 4] =
     [ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS];
 
 /// A question under way.

@@ -2,11 +2,11 @@
 
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go Match (v1.36)
 
+use klab_api_machinery::policy_expression::{Names, Wanted, compile};
 use klab_cel::{Program, Value};
 use serde_json::Value as Json;
 
 use super::scene::Scene;
-use crate::policy_expression::{Names, Wanted, compile};
 
 /// A condition.
 #[derive(Debug)]

@@ -16,9 +16,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures::StreamExt;
 use jiff::Timestamp;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use crate::status::Status;
 use crate::webhook::{Call, CallError, Transport};
 
 /// Questions of one write at most, however often what it writes changes under it.

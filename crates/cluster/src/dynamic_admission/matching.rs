@@ -2,16 +2,16 @@
 
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/{rules,namespace,object} (v1.36)
 
-use klab_scheduler::selector::Selector;
-use serde_json::Value;
-
-use super::request::{Operation, Request};
-use crate::resource::{
+use klab_api_machinery::resource::{
     CUSTOM_RESOURCE_DEFINITIONS, CustomName, MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
     MUTATING_WEBHOOK_CONFIGURATIONS, NAMESPACES, ResourceId, VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
-use crate::status::Status;
+use klab_api_machinery::status::Status;
+use klab_scheduler::selector::Selector;
+use serde_json::Value;
+
+use super::request::{Operation, Request};
 use crate::store::Store;
 
 /// Kinds that configure admission itself: nothing that they say is asked about them.

@@ -1,9 +1,9 @@
 //! A request as admission sees it: what is done to which object, and by whom.
 
+use klab_api_machinery::resource::{NAMESPACES, ResourceId};
 use serde_json::{Value, json};
 
 use crate::rbac::User;
-use crate::resource::{NAMESPACES, ResourceId};
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use klab_api_machinery::policy_expression::{NAMESPACE, REQUEST};
+use klab_api_machinery::resource::NAMESPACES;
 use klab_cel::{Budget, Failure, PER_CALL_LIMIT, Program, REQUEST_LIMIT, Value, Variables};
 use serde_json::Value as Json;
 
 use super::authorizer::Authorizer;
 use super::request::Request;
-use crate::policy_expression::{NAMESPACE, REQUEST};
 use crate::rbac::ResourceSubject;
-use crate::resource::NAMESPACES;
 use crate::store::Store;
 
 /// What there is to be named.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::status::Status;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +11,6 @@ use super::{Cluster, beginning};
 use crate::clock::SteppedClock;
 use crate::control::{Controller, UnknownController};
 use crate::seed::Seed;
-use crate::status::Status;
 use crate::system::Flavour;
 use crate::webhook::{NoWay, Transport};
 
@@ -145,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::resource::{CONFIG_MAPS, NODES, PODS};
+    use klab_api_machinery::resource::{CONFIG_MAPS, NODES, PODS};
 
     fn pod() -> Value {
         let spec = json!({ "containers": [{ "name": "main", "image": "nginx" }] });

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
+use klab_api_machinery::resource::Resource;
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::api::{Body, RequestInfo, status_response};
 use crate::cluster;
-use crate::resource::Resource;
-use crate::status::Status;
 
 /// What a request does, as in the rules of a Role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::renaming::Renaming;
 
 use super::{Cluster, Conduct};
 use crate::clock::SteppedClock;
 use crate::cluster::{self, Checkpoint};
 use crate::control::ControlPlane;
-use crate::object::Object;
-use crate::renaming::Renaming;
 
 /// The objects of a cluster at one moment, its time and how it acts. Cheap: objects are shared, not copied.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::{DeleteOptions, WriteOptions};
-    use crate::resource::{DEPLOYMENTS, PODS};
+    use klab_api_machinery::resource::{DEPLOYMENTS, PODS};
 
     fn deployment(replicas: usize) -> Value {
         let labels = json!({ "app": "web" });

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use klab_api_machinery::custom::Listing;
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
 use serde_json::{Map, Value, json};
 
 use super::super::cluster::Cluster;
-use super::super::custom::Listing;
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
 use super::catalogue::Catalogue;
 use super::operation::{Kind, Path, part_schema, schema_names};
 

@@ -19,14 +19,14 @@ use std::fmt::Write;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, USER_AGENT, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use klab_api_machinery::custom::Listing;
+use klab_api_machinery::resource::{Resource, served};
 use serde_json::{Value, json};
 
 use self::catalogue::Catalogue;
 use self::operation::Path;
 use super::body::Body;
 use super::cluster::{Cluster, listings, resources_of};
-use super::custom::Listing;
-use super::resource::{Resource, served};
 
 /// In the hash of documents with descriptions.
 const RICH: &str = "EXPLAIN";

@@ -3,9 +3,10 @@
 // upstream: apiserver pkg/endpoints/installer.go registerResourceHandlers, pkg/endpoints/openapi/openapi.go;
 // apiextensions-apiserver pkg/controller/openapi/builder/builder.go for custom resources (v1.36)
 
-use super::super::custom::Listing;
-use super::super::registry;
-use super::super::resource::{Resource, ResourceId, Subresource};
+use klab_api_machinery::custom::Listing;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::{Resource, ResourceId, Subresource};
+
 use super::parameter::{self, Parameter};
 
 /// A path, and what can be asked there.

@@ -8,12 +8,12 @@ use flate2::read::GzDecoder;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
 use jiff::Timestamp;
+use klab_api_machinery::resource::CUSTOM_RESOURCE_DEFINITIONS;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SteppedClock;
 use crate::cluster::WriteOptions;
-use crate::resource::CUSTOM_RESOURCE_DEFINITIONS;
 
 /// What `tools/kubernetes-operations.py` writes.
 fn published() -> Value {

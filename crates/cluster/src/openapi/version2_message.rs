@@ -2,9 +2,8 @@
 
 // upstream: vendor/github.com/google/gnostic-models/openapiv2/OpenAPIv2.proto (v1.36)
 
+use klab_api_machinery::protobuf::{bytes, double, varint};
 use serde_json::{Map, Value};
-
-use crate::protobuf::{bytes, double, varint};
 
 /// How deep schemas may nest.
 const DEEPEST: usize = 100;

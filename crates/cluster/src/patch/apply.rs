@@ -1,10 +1,10 @@
 //! Refusals of server-side apply: configurations of another kind, unknown fields, conflicts.
 
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::faults::faults;
 use super::place::Root;
-use crate::status::Status;
 
 /// 400: a configuration of another kind than the path's.
 pub(crate) fn wrong_kind(config: &Value) -> Status {

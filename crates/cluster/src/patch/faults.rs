@@ -4,13 +4,13 @@
 
 use std::collections::HashSet;
 
+use klab_api_machinery::go_text::{go_syntax, go_text, go_type};
+use klab_api_machinery::texts::Texts;
+use klab_api_machinery::work;
 use serde_json::Value;
 
 use super::fields::write_element;
 use super::place::{Expected, Keys, Kind, Place};
-use crate::go_text::{go_syntax, go_text, go_type};
-use crate::texts::Texts;
-use crate::work;
 
 /// Paths longer than this are not looked at: nobody nests that deep who means it.
 const LONGEST_PATH: usize = 10_000;

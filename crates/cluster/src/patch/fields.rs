@@ -8,12 +8,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use klab_api_machinery::texts::Texts;
+use klab_api_machinery::work;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
-
-use crate::texts::Texts;
-use crate::work;
 
 /// A set of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

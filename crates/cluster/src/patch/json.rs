@@ -3,12 +3,12 @@
 // upstream: gopkg.in/evanphx/json-patch.v4 patch.go; apiserver pkg/endpoints/handlers/patch.go applyJSPatch (v1.36)
 
 use json_patch::{AddOperation, PatchOperation};
+use klab_api_machinery::go_text::json_kind;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::work;
 use serde_json::{Value, json};
 
 use super::operations::{Operations, Unfit, put};
-use crate::go_text::json_kind;
-use crate::status::Status;
-use crate::work;
 
 /// Most operations of a JSON patch, as upstream.
 const MAX_OPERATIONS: usize = 10_000;

@@ -6,19 +6,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::custom::{Definition, Version};
+use klab_api_machinery::managed_fields::ManagedFields;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::schema::schema;
+use klab_api_machinery::value::time_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::place::Root;
 use super::typed::{Difference, compare};
-use crate::custom::{Definition, Version};
-use crate::managed_fields::ManagedFields;
-use crate::object::Object;
-use crate::part::Part;
-use crate::resource::ResourceId;
-use crate::schema::schema;
-use crate::value::time_text;
 
 /// More managers of plain writes than this are merged into one, the oldest first.
 const MAX_UPDATERS: usize = 10;

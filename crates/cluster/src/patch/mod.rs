@@ -17,12 +17,11 @@ pub(crate) use managed::{Managed, Writer, new_managers, track};
 pub(crate) use operations::{Operations, is_deeper};
 pub(crate) use scale::ScaleManagers;
 
+use klab_api_machinery::go_text::no_map;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::schema::{Shape, schema};
+use klab_api_machinery::status::Status;
 use serde_json::Value;
-
-use super::resource::ResourceId;
-use super::schema::{Shape, schema};
-use super::status::Status;
-use crate::go_text::no_map;
 
 /// A patch, as decoded from a request's body.
 #[derive(Debug, Clone, PartialEq)]

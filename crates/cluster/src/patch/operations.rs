@@ -1,9 +1,8 @@
 //! Operations of JSON patches, within bounds on what they copy, how deep they nest, and how long they take.
 
 use json_patch::{PatchError, PatchOperation};
+use klab_api_machinery::work;
 use serde_json::Value;
-
-use crate::work;
 
 /// Most bytes that the copies of a JSON patch may add: each can double the object.
 // upstream: apiserver pkg/server/config.go, jsonpatch.AccumulatedCopySizeLimit (v1.36)

@@ -3,9 +3,8 @@
 // upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/schema/elements.go (v1.36)
 // upstream: vendor/k8s.io/kube-openapi/pkg/schemaconv/openapi.go parseList, parseObject (v1.36)
 
+use klab_api_machinery::schema::{Ownership, Scalar, Shape, schema};
 use serde_json::{Map, Value, json};
-
-use crate::schema::{Ownership, Scalar, Shape, schema};
 
 /// What is known of a kind.
 #[derive(Debug)]

@@ -2,13 +2,13 @@
 
 // upstream: apimachinery pkg/util/managedfields/scalehandler.go ToSubresource, ToParent (v1.36)
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::apply::{checked, conflict, no_manager, wrong_kind};
 use super::fields::Fields;
 use super::managed::{Entry, Managed, Writer};
-use crate::object::Object;
-use crate::status::Status;
 
 const VERSION: &str = "autoscaling/v1";
 const KIND: &str = "Scale";
@@ -125,7 +125,7 @@ mod tests {
     use crate::clock::SteppedClock;
     use crate::cluster::{Cluster, Part, WriteOptions};
     use crate::patch::Patch;
-    use crate::resource::DEPLOYMENTS;
+    use klab_api_machinery::resource::DEPLOYMENTS;
 
     fn cluster() -> Cluster {
         Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7)

@@ -4,11 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use klab_api_machinery::go_text::go_text;
+use klab_api_machinery::schema::{Field, Shape, schema};
+use klab_api_machinery::work;
 use serde_json::{Map, Value};
-
-use crate::go_text::go_text;
-use crate::schema::{Field, Shape, schema};
-use crate::work;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -250,7 +249,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::schema::Shape;
+    use klab_api_machinery::schema::Shape;
 
     fn merged(original: Value, patch: Value) -> Value {
         let mut value = original;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SteppedClock;
 use crate::cluster::{Cluster, FieldValidation, Part, WriteOptions};
-use crate::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS};
 
 fn cluster() -> (Arc<SteppedClock>, Cluster) {
     let clock = Arc::new(SteppedClock::new(Timestamp::from_second(1_800_000_000).expect("in range")));

@@ -4,11 +4,11 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use klab_api_machinery::work;
 use serde_json::{Map, Value, json};
 
 use super::fields::Fields;
 use super::place::{Kind, Place};
-use crate::work;
 
 /// The fields an applied configuration sets.
 pub(crate) fn fields_of(value: &Value, place: Place<'_>) -> Fields {

@@ -4,24 +4,24 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::{Resource, ResourceId};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::texts::MOST;
 use serde_json::{Value, json};
 
 use super::decode::{Fault, decode};
 use super::elsewhere::look_elsewhere;
 use super::write::{address, insert, write_over};
 use crate::custom_versions::in_own_version;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::apply::{check_types, checked, conflict, no_manager, untyped, wrong_kind};
 use crate::patch::faults::faults;
 use crate::patch::fields::Fields;
 use crate::patch::managed::{Managed, Writer, difference, strip};
 use crate::patch::place::{Place, Root};
 use crate::patch::typed::{Difference, fields_of, merge, prune};
-use crate::registry;
-use crate::resource::{Resource, ResourceId};
-use crate::status::Status;
-use crate::texts::MOST;
 use crate::transaction::Transaction;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -62,7 +62,7 @@ pub(crate) fn apply(
         let mut managed = Managed::default();
         let entry = managed.entry(&writer, true);
         entry.fields = wanted;
-        entry.time = Some(crate::value::time_text(transaction.now));
+        entry.time = Some(klab_api_machinery::value::time_text(transaction.now));
         decode_in_both(transaction, resource, second, &mut config).map_err(|fault| unusable(row, &config, &fault))?;
         return Ok((insert(transaction, resource, namespace, config, Some(managed))?, true));
     };
@@ -104,7 +104,7 @@ pub(crate) fn apply(
     let entry = managed.entry(&writer, true);
     entry.fields = wanted;
     if !changes.is_empty() {
-        entry.time = Some(crate::value::time_text(transaction.now));
+        entry.time = Some(klab_api_machinery::value::time_text(transaction.now));
     }
     if writer.manager == KUBECTL && live["metadata"]["annotations"][LAST_APPLIED].is_string() {
         merged["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));

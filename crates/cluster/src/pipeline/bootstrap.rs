@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{CONFIG_MAPS, NAMESPACES, PRIORITY_CLASSES, ResourceId};
 use serde_json::{Value, json};
 
 use super::root_certificate::{ROOT_CERTIFICATE, root_certificate};
 use super::write::{create, modify};
-use crate::object::Object;
-use crate::part::Part;
-use crate::resource::{CONFIG_MAPS, NAMESPACES, PRIORITY_CLASSES, ResourceId};
 use crate::transaction::Transaction;
 
 /// How servers beside the API server know whom to trust.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::managed_fields::ManagedFields;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{self as kinds, ResourceId};
 use serde_json::Value;
 
 use crate::admission::is_asked;
 use crate::admission::quota::{Bookkeeping, book, plan_quota, recount_quota};
-use crate::managed_fields::ManagedFields;
-use crate::object::Object;
 use crate::patch::Managed;
-use crate::resource::{self as kinds, ResourceId};
 use crate::transaction::Transaction;
 
 /// Lets those see who manages an object's fields who are asked about it.

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use klab_api_machinery::custom;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{Resource, ResourceId};
+use klab_api_machinery::schema::{Mismatch, schema};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use crate::custom;
-use crate::part::Part;
 use crate::patch::is_deeper;
-use crate::resource::{Resource, ResourceId};
-use crate::schema::{Mismatch, schema};
-use crate::status::Status;
 use crate::transaction::{FieldValidation, Transaction};
 
 /// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together

@@ -3,6 +3,11 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::object::Object;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::{self as kinds, ResourceId};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use super::commit::{commit, remove};
@@ -11,12 +16,7 @@ use crate::admission::{consider, is_asked};
 use crate::clock::{earlier, later};
 use crate::custom_versions::in_own_version;
 use crate::dynamic_admission::Operation;
-use crate::object::Object;
-use crate::registry;
-use crate::resource::{self as kinds, ResourceId};
-use crate::status::Status;
 use crate::transaction::{DeleteOptions, Deleted, Propagation, Transaction};
-use crate::value::time_text;
 
 /// Keeps an object until its dependents are gone.
 const FOREGROUND: &str = "foregroundDeletion";

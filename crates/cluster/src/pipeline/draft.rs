@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::defaults::Addresses;
+use klab_api_machinery::managed_fields::ManagedFields;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::validation::Errors;
 use serde_json::Value;
 
-use crate::defaults::Addresses;
-use crate::managed_fields::ManagedFields;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::Managed;
-use crate::resource::ResourceId;
-use crate::validation::Errors;
 
 /// A version of an object on its way into the cluster: what the stages of a write change and look at.
 pub(crate) struct Draft<'a> {

@@ -5,14 +5,14 @@
 
 use std::sync::LazyLock;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use crate::custom_versions::convert;
-use crate::object::Object;
 use crate::patch::managed::{Managed, Writer, difference, track};
-use crate::registry;
-use crate::resource::ResourceId;
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// What becomes of the managers in a write that is no server-side apply: [`track`], in the version that is written.
@@ -46,7 +46,7 @@ pub(crate) fn look_elsewhere(
         look_at_both(writer, current, old, new);
         return Ok(());
     }
-    let Some(definition) = writer.definition.clone().filter(|definition| definition.webhook().is_some()) else {
+    let Some(definition) = writer.definition.clone().filter(|definition| definition.conversion.is_some()) else {
         return Ok(());
     };
     if transaction.options.consultation.is_none() {

@@ -3,6 +3,12 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::managed_fields::ManagedFields;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{EVENTS, RESOURCE_QUOTAS};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::time_text;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -10,14 +16,8 @@ use super::decode::decode;
 use super::room::has_room;
 use super::stages::namespace_accepts;
 use super::write::create;
-use crate::managed_fields::ManagedFields;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::track;
-use crate::resource::{EVENTS, RESOURCE_QUOTAS};
-use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::value::time_text;
 
 /// A core event, in the order in which API servers write its fields.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -1,16 +1,16 @@
 //! Stages of single kinds, which look at other objects.
 
+use klab_api_machinery::resource::{
+    CERTIFICATE_SIGNING_REQUESTS, FLOW_SCHEMAS, INGRESSES, JOBS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId,
+    SERVICES, VALIDATING_ADMISSION_POLICIES, VOLUME_ATTRIBUTES_CLASSES,
+};
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::draft::Draft;
 use super::{services, strategy};
 use crate::admission::{default_class, devices, limit_range, pods, priority, protect, signing};
-use crate::resource::{
-    CERTIFICATE_SIGNING_REQUESTS, FLOW_SCHEMAS, INGRESSES, JOBS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId,
-    SERVICES, VALIDATING_ADMISSION_POLICIES, VOLUME_ATTRIBUTES_CLASSES,
-};
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// Changes a version of an object.

@@ -2,10 +2,10 @@
 
 use std::sync::PoisonError;
 
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// Most kinds (versions of CustomResourceDefinitions) that a cluster may have.

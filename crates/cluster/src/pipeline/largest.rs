@@ -3,12 +3,12 @@
 // upstream: go.etcd.io/etcd/server/v3 etcdserver/v3_server.go processInternalRaftRequestOnce; apiserver
 // pkg/endpoints/handlers/create.go, update.go, patch.go isTooLargeError (v1.36)
 
+use klab_api_machinery::managed_fields::ManagedFields;
+use klab_api_machinery::protobuf;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use crate::managed_fields::ManagedFields;
-use crate::protobuf;
-use crate::resource::ResourceId;
-use crate::status::Status;
 use crate::transaction::Transaction;
 
 /// What etcd takes (`--max-request-bytes`).
@@ -29,7 +29,7 @@ pub(crate) fn kept_managers(
     managed: Option<ManagedFields>,
     applies: bool,
 ) -> Result<Option<ManagedFields>, Status> {
-    let beside = managed.as_ref().map_or(0, ManagedFields::len);
+    let beside = managed.as_ref().map_or(0, ManagedFields::size);
     let mut left = SMALL.saturating_sub(beside);
     if !transaction.options.client || (beside < SMALL && is_within(value, &mut left)) {
         return Ok(managed);
@@ -88,7 +88,7 @@ mod tests {
     use crate::clock::SteppedClock;
     use crate::cluster::{Cluster, Part, WriteOptions};
     use crate::patch::Patch;
-    use crate::resource::{CONFIG_MAPS, NODES};
+    use klab_api_machinery::resource::{CONFIG_MAPS, NODES};
 
     fn cluster() -> Cluster {
         Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7)

@@ -1,13 +1,12 @@
 //! Rules of `metadata`: what the server sets, what clients may not change.
 
 use jiff::Timestamp;
+use klab_api_machinery::go_text::json_kind;
+use klab_api_machinery::resource::Resource;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::validation::Errors;
+use klab_api_machinery::value::time_text;
 use serde_json::{Map, Value, json};
-
-use crate::go_text::json_kind;
-use crate::resource::Resource;
-use crate::status::Status;
-use crate::validation::Errors;
-use crate::value::time_text;
 
 /// Longest name a generated one may have, suffix included.
 const LONGEST_GENERATED_NAME: usize = 63;

@@ -1,9 +1,8 @@
 //! What of an object a write to one of its parts covers.
 
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{self as kinds, ResourceId};
 use serde_json::Value;
-
-use crate::part::Part;
-use crate::resource::{self as kinds, ResourceId};
 
 /// The next version: of `new` what the part covers, of `old` the rest.
 pub(crate) fn select_part(resource: ResourceId, part: Part, has_status: bool, old: &Value, mut new: Value) -> Value {

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::go_text::go_text;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::schema::Mismatch;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::validation::Errors;
 use serde_json::{Value, json};
 
 use super::decode::{Fault, decode};
 use super::write::store_patched;
 use crate::custom_versions::live;
-use crate::go_text::go_text;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::Patch;
-use crate::registry;
-use crate::resource::ResourceId;
-use crate::schema::Mismatch;
-use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::validation::Errors;
 
 pub(crate) fn patch(
     transaction: &mut Transaction<'_>,

@@ -1,10 +1,10 @@
 //! Whether a cluster has room for an object, or for a larger one.
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{EVENTS, PODS, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use crate::object::Object;
-use crate::resource::{EVENTS, PODS, ResourceId};
-use crate::status::Status;
 use crate::transaction::NAMES;
 use crate::transaction::Transaction;
 
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
     use crate::clock::SteppedClock;
     use crate::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
-    use crate::resource::CONFIG_MAPS;
     use crate::transaction::Limits;
+    use klab_api_machinery::resource::CONFIG_MAPS;
 
     fn cluster(most: [usize; 4]) -> Cluster {
         let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);

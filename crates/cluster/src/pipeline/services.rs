@@ -1,12 +1,12 @@
 //! The addresses and node ports of Services.
 
+use klab_api_machinery::defaults::{Addresses, Ranges};
+use klab_api_machinery::ip_range::IpRange;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{SERVICE_CIDRS, SERVICES};
 use serde_json::Value;
 
 use super::draft::Draft;
-use crate::defaults::{Addresses, Ranges};
-use crate::ip_range::IpRange;
-use crate::object::Object;
-use crate::resource::{SERVICE_CIDRS, SERVICES};
 use crate::transaction::Transaction;
 
 /// Gives a Service addresses and ports that no other has.

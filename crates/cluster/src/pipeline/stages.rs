@@ -7,6 +7,13 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::part::Part;
+use klab_api_machinery::registry;
+use klab_api_machinery::resource::{self as kinds, ResourceId};
+use klab_api_machinery::schema::schema;
+use klab_api_machinery::status::Status;
+use klab_api_machinery::validation;
+use klab_api_machinery::validation::warnings::Warnings;
 use serde_json::{Value, json};
 
 use super::commit::{hide_managers, managers_left, remove, show_managers};
@@ -18,15 +25,8 @@ use super::{kind_stages, metadata, parts, room};
 use crate::admission::{self, Deed, Newcomer, devices, quota};
 use crate::custom_versions::{for_storage, is_stored};
 use crate::dynamic_admission::Operation;
-use crate::part::Part;
 use crate::patch::Managed;
-use crate::registry;
-use crate::resource::{self as kinds, ResourceId};
-use crate::schema::schema;
-use crate::status::Status;
 use crate::transaction::{Intent, Transaction};
-use crate::validation;
-use crate::validation::warnings::Warnings;
 
 /// How often a generated name that is taken is drawn again.
 const NAME_ATTEMPTS: usize = 8;

@@ -1,15 +1,15 @@
 //! Completes new versions of objects of some kinds, once their fields are assigned to managers.
 
+use klab_api_machinery::defaults::job::{generate_selector, inherit_labels};
+use klab_api_machinery::registry::strategy::spec;
+use klab_api_machinery::resource::PRIORITY_LEVEL_CONFIGURATIONS;
+use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use crate::builtin;
-use crate::defaults::job::{generate_selector, inherit_labels};
 use crate::dynamic_admission::policy::type_check;
 use crate::rbac::User;
-use crate::registry::strategy::spec;
-use crate::resource::PRIORITY_LEVEL_CONFIGURATIONS;
 use crate::transaction::Transaction;
-use crate::value::time_text;
 
 /// A new namespace is held until what it contains is gone.
 // upstream: pkg/registry/core/namespace/strategy.go PrepareForCreate (v1.36)

@@ -2,6 +2,12 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::custom::Definition;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{self as kinds, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::{condition_is_true, selector_terms, time_text};
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
@@ -10,16 +16,10 @@ use super::delete::delete_considered;
 use super::write::write_over;
 use crate::admission::pods::copy_topology;
 use crate::admission::{Deed, consider, is_asked};
-use crate::custom::Definition;
 use crate::custom_versions::{in_own_version, live};
 use crate::dynamic_admission::Operation;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::ScaleManagers;
-use crate::resource::{self as kinds, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
-use crate::status::Status;
 use crate::transaction::{DeleteOptions, Deleted, Transaction};
-use crate::value::{condition_is_true, selector_terms, time_text};
 
 /// How many evicted pods a budget may wait for.
 const MAX_DISRUPTED_PODS: usize = 2000;

@@ -4,6 +4,10 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{self as kinds, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::commit::commit_managed;
@@ -20,11 +24,7 @@ use super::stages::{
     validate_version, warn,
 };
 use crate::custom_versions::live;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::Managed;
-use crate::resource::{self as kinds, ResourceId};
-use crate::status::Status;
 use crate::transaction::{Transaction, WriteOptions};
 
 /// A step of a write: it changes the new version, or refuses the write.

@@ -1,12 +1,12 @@
 //! Nobody grants what he does not hold: the checks before roles and bindings are written.
 
+use klab_api_machinery::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, ResourceId};
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::cover::{compacted, quoted_list, text, uncovered};
 use super::resolve::{RoleReference, referenced_rules, rules_for};
 use super::{Attributes, PolicyRule, ResourceSubject, Subject, User, authorize, quoted};
-use crate::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, ResourceId};
-use crate::status::Status;
 use crate::store::Store;
 
 /// Refuses a new role or binding (or one that replaces `old`) that would grant what the user neither holds nor may

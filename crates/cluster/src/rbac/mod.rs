@@ -10,10 +10,10 @@ mod resolve;
 
 use std::collections::BTreeMap;
 
+use klab_api_machinery::status::Status;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::status::Status;
 use super::store::Store;
 
 pub(crate) use aggregate::aggregated;

@@ -3,10 +3,10 @@
 // upstream: plugin/pkg/auth/authorizer/node/node_authorizer.go, graph.go AddPod;
 // plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go NodeRules (v1.36)
 
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use serde_json::Value;
 
 use super::{Attributes, ResourceSubject, Subject, User};
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use crate::store::Store;
 
 const PREFIX: &str = "system:node:";

@@ -1,10 +1,10 @@
 //! Which rules hold for a user: those of the roles that bindings bind to the user.
 
+use klab_api_machinery::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
+use klab_api_machinery::status::Status;
 use serde::Deserialize;
 
 use super::{PolicyRule, User};
-use crate::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
-use crate::status::Status;
 use crate::store::Store;
 
 /// The rules that hold for a user, each with the words that say where it comes from.

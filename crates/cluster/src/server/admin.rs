@@ -6,13 +6,13 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
+use klab_api_machinery::status::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::api::{Body, status_response};
 use super::super::cluster::ControlFault;
 use super::super::seed::{Figures, Seed};
-use super::super::status::Status;
 use super::copies::NewCopy;
 use super::hosted::Hosted;
 use super::shared::Shared;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::super::status::Status;
+use klab_api_machinery::status::Status;
+
 use super::credentials::{Digest, Token};
 
 /// A cluster whose folder was damaged.

@@ -12,13 +12,13 @@ use http_body_util::{BodyExt as _, Either};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use klab_api_machinery::status::Status;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SetOnce, watch};
 
 use super::super::api::{Body, PathBefore, User, keeping, status_response};
 use super::super::certificates::Holder;
-use super::super::status::Status;
 use super::credentials::Digest;
 use super::front::{Asker, FrontBody};
 use super::handshake::Handshakes;

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use klab_api_machinery::renaming::Renaming;
+use klab_api_machinery::status::Status;
 use serde::{Deserialize, Serialize};
 
 use super::credentials::Token;
@@ -12,8 +14,6 @@ use super::register::{CopyOf, Entry, Note, Parked};
 use super::shared::{PATIENCE, Shared, not_a_name};
 use super::templates::{About, Hold};
 use crate::log::Base;
-use crate::renaming::Renaming;
-use crate::status::Status;
 
 /// So many threads write kubeconfigs.
 const WRITERS: usize = 2;

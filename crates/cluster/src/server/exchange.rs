@@ -8,8 +8,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
+use klab_api_machinery::status::Status;
 
-use super::super::status::Status;
 use super::refusal::panicked;
 
 /// Time for a TLS handshake.

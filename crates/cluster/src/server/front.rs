@@ -8,9 +8,9 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
+use klab_api_machinery::status::Status;
 
 use super::credentials::Digest;
-use crate::status::Status;
 
 /// What goes wrong with a body under way.
 #[derive(Debug, thiserror::Error)]

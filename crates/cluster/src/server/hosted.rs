@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 use http::{Request, Response};
 use jiff::Timestamp;
+use klab_api_machinery::status::Status;
 use tokio::sync::watch;
 
 use super::super::api::{Api, Body, User, changes, receive_at_most, status_response, token};
 use super::super::certificates::Holder;
 use super::super::cluster::{Cluster, ControlFault, Ever};
 use super::super::seed::{Figures, Seed};
-use super::super::status::Status;
 use super::awake::Awake;
 use super::credentials::{Digest, Token};
 use super::host::{Counts, Host};

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
 use http_body::{Body as _, SizeHint};
+use klab_api_machinery::work::{self, CancelOnDrop, Cancelled};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
@@ -23,7 +24,6 @@ use super::limits::Limits;
 use super::rate::Bucket;
 use super::refusal::{panicked, too_many_requests};
 use super::share::{Shares, weight};
-use crate::work::{self, CancelOnDrop, Cancelled};
 
 /// Requests of one cluster that are in line at a time; watches count only until they begin.
 const IN_LINE: usize = 16;

@@ -53,6 +53,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use klab_api_machinery::renaming::Renaming;
+use klab_api_machinery::status::Status;
 use tokio::net::TcpListener;
 
 pub use self::access::{ACCESS_FILE, Access};
@@ -68,7 +70,6 @@ pub use self::settled::Settled;
 pub use self::start_error::StartError;
 pub use self::state::{ClusterState, ServerFigures};
 pub use self::webhooks::{HttpsWebhooks, Webhooks};
-pub use super::renaming::Renaming;
 pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
 
@@ -76,7 +77,6 @@ use self::files::{create_private_folder, rewrite_private};
 use self::host::{Host, Outside, Parts};
 use self::register::Register;
 use self::shared::Shared;
-use super::status::Status;
 
 /// How to start a server.
 #[derive(Debug, Clone)]

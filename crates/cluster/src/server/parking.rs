@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::super::api::Api;
@@ -15,7 +16,6 @@ use super::super::clock::{SystemClock, later};
 use super::super::cluster::Cluster;
 use super::super::control::Settings;
 use super::super::seed::{Seed, add_objects};
-use super::super::status::Status;
 use super::super::system;
 use super::awake::Awake;
 use super::control_thread::Rest;

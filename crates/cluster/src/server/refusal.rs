@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use http::Response;
+use klab_api_machinery::status::Status;
 use serde_json::json;
 
 use crate::api::{Body, status_response};
-use crate::status::Status;
 
 /// A connection beyond what one cluster may have.
 pub(super) fn too_many_connections() -> Response<Body> {

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     fn entry(template: &str) -> Entry {
-        let base = Base { template: template.to_owned(), renaming: crate::renaming::Renaming::default() };
+        let base = Base { template: template.to_owned(), renaming: klab_api_machinery::renaming::Renaming::default() };
         Entry { copy: Some(CopyOf { base, seed: None, token: "t".to_owned() }), ..Entry::default() }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use klab_api_machinery::status::Status;
 use tokio::sync::watch;
 
 use super::access::{ACCESS_FILE, Access};
@@ -20,7 +21,6 @@ use super::tls;
 use crate::api::User;
 use crate::certificates::{self, Holder};
 use crate::seed::Seed;
-use crate::status::Status;
 
 /// What all connections see.
 pub(super) struct Shared {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::status::Status;
+use klab_api_machinery::status::Status;
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]

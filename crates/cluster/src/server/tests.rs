@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::client::conn::http2;
+use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, PODS};
 use serde_json::{Value, json};
 
 use super::hosted::Hosted;
 use super::*;
 use crate::api::Body;
-use crate::resource::{CONFIG_MAPS, DEPLOYMENTS, PODS};
 
 async fn start(folder: &Path, limits: Limits) -> Server {
     let options = ServerOptions { limits, park_after: None, ..ServerOptions::at(folder.join("state")) };

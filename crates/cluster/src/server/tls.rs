@@ -215,7 +215,8 @@ mod tests {
     use rustls::client::danger::ServerCertVerifier;
 
     use super::*;
-    use crate::certificates::{Asked, Order, mark as holder_mark};
+    use crate::certificates::{Order, mark as holder_mark};
+    use klab_api_machinery::certificates::Asked;
 
     /// Whether somebody who trusts the authority of a server takes a certificate for that of a host.
     fn is_trusted(authority: &str, certificate: &str, host: &str) -> bool {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use klab_api_machinery::object::Object;
 use klab_scheduler::hash::fnv64_closed;
 use klab_scheduler::kubelet::{HOSTNAME, platform_labels};
 use serde_json::{Value, json};
 
 use super::workload::{Container, Workload, dns_ports, service, storage_class};
-use crate::object::Object;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use crate::resource::ResourceId;
-use crate::status::Status;
 use crate::store::Store;
 
 /// An object about to be written.

@@ -11,15 +11,15 @@ mod trees;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::managed_fields::ManagedFields;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
 
 use serde_json::{Value, json};
 
-use crate::managed_fields::ManagedFields;
-use crate::object::Object;
-use crate::part::Part;
 use crate::patch::Writer;
-use crate::resource::ResourceId;
-use crate::status::Status;
 pub(crate) use guard::{Guard, Intent};
 #[cfg(feature = "server")]
 pub(crate) use limits::Limits;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+
 use super::guard::Guard;
 use crate::dynamic_admission::Consultation;
-use crate::object::Object;
 use crate::rbac::User;
-use crate::resource::ResourceId;
 
 /// Who writes, and how.
 #[derive(Debug, Clone)]

@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use klab_api_machinery::defaults::Addresses;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::status::Status;
+
 use super::limits::Limits;
 use super::random::Random;
 use super::trees::Trees;
-use crate::custom::Definitions;
-use crate::defaults::Addresses;
+use crate::definitions::Definitions;
 use crate::dynamic_admission::Kept;
 use crate::log::{Contents, Entry, Log};
-use crate::object::Object;
-use crate::resource::ResourceId;
-use crate::status::Status;
 use crate::store::Store;
 
 /// The kinds that a cluster has ever defined. They outlive its being parked: an id is good as long as the process lives.

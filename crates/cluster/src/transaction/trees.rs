@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::object::Object;
+use klab_api_machinery::object::Object;
 
 /// How many trees are kept at most: what a control plane looks at between two of its own writes.
 const MOST: usize = 256;

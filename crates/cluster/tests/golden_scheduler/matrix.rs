@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use klab_cluster::resource::PODS;
+use klab_api_machinery::resource::PODS;
 use serde_json::Value;
 
 use crate::world::World;

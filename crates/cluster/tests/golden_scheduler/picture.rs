@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use klab_cluster::cluster::Cluster;
-use klab_cluster::object::Object;
-use klab_cluster::resource::{
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{
     EVENTS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, ResourceId,
 };
+use klab_cluster::cluster::Cluster;
 use serde_json::{Map, Value, json};
 
 /// A section of an entry of `expect`: the objects of a kind.

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{PODS, ResourceId};
 use klab_cluster::api::Api;
 use klab_cluster::clock::SteppedClock;
 use klab_cluster::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
 use klab_cluster::control::{ControlPlane, Controller, Settings};
-use klab_cluster::resource::{PODS, ResourceId};
 use serde_json::{Value, json};
 
 /// The controllers that ran when the scenarios were recorded.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use klab_api_machinery::resource::CONFIG_MAPS;
 use klab_cluster::cluster::{Cluster, DeleteOptions, WriteOptions};
-use klab_cluster::resource::CONFIG_MAPS;
 use klab_cluster::server::{Flavour, NewCopy, Renaming, Seed, Server, ServerOptions};
 use serde_json::{Value, json};
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{JOBS, NODES, PODS, REPLICA_SETS, ResourceId};
+use klab_api_machinery::schema::{Scalar, Schema, Shape, schema};
 use klab_cluster::clock::SteppedClock;
 use klab_cluster::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
 use klab_cluster::control::{ControlPlane, Progress, Settings};
-use klab_cluster::resource::{JOBS, NODES, PODS, REPLICA_SETS, ResourceId};
-use klab_cluster::schema::{Scalar, Schema, Shape, schema};
 use serde_json::{Value, json};
 
 use crate::fuzz::corpus::sorts;

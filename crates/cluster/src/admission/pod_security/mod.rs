@@ -10,18 +10,18 @@ mod level;
 
 use std::collections::BTreeMap;
 
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::{
+    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, POD_TEMPLATES, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
+    ResourceId, STATEFUL_SETS,
+};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::validation::Errors;
 use serde_json::Value;
 
 use self::checks::{Finding, Pod, evaluate};
 use self::level::{Level, Modes, Standard};
-use crate::part::Part;
-use crate::resource::{
-    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, POD_TEMPLATES, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
-    ResourceId, STATEFUL_SETS,
-};
-use crate::status::Status;
 use crate::transaction::Transaction;
-use crate::validation::Errors;
 
 /// How many pods of a namespace are looked at when its labels become stricter.
 const MOST_PODS: usize = 3000;

@@ -1,5 +1,7 @@
 //! The autoscaler as a component of the cluster: the name it writes and speaks under.
 
+use klab_api_machinery::resource::{CONFIG_MAPS, NODES};
+use klab_api_machinery::value::{list_mut, map_mut};
 use serde_json::{Value, json};
 
 use super::configuration::config_map;
@@ -7,8 +9,6 @@ use crate::cluster::{Part, WriteOptions};
 use crate::control::events::reference;
 use crate::control::plane::Plane;
 use crate::node_pools::{NAMESPACE, STATUS};
-use crate::resource::{CONFIG_MAPS, NODES};
-use crate::value::{list_mut, map_mut};
 
 /// Its name in events.
 pub(super) const COMPONENT: &str = "cluster-autoscaler";

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::CONFIG_MAPS;
 use regex::Regex;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::node_pools::{NAMESPACE, NODE_POOLS, NodePool, PRIORITIES, PROFILE};
-use crate::object::Object;
-use crate::resource::CONFIG_MAPS;
 use klab_scheduler::autoscaler::{Expander, NodeGroup, Profile};
 
 /// The names of the ConfigMaps that the autoscaler reads.

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use klab_api_machinery::protobuf::go_duration;
+use klab_api_machinery::resource::DAEMON_SETS;
+use klab_api_machinery::value::condition;
 use serde_json::Value;
 
 use super::component::{COMPONENT, tell};
@@ -19,9 +22,6 @@ use crate::clock::later;
 use crate::control::plane::Plane;
 use crate::control::view::PodInfo;
 use crate::node_pools::NodePool;
-use crate::protobuf::go_duration;
-use crate::resource::DAEMON_SETS;
-use crate::value::condition;
 use klab_scheduler::autoscaler::{
     Backoffs, EXPENDABLE_BELOW, Failure, NEW_PODS_WAIT, NodeGroup, Profile, Resize, ScaleUp, Template, scale_up,
 };

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{CONFIG_MAPS, NODES};
+use klab_api_machinery::status::Status;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -12,8 +14,6 @@ use crate::clock::{earlier, later};
 use crate::cluster::{Cluster, Part};
 use crate::control::plane::Plane;
 use crate::node_pools::{MOST_NODES, NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL, Present, STARTING};
-use crate::resource::{CONFIG_MAPS, NODES};
-use crate::status::Status;
 
 /// Changes which machines of a pool are being started. All else in the ConfigMap is others' and stays as it is at that moment.
 fn change_starting(cluster: &Cluster, name: &str, change: impl FnOnce(&mut Vec<Timestamp>)) -> Result<(), Status> {

@@ -17,6 +17,7 @@ mod status;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::CONFIG_MAPS;
 use klab_scheduler::autoscaler::{Backoffs, NodeGroup, Profile, TO_BE_DELETED};
 
 use self::component::{set_taint, tell};
@@ -29,7 +30,6 @@ use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::node_pools::{NAMESPACE, NODE_POOLS, NodePool};
-use crate::resource::CONFIG_MAPS;
 
 /// Lets pools grow and shrink.
 #[derive(Debug, Default)]

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{NODES, PODS};
+use klab_api_machinery::validation::pod::is_mirror;
 use serde_json::json;
 
 use super::component::{COMPONENT, set_taint, tell, tell_of_node};
@@ -16,8 +18,6 @@ use crate::cluster::DeleteOptions;
 use crate::control::plane::Plane;
 use crate::control::queue::ObjectName;
 use crate::control::view::PodInfo;
-use crate::resource::{NODES, PODS};
-use crate::validation::pod::is_mirror;
 use klab_scheduler::autoscaler::{InProgress, Profile, TO_BE_DELETED, Utilization};
 
 /// From the taint to the first eviction (`--node-delete-delay-after-taint`): the scheduler must have seen it.

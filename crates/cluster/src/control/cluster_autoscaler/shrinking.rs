@@ -10,6 +10,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use klab_api_machinery::resource::POD_DISRUPTION_BUDGETS;
+use klab_api_machinery::value::text;
 use serde_json::json;
 
 use super::component::set_taint;
@@ -18,8 +20,6 @@ use crate::clock::later;
 use crate::control::plane::Plane;
 use crate::control::view::NodeInfo;
 use crate::node_pools::{NodePool, POOL_LABEL};
-use crate::resource::POD_DISRUPTION_BUDGETS;
-use crate::value::text;
 use klab_scheduler::autoscaler::{
     Budgets, Candidate, DELETION_CANDIDATE, Judgement, NodeGroup, Obstacle, Owner, Profile, SCALE_DOWN_DISABLED,
     TAINTS, Unneeded, Verdict, judge,

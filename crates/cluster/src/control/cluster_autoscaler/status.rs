@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::resource::CONFIG_MAPS;
+use klab_api_machinery::value::{map_mut, time_text};
 use serde_json::{Map, Value, json};
 
 use super::component::writes;
 use crate::cluster::Part;
 use crate::control::plane::Plane;
 use crate::node_pools::{NAMESPACE, NodePool, POOL_LABEL, STATUS};
-use crate::resource::CONFIG_MAPS;
-use crate::value::{map_mut, time_text};
 use klab_scheduler::autoscaler::{Backoffs, Failure, NodeGroup};
 
 const LAST_UPDATED: &str = "cluster-autoscaler.kubernetes.io/last-updated";

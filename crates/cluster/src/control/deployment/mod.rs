@@ -7,6 +7,8 @@ mod rollout;
 mod sets;
 mod spec;
 
+use klab_api_machinery::resource::{DEPLOYMENTS, REPLICA_SETS};
+use klab_api_machinery::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -18,8 +20,6 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::cluster::{DeleteOptions, Part};
-use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
-use crate::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
 
 const COMPONENT: &str = "deployment-controller";
 

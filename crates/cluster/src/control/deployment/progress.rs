@@ -4,6 +4,7 @@
 // upstream: pkg/controller/deployment/util/deployment_util.go DeploymentTimedOut (v1.36)
 
 use jiff::SignedDuration;
+use klab_api_machinery::value::{condition, integer, list_mut, text, time_of, time_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -11,7 +12,6 @@ use super::super::plane::Plane;
 use super::sets::Sets;
 use super::spec::{Deployment, key};
 use crate::clock::later;
-use crate::value::{condition, integer, list_mut, text, time_of, time_text};
 
 const PROGRESSING: &str = "Progressing";
 const AVAILABLE_REASON: &str = "NewReplicaSetAvailable";

@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::REPLICA_SETS;
+use klab_api_machinery::value::{controller_reference, integer, list_mut, selects, text};
 use serde_json::Value;
 
 use super::super::plane::Plane;
 use super::super::pods::{drop_owner, writes};
 use super::spec::{DESIRED_REPLICAS, Deployment, HASH_LABEL, REVISION};
 use crate::cluster::Part;
-use crate::object::Object;
-use crate::resource::REPLICA_SETS;
-use crate::value::{controller_reference, integer, list_mut, selects, text};
 use klab_scheduler::selector::Selector;
 
 /// One ReplicaSet.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::DEPLOYMENTS;
+use klab_api_machinery::value::{int_or_percent, integer, text};
 use serde_json::Value;
 
 use super::super::controller::Controller;
 use super::super::queue::{Key, ObjectName};
-use crate::object::Object;
-use crate::resource::DEPLOYMENTS;
-use crate::value::{int_or_percent, integer, text};
 
 pub(super) const HASH_LABEL: &str = "pod-template-hash";
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";

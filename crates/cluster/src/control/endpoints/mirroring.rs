@@ -6,6 +6,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
+use klab_api_machinery::value::{controller_reference, items};
 use serde_json::{Map, Value, json};
 
 use super::super::controller::Controller;
@@ -15,9 +18,6 @@ use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
 use super::{SERVICE_LABEL, SLICE_MANAGED_BY, TRIGGER, overwrite};
 use crate::cluster::DeleteOptions;
-use crate::object::Object;
-use crate::resource::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
-use crate::value::{controller_reference, items};
 
 const COMPONENT: &str = "endpoint-slice-mirroring-controller";
 const MANAGER: &str = "endpointslicemirroring-controller.k8s.io";

@@ -12,6 +12,9 @@ mod trigger;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{ENDPOINTS, PODS, SERVICES};
+use klab_api_machinery::value::{selects, service_selector, text};
 use serde_json::Value;
 
 use self::backends::Backends;
@@ -23,9 +26,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part};
-use crate::object::Object;
-use crate::resource::{ENDPOINTS, PODS, SERVICES};
-use crate::value::{selects, service_selector, text};
 
 pub(super) use self::mirroring::Mirroring;
 
@@ -142,7 +142,7 @@ impl Endpoints {
 fn set_trigger(object: &mut Value, trigger: Option<&str>) {
     let metadata = &mut object["metadata"];
     if let Some(trigger) = trigger {
-        crate::value::map_mut(&mut metadata["annotations"]).insert(TRIGGER.to_owned(), trigger.into());
+        klab_api_machinery::value::map_mut(&mut metadata["annotations"]).insert(TRIGGER.to_owned(), trigger.into());
     } else if let Some(annotations) = metadata["annotations"].as_object_mut() {
         annotations.remove(TRIGGER);
     }

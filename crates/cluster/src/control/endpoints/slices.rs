@@ -6,6 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::ENDPOINT_SLICES;
+use klab_api_machinery::value::{controller_reference, items};
 use serde_json::{Map, Value, json};
 
 use super::super::plane::Plane;
@@ -14,9 +17,6 @@ use super::super::view::PodInfo;
 use super::backends::Backend;
 use super::{Endpoints, HEADLESS, SERVICE_LABEL, SLICE_CONTROLLER, SLICE_MANAGED_BY, Selected, overwrite, set_trigger};
 use crate::cluster::DeleteOptions;
-use crate::object::Object;
-use crate::resource::ENDPOINT_SLICES;
-use crate::value::{controller_reference, items};
 
 /// How many endpoints one slice holds (`--max-endpoints-per-slice`).
 const SLICE_SIZE: usize = 100;

@@ -3,14 +3,14 @@
 // upstream: pkg/controller/endpoint/endpoints_controller.go syncService, addEndpointSubset, truncateEndpoints (v1.36)
 // upstream: pkg/api/v1/endpoints/util.go RepackSubsets (v1.36)
 
+use klab_api_machinery::resource::ENDPOINTS;
+use klab_api_machinery::value::{items, map_mut};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::slices::target;
 use super::{Endpoints, HEADLESS, Selected, overwrite, set_trigger};
-use crate::resource::ENDPOINTS;
-use crate::value::{items, map_mut};
 
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::value::{time_of, time_text};
 use klab_scheduler::hash::fnv64;
 use serde_json::Value;
 
 use super::super::queue::ObjectName;
 use super::super::view::PodInfo;
-use crate::object::Object;
-use crate::value::{time_of, time_text};
 
 /// What was known of each Service when it was last looked at.
 #[derive(Debug, Default)]

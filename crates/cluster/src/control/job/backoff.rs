@@ -3,11 +3,11 @@
 // upstream: pkg/controller/job/backoff_utils.go newBackoffRecord, getFinishedTime, getRemainingTime (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::value::{condition, integer, items, text, time_of};
 use serde_json::Value;
 
 use super::super::view::PodInfo;
 use crate::clock::{earlier, later};
-use crate::value::{condition, integer, items, text, time_of};
 
 const FIRST: i64 = 10;
 const LONGEST: i64 = 600;

@@ -2,9 +2,8 @@
 
 // upstream: pkg/controller/job/pod_failure_policy.go matchPodFailurePolicy (v1.36)
 
+use klab_api_machinery::value::{items, text};
 use serde_json::Value;
-
-use crate::value::{items, text};
 
 /// What the first rule that fits a failed pod says.
 #[derive(Debug, Clone, PartialEq, Eq)]

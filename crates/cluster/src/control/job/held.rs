@@ -1,7 +1,8 @@
 //! Pods that have ended are held until their Job has counted them.
 
+use klab_api_machinery::value::{integer, items};
+
 use super::super::view::PodInfo;
-use crate::value::{integer, items};
 
 /// Keeps a pod until it has been counted.
 pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";

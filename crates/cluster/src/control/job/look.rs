@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::value::{integer, items, list_mut, map_mut, set_condition, text, time_text};
 use serde_json::{Value, json};
 
 use super::super::queue::ObjectName;
@@ -15,8 +17,6 @@ use super::backoff::{Record, finished_at};
 use super::failure_policy::verdict;
 use super::held::{has_stopped, is_tracked};
 use super::indexes::Indexes;
-use crate::object::Object;
-use crate::value::{integer, items, list_mut, map_mut, set_condition, text, time_text};
 
 /// Which index a pod works on: as a label, and as an annotation.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";

@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use klab_api_machinery::resource::{JOBS, PODS};
+use klab_api_machinery::value::{condition, condition_is_true, map_mut, text, time_of, time_text};
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
@@ -31,8 +33,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::{Phase, PodInfo};
 use crate::clock::later;
-use crate::resource::{JOBS, PODS};
-use crate::value::{condition, condition_is_true, map_mut, text, time_of, time_text};
 
 /// Who takes care of Jobs that name nobody.
 const MANAGER: &str = "kubernetes.io/job-controller";

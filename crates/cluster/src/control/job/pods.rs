@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::value::{items, list_mut, map_mut};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -19,7 +20,6 @@ use super::held::TRACKING;
 use super::look::{
     INDEX, INDEX_FAILURES, INDEX_IGNORED, Job, Look, failures, failures_before, index_of, is_terminating,
 };
-use crate::value::{items, list_mut, map_mut};
 
 /// At most this many pods are created or deleted at once (`MaxPodCreateDeletePerSync`).
 const BURST: usize = 500;

@@ -2,10 +2,10 @@
 
 // upstream: pkg/controller/job/success_policy.go matchSuccessPolicy (v1.36)
 
+use klab_api_machinery::value::items;
 use serde_json::Value;
 
 use super::indexes::Indexes;
-use crate::value::items;
 
 /// What is said when the first rule is met that is.
 pub(super) fn met(policy: &Value, completions: i64, succeeded: &Indexes) -> Option<String> {

@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use klab_api_machinery::resource::{JOBS, PODS};
+use klab_api_machinery::value::{items, list_mut, map_mut, time_text};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -15,8 +17,6 @@ use super::component::{COMPONENT, key};
 use super::held::{TRACKING, is_tracked};
 use super::look::{End, EndKind, Job, Look, index_of};
 use crate::cluster::Part;
-use crate::resource::{JOBS, PODS};
-use crate::value::{items, list_mut, map_mut, time_text};
 
 /// At most this many pods are noted at once (`MaxUncountedPods`).
 const MAX_UNCOUNTED: usize = 500;

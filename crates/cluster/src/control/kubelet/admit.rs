@@ -5,6 +5,8 @@
 // upstream: pkg/kubelet/eviction/eviction_manager.go Admit (v1.36)
 
 use k8s_openapi::api::core::v1::PodSpec;
+use klab_api_machinery::validation::pod::is_mirror;
+use klab_api_machinery::value::{integer, items, text, tolerates};
 use klab_scheduler::HostPort;
 use klab_scheduler::node_selector::RequiredNodeAffinity;
 use klab_scheduler::typed::Typed;
@@ -13,8 +15,6 @@ use serde_json::Value;
 use super::super::plane::Plane;
 use super::super::view::{NodeInfo, PodInfo};
 use super::pressure;
-use crate::validation::pod::is_mirror;
-use crate::value::{integer, items, text, tolerates};
 
 /// Kernel parameters of its own that a pod may set.
 const SAFE_SYSCTLS: [&str; 12] = [

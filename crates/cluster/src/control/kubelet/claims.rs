@@ -3,12 +3,12 @@
 
 // upstream: pkg/kubelet/cm/dra/manager.go PrepareResources (v1.36)
 
+use klab_api_machinery::resource::RESOURCE_CLAIMS;
+use klab_api_machinery::value::{items, text};
 use serde_json::Value;
 
 use super::super::plane::Plane;
 use super::super::view::PodInfo;
-use crate::resource::RESOURCE_CLAIMS;
-use crate::value::{items, text};
 
 /// Why the devices of a pod cannot be made ready.
 pub(super) fn unprepared(plane: &Plane, pod: &PodInfo, value: &Value) -> Option<String> {

@@ -1,10 +1,10 @@
 //! A container as a kubelet sees it: what is asked for, and its status, which says what it has come to.
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::value::{integer, items, text, time_of, time_text};
 use serde_json::{Value, json};
 
 use super::fields::{identified, unstarted};
-use crate::value::{integer, items, text, time_of, time_text};
 use klab_containers::{Containers, End};
 
 /// Which list of the pod a container is in, and what that means.

@@ -1,11 +1,11 @@
 //! The fields of a status as a kubelet fills them in.
 
 use jiff::Timestamp;
+use klab_api_machinery::value::{map_mut, text, time_text};
 use klab_scheduler::hash::fnv64;
 use serde_json::{Value, json};
 
 use super::super::view::NodeInfo;
-use crate::value::{map_mut, text, time_text};
 
 /// What a kubelet says of every pod it has.
 pub(super) fn base_status(pod: &Value, node: &NodeInfo, now: Timestamp) -> Value {

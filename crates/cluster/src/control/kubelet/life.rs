@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::protobuf::go_duration;
+use klab_api_machinery::value::{integer, items, text};
 use klab_containers::{Container as Contained, Containers, End, Instance, Objects, Program, Ran, obstacle};
 use serde_json::Value;
 
@@ -18,8 +20,6 @@ use super::probe::{Probed, complaint, probed};
 use super::restart::{restarts, restarts_all};
 use super::volumes::Volumes;
 use crate::clock::later;
-use crate::protobuf::go_duration;
-use crate::value::{integer, items, text};
 
 /// Exit code of a container that had to be killed.
 pub(super) const KILLED: i64 = 137;

@@ -27,6 +27,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::{
+    CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES,
+};
+use klab_api_machinery::value::{integer, items, text, time_text};
 use klab_cel::names::is_extended_resource;
 use serde_json::{Value, json};
 
@@ -45,10 +49,6 @@ use super::reconcile::{Change, Reconciler};
 use super::view::{NodeInfo, Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::resource::{
-    CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES,
-};
-use crate::value::{integer, items, text, time_text};
 
 /// Ways to run containers that every node has; more are in its status.
 const HANDLERS: [&str; 2] = ["", "runc"];

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use klab_api_machinery::value::{items, text};
 use klab_containers::{Kind, Objects, unfilled};
 use serde_json::Value;
 
 use super::container::Container;
 use super::life::Look;
 use super::memory::{Mounting, TRIES};
-use crate::value::{items, text};
 
 /// The volume that admission gives to every pod, whose ConfigMap every namespace has.
 const CREDENTIALS: &str = "kube-api-access-";

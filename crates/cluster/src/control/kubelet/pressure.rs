@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::NODES;
+use klab_api_machinery::validation::pod::is_mirror;
+use klab_api_machinery::value::{condition, integer, items, set_condition, text, time_of, time_text, tolerates};
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
@@ -19,9 +22,6 @@ use super::work::{COMPONENT, node_key};
 use super::write::evicted;
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::resource::NODES;
-use crate::validation::pod::is_mirror;
-use crate::value::{condition, integer, items, set_condition, text, time_of, time_text, tolerates};
 
 /// At most one pod is evicted in this time.
 const INTERVAL: SignedDuration = SignedDuration::from_secs(10);

@@ -4,10 +4,9 @@
 // upstream: pkg/kubelet/prober/worker.go doProbe (v1.36)
 
 use jiff::SignedDuration;
+use klab_api_machinery::value::{integer, items};
 use klab_containers::Program;
 use serde_json::Value;
-
-use crate::value::{integer, items};
 
 /// What the probes of a running container have come to, in time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,13 +1,13 @@
 //! What pods on a node hold of its resources, as its kubelet counts it: what has been allocated, not what is asked for.
 
 use k8s_openapi::api::core::v1::Pod;
+use klab_api_machinery::value::{items, list_mut};
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{PodResources, Resources};
 use serde_json::Value;
 
 use super::super::plane::Plane;
 use super::super::view::PodInfo;
-use crate::value::{items, list_mut};
 
 /// What a pod requests; `None` for a pod whose amounts cannot be read, which the API does not let in.
 pub(super) fn requested(pod: &Value) -> Option<Resources> {

@@ -4,6 +4,7 @@
 // upstream: pkg/kubelet/status/status_manager.go SetPodResizePendingCondition (v1.36)
 
 use jiff::SignedDuration;
+use klab_api_machinery::value::{condition, items, map_mut, text, time_of, time_text};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -12,7 +13,6 @@ use super::container::Role;
 use super::fields::put_resources;
 use super::life::{KILLED, Look};
 use crate::clock::later;
-use crate::value::{condition, items, map_mut, text, time_of, time_text};
 
 const PENDING: &str = "PodResizePending";
 const IN_PROGRESS: &str = "PodResizeInProgress";

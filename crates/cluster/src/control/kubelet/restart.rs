@@ -2,10 +2,10 @@
 
 // upstream: pkg/api/v1/pod/util.go ContainerShouldRestart, FindMatchingContainerRestartRule (v1.36)
 
+use klab_api_machinery::value::{items, text};
 use serde_json::Value;
 
 use super::container::{Container, Role};
-use crate::value::{items, text};
 
 /// Whether the pod's policy, or the container's own, asks for another start after this exit code.
 pub(super) fn restarts(pod: &Value, container: &Container<'_>, code: i64) -> bool {

@@ -4,13 +4,13 @@
 // upstream: pkg/kubelet/kubelet_pods.go getPhase (v1.36)
 
 use jiff::Timestamp;
+use klab_api_machinery::value::{condition, items, text, time_text};
 use serde_json::{Value, json};
 
 use super::super::events::reference;
 use super::super::view::{Phase, PodInfo};
 use super::container::{Container, Role, State};
 use super::restart::restarts;
-use crate::value::{condition, items, text, time_text};
 
 /// The phase of a pod whose containers are like this. `over`: none of them will run again.
 pub(super) fn phase(pod: &Value, containers: &[Container<'_>], over: bool) -> Phase {

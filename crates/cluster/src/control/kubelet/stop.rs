@@ -4,6 +4,8 @@
 // upstream: pkg/kubelet/kubelet.go SyncTerminatingPod (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::resource::PODS;
+use klab_api_machinery::value::{integer, time_of};
 
 use super::super::plane::Plane;
 use super::super::view::{NodeInfo, Phase, PodInfo};
@@ -14,8 +16,6 @@ use super::volumes::Volumes;
 use super::work::key;
 use crate::clock::earlier;
 use crate::cluster::DeleteOptions;
-use crate::resource::PODS;
-use crate::value::{integer, time_of};
 
 impl Plane {
     /// Ends a pod that is deleted: those containers at once that heed the signal, the others when their time is over.

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use klab_api_machinery::value::{items, text};
 use serde_json::Value;
-
-use crate::value::{items, text};
 
 /// So many files are remembered; what is written beyond that is not found again.
 const MAX_FILES: usize = 10_000;

@@ -1,8 +1,9 @@
 //! Whose work it is, and what it is about.
 
+use klab_api_machinery::resource::{NODES, PODS};
+
 use super::super::controller::Controller;
 use super::super::queue::{Key, ObjectName};
-use crate::resource::{NODES, PODS};
 
 /// Who writes statuses and events.
 pub(super) const COMPONENT: &str = "kubelet";

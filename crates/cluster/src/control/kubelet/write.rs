@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::resource::PODS;
+use klab_api_machinery::value::{list_mut, map_mut, time_text};
 use serde_json::{Value, json};
 
 use super::super::events::Note;
@@ -18,8 +20,6 @@ use super::volumes::Volumes;
 use super::work::COMPONENT;
 use crate::cluster::{Part, WriteOptions};
 use crate::containers::Seen;
-use crate::resource::PODS;
-use crate::value::{list_mut, map_mut, time_text};
 
 /// What is written into a pod's status.
 #[derive(Debug, Default)]

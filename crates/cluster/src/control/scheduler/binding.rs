@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
+use klab_api_machinery::resource::RESOURCE_CLAIMS;
+use klab_api_machinery::value::{items, text};
 use klab_scheduler::queue::Event;
 use klab_scheduler::{ClaimAllocation, Decision};
 use serde_json::Value;
@@ -16,8 +18,6 @@ use super::super::plane::Plane;
 use super::super::view::PodInfo;
 use super::resource_claims::unreserve;
 use crate::clock::later;
-use crate::resource::RESOURCE_CLAIMS;
-use crate::value::{items, text};
 
 /// How long devices may take to get ready.
 const TIMEOUT: SignedDuration = SignedDuration::from_mins(10);

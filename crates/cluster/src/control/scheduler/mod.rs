@@ -13,6 +13,13 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{
+    CSI_NODES, CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+};
+use klab_api_machinery::value::{items, map_mut, set_condition, text, time_text};
 use serde_json::{Value, json};
 
 use self::binding::{Binding, Readiness};
@@ -26,13 +33,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part};
-use crate::object::Object;
-use crate::resource::{
-    CSI_NODES, CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
-    RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
-};
-use crate::value::{items, map_mut, set_condition, text, time_text};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::queue::{Event, Queue};
 use klab_scheduler::taint::{NO_EXECUTE, Taint};

@@ -4,14 +4,14 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
+use klab_api_machinery::resource::{PODS, RESOURCE_CLAIMS};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::value::{items, list_mut, map_mut, time_text};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::resource_claim::FINALIZER;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
-use crate::resource::{PODS, RESOURCE_CLAIMS};
-use crate::status::Status;
-use crate::value::{items, list_mut, map_mut, time_text};
 use klab_scheduler::queue::Event;
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{ClaimAllocation, Decision, ExtendedAllocation};

@@ -6,15 +6,15 @@
 
 use std::collections::BTreeSet;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::PERSISTENT_VOLUME_CLAIMS;
+use klab_api_machinery::value::{controller_reference, items, map_mut, text};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::{COMPONENT, Set};
 use crate::cluster::Part;
-use crate::object::Object;
-use crate::resource::PERSISTENT_VOLUME_CLAIMS;
-use crate::value::{controller_reference, items, map_mut, text};
 
 impl Set {
     fn deletes(&self, when: &str) -> bool {

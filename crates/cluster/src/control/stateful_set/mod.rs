@@ -6,6 +6,9 @@ mod claims;
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
+use klab_api_machinery::value::{integer, items, list_mut, map_mut, text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -16,9 +19,6 @@ use super::reconcile::{Change, Reconciler};
 use super::revisions::{HASH_LABEL, Revision};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
-use crate::object::Object;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
-use crate::value::{integer, items, list_mut, map_mut, text};
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "statefulset-controller";

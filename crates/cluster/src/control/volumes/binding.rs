@@ -1,13 +1,13 @@
 //! What a claim and its volume are bound by: annotations, the reference to the claim; and the binder's name and keys.
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use klab_api_machinery::value::{items, text};
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::super::controller::Controller;
 use super::super::queue::{Key, ObjectName};
-use crate::object::Object;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use crate::value::{items, text};
 
 pub(super) const COMPONENT: &str = "persistentvolume-controller";
 pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";

@@ -2,6 +2,9 @@
 
 // upstream: pkg/controller/volume/ephemeral/controller.go syncHandler, handleVolume (v1.36)
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
+use klab_api_machinery::value::{controller_reference, items};
 use serde_json::{Value, json};
 
 use super::super::controller::Controller;
@@ -10,9 +13,6 @@ use super::super::pods::writes;
 use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
 use super::binding::{claim_of_ephemeral, claims_of};
-use crate::object::Object;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
-use crate::value::{controller_reference, items};
 
 const COMPONENT: &str = "ephemeral_volume";
 

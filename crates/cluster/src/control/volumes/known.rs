@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::value::{items, selects, text};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 use serde_json::Value;
@@ -12,8 +14,6 @@ use serde_json::Value;
 use super::super::queue::ObjectName;
 use super::super::reconcile::Change;
 use super::binding::{BIND_COMPLETED, storage};
-use crate::object::Object;
-use crate::value::{items, selects, text};
 
 /// A volume, as far as claims ask.
 #[derive(Debug)]

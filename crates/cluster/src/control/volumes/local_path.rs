@@ -3,11 +3,10 @@
 // upstream: rancher/local-path-provisioner provisioner.go provisionFor (v0.0.31), as kind deploys it;
 // sig-storage-lib-external-provisioner controller/controller.go provisionClaimOperation (v11)
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::value::{items, text};
 use klab_cel::names;
 use serde_json::{Value, json};
-
-use crate::object::Object;
-use crate::value::{items, text};
 
 /// The label by which a volume is tied to its node.
 pub(super) const HOST_NAME: &str = "kubernetes.io/hostname";

@@ -13,6 +13,9 @@ mod provisioning;
 
 use std::sync::Arc;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
+use klab_api_machinery::value::{items, map_mut, text};
 use serde_json::{Value, json};
 
 use self::binding::{
@@ -27,9 +30,6 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::cluster::Part;
-use crate::object::Object;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
-use crate::value::{items, map_mut, text};
 
 pub(super) use self::ephemeral::EphemeralVolumes;
 pub(super) use self::protection::{ClaimProtection, ClassProtection, VolumeProtection};

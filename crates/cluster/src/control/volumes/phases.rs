@@ -2,6 +2,9 @@
 
 // upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncVolume, reclaimVolume, unbindVolume (v1.36)
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use klab_api_machinery::value::{map_mut, text, time_text};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -9,9 +12,6 @@ use super::super::pods::writes;
 use super::super::queue::ObjectName;
 use super::binding::{BOUND_BY_CONTROLLER, COMPONENT, PROVISIONED_BY, claim_key};
 use crate::cluster::{DeleteOptions, Part};
-use crate::object::Object;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use crate::value::{map_mut, text, time_text};
 
 impl Plane {
     /// Brings the phase of a volume to what its claim says.

@@ -5,6 +5,8 @@
 
 // upstream: pkg/controller/volume/vacprotection/vac_protection_controller.go processVAC (v1.36)
 
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTRIBUTES_CLASSES};
+use klab_api_machinery::value::{items, list_mut, text};
 use serde_json::{Value, json};
 
 use super::super::controller::Controller;
@@ -15,8 +17,6 @@ use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
 use super::binding::claims_of;
 use crate::cluster::Part;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTRIBUTES_CLASSES};
-use crate::value::{items, list_mut, text};
 
 /// Keeps a claim that pods use.
 const CLAIM: &str = "kubernetes.io/pvc-protection";

@@ -3,6 +3,9 @@
 // upstream: pkg/controller/volume/persistentvolume/pv_controller.go provisionClaim, findProvisionablePlugin (v1.36)
 
 use k8s_openapi::api::core::v1::PersistentVolume;
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use klab_api_machinery::value::{map_mut, text};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -11,9 +14,6 @@ use super::super::view::NodeInfo;
 use super::binding::{COMPONENT, PROVISIONED_BY, claim_reference};
 use super::local_path;
 use crate::cluster::Part;
-use crate::object::Object;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use crate::value::{map_mut, text};
 use klab_scheduler::node_selector::NodeSelectorTerm;
 use klab_scheduler::selector::Labels;
 use klab_scheduler::typed::Typed;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use klab_api_machinery::policy_expression::{Names, Wanted, compile};
+use klab_api_machinery::resource::{
+    MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, ResourceId, VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS,
+};
 use klab_cel::{Program, Type};
 use serde_json::Value as Json;
 
 use crate::dynamic_admission::condition::Condition;
 use crate::dynamic_admission::matching::Matching;
-use crate::policy_expression::{Names, Wanted, compile};
-use crate::resource::{
-    MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, ResourceId, VALIDATING_ADMISSION_POLICIES,
-    VALIDATING_ADMISSION_POLICY_BINDINGS,
-};
 use crate::store::Store;
 
 /// A policy.

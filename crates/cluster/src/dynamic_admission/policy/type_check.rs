@@ -5,12 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use klab_api_machinery::policy_expression::{Names, Wanted, compile, type_errors};
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::schema::{self, Scalar, TypeId, schema};
 use klab_cel::{Declaration, Field, ListKind, ObjectType, Shape, Type};
 use serde_json::{Value as Json, json};
-
-use crate::policy_expression::{Names, Wanted, compile, type_errors};
-use crate::resource::ResourceId;
-use crate::schema::{self, Scalar, TypeId, schema};
 
 /// Most kinds that are looked at.
 const MAX_KINDS: usize = 10;

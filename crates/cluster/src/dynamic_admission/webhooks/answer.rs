@@ -5,9 +5,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
-
-use crate::status::Status;
 
 const REASONS: [&str; 19] = [
     "Unauthorized",

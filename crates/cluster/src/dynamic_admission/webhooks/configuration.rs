@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId, VALIDATING_WEBHOOK_CONFIGURATIONS};
 use serde_json::Value;
 
 use crate::client_config::ClientConfig;
 use crate::dynamic_admission::condition::Condition;
 use crate::dynamic_admission::matching::Matching;
-use crate::object::Object;
-use crate::resource::{MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId, VALIDATING_WEBHOOK_CONFIGURATIONS};
 use crate::store::Store;
 
 /// One webhook.

@@ -7,12 +7,12 @@
 
 use http::{HeaderValue, Method, Response, header};
 use jiff::SignedDuration;
+use klab_api_machinery::status::Status;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::world::World;
 use crate::api::{Body, status_response};
-use crate::status::Status;
 
 /// Where it is.
 pub(super) const PATH: &str = "/klab/v1/clock";

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::status::Status;
+use klab_api_machinery::work::{CancelOnDrop, Cancelled};
 
 use crate::clock::later;
 use crate::embedded::Cluster;
-use crate::status::Status;
-use crate::work::{CancelOnDrop, Cancelled};
 
 /// How long one request may move it, or have the control plane work, by the machine's clock: less than requests may take.
 const PATIENCE: Duration = Duration::from_secs(45);

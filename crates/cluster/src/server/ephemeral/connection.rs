@@ -10,6 +10,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use klab_api_machinery::status::Status;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -19,7 +20,6 @@ use super::world::World;
 use crate::api::{Body, receive, status_response};
 use crate::server::refusal::{panicked, unauthorised};
 use crate::server::{exchange, tls};
-use crate::status::Status;
 
 /// Connections at the same time.
 const MOST: usize = 1000;

@@ -14,6 +14,7 @@ mod world;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use klab_api_machinery::status::Status;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -22,7 +23,6 @@ pub use self::options::{CONTEXT, EphemeralOptions, Time};
 use self::world::World;
 use super::kubeconfig::{self, Place};
 use super::start_error::StartError;
-use crate::status::Status;
 
 /// One cluster behind a port of loopback, kept nowhere. It has its port when it is made, and answers once
 /// [`EphemeralServer::serve`] runs.

@@ -8,9 +8,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use klab_api_machinery::resource::CONFIG_MAPS;
 use klab_cluster::clock::SystemClock;
 use klab_cluster::cluster::{Cluster, WriteOptions};
-use klab_cluster::resource::CONFIG_MAPS;
 use kube::api::{
     DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy, WatchParams,
 };

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::resource::{NODES, PODS as POD};
 use klab_cluster::api::Api;
 use klab_cluster::clock::{Clock, SteppedClock};
 use klab_cluster::cluster::{Cluster, WriteOptions};
 use klab_cluster::control::{ControlPlane, Settings};
-use klab_cluster::resource::{NODES, PODS as POD};
 use serde_json::{Value, json};
 
 use super::exec::{Executed, executed, path};
@@ -209,7 +209,7 @@ fn what_is_kept_has_a_bound_and_is_nobody_s_to_see() {
     assert_eq!(ground.get("/apis/internal.klab.dev/1").status, 404);
     assert!(ground.get(&format!("{PODS}/box")).good()["metadata"]["annotations"].is_null());
     ground.delete(&format!("{PODS}/box?gracePeriodSeconds=0")).good();
-    let kind = klab_cluster::resource::CONTAINER_FILES;
+    let kind = klab_api_machinery::resource::CONTAINER_FILES;
     assert!(ground.cluster.inner().list(kind, None).0.is_empty());
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use klab_cluster::resource::{SECRETS, SERVICE_ACCOUNTS};
+use klab_api_machinery::resource::{SECRETS, SERVICE_ACCOUNTS};
 
 use super::*;
 

@@ -220,7 +220,7 @@ fn of_ephemeral_volumes_are_waited_for() {
 // upstream: pkg/controller/volume/vacprotection/vac_protection_controller_test.go (v1.36)
 #[test]
 fn keep_their_class_of_attributes() {
-    use klab_cluster::resource::VOLUME_ATTRIBUTES_CLASSES;
+    use klab_api_machinery::resource::VOLUME_ATTRIBUTES_CLASSES;
     let mut lab = Lab::new(0);
     let finalizers = |lab: &Lab| lab.get(VOLUME_ATTRIBUTES_CLASSES, "fast")["metadata"]["finalizers"].clone();
     lab.apply(json!({

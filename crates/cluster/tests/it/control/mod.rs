@@ -23,15 +23,15 @@ mod system;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use klab_cluster::clock::SteppedClock;
-use klab_cluster::cluster::{Cluster, DeleteOptions, Part, Propagation, WriteOptions};
-use klab_cluster::control::{ControlPlane, HollowDelays, Settings};
-use klab_cluster::object::Object;
-use klab_cluster::resource::{
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{
     CONFIG_MAPS, CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
     HORIZONTAL_POD_AUTOSCALERS, JOBS, LEASES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_QUOTAS, ResourceId, SERVICES, STATEFUL_SETS,
 };
+use klab_cluster::clock::SteppedClock;
+use klab_cluster::cluster::{Cluster, DeleteOptions, Part, Propagation, WriteOptions};
+use klab_cluster::control::{ControlPlane, HollowDelays, Settings};
 use klab_cluster::system::{Flavour, bootstrap};
 use serde_json::{Value, json};
 

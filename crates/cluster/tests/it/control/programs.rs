@@ -1,7 +1,7 @@
 //! What programs of well-known images come to: waiting for the network, following files, showing pages.
 
+use klab_api_machinery::resource::{PODS, SERVICES};
 use klab_cluster::cluster::WriteOptions;
-use klab_cluster::resource::{PODS, SERVICES};
 use serde_json::{Value, json};
 
 use super::Lab;

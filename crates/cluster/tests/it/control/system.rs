@@ -1,6 +1,6 @@
 //! What fresh clusters run.
 
-use klab_cluster::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
+use klab_api_machinery::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 
 use super::*;
 
@@ -108,7 +108,7 @@ fn filling_a_cluster_twice_changes_nothing() {
 #[test]
 fn a_bare_cluster_has_the_service_of_the_api_server_alone() {
     let lab = lab(Flavour::Bare, Vec::new());
-    let (services, _) = lab.cluster.list(klab_cluster::resource::SERVICES, None);
+    let (services, _) = lab.cluster.list(klab_api_machinery::resource::SERVICES, None);
     assert_eq!(services.iter().map(|service| service.name.as_ref()).collect::<Vec<_>>(), ["kubernetes"]);
     assert!(lab.cluster.list(PODS, None).0.is_empty());
 }

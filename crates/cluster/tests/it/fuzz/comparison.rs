@@ -1,6 +1,6 @@
 //! How an object that was read differs from what was sent, field by field.
 
-use klab_cluster::schema::{Field, Ownership, Shape, schema};
+use klab_api_machinery::schema::{Field, Ownership, Shape, schema};
 use serde_json::{Map, Value};
 
 /// What happened to a field.

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use klab_cluster::resource::{RESOURCES, Resource};
-use klab_cluster::schema::{Shape, TypeId, schema};
+use klab_api_machinery::resource::{RESOURCES, Resource};
+use klab_api_machinery::schema::{Shape, TypeId, schema};
 use serde_json::{Value, json};
 
 use super::comparison::{Difference, common, compare};

@@ -4,7 +4,7 @@
 //! be laid over each other. An entry is tagged by the field that it is there for; what excludes each other, as sources of
 //! volumes do, then stands in entries side by side.
 
-use klab_cluster::schema::{Field, Ownership, Shape, TypeId, schema};
+use klab_api_machinery::schema::{Field, Ownership, Shape, TypeId, schema};
 use serde_json::{Map, Value, json};
 
 use super::values;

@@ -1,6 +1,6 @@
 //! What fields hold that are sent: values that checks let pass, and what has to stand beside them.
 
-use klab_cluster::schema::{Scalar, Shape};
+use klab_api_machinery::schema::{Scalar, Shape};
 use serde_json::{Value, json};
 
 use super::needs;

@@ -6,9 +6,9 @@ mod patches;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::work::counted;
 use klab_cluster::clock::SteppedClock;
 use klab_cluster::cluster::{Cluster, WriteOptions};
-use klab_cluster::work::counted;
 
 /// Steps are counted, so short lists show it; `cargo bench -p klab-cluster --bench growth` measures longer ones.
 const FEW: usize = 75;

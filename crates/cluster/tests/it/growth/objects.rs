@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use klab_cluster::resource::ResourceId;
-use klab_cluster::schema::{Scalar, Schema, Shape, TypeId, schema};
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::schema::{Scalar, Schema, Shape, TypeId, schema};
 use serde_json::{Map, Value, json};
 
 /// How deep structs are looked for, and filled in below a long list.

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use klab_api_machinery::resource::{CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, CustomName, PODS, ResourceId};
+use klab_api_machinery::work::counted;
 use klab_cluster::clock::SteppedClock;
 use klab_cluster::cluster::{Cluster, FieldValidation, Part, WriteOptions};
 use klab_cluster::patch::Patch;
-use klab_cluster::resource::{CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, CustomName, PODS, ResourceId};
-use klab_cluster::work::counted;
 use serde_json::{Map, Value, json};
 
 use super::{FEW, FLOOR, MANY, MOST};
