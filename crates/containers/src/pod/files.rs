@@ -177,6 +177,8 @@ impl Files {
                 Found::Directory { names, mode, owner }
             }
             _ if is_made => Found::Directory { names: Some(added), mode: 0o755, owner: self.owner },
+            // Another container has made the folder of what it has left here.
+            Found::Absent if !added.is_empty() => Found::Directory { names: Some(added), mode: 0o755, owner: None },
             Found::Unknown if !added.is_empty() => Found::Directory { names: None, mode: 0o755, owner: None },
             found => found,
         }
