@@ -151,7 +151,8 @@ fn documents() -> (String, String) {
         Tests that need running containers (they execute commands in a shell, send packets, or have a server in a pod) cannot pass here:\n\
         [fidelity.md](fidelity.md). The tables count them as such, though some pass, because klab follows scripts and knows the pod and\n\
         its volumes. klab simulates no server of Kubernetes' test images: eight tests of the first table and one of the second passed\n\
-        against such a simulation once, and are left.\n\n\
+        against such a simulation once, and are left.\n\
+        The totals are from before klab's containers were reduced to what is certain; the suite has not been run again since.\n\n\
         ## Conformance\n\n"
         .to_owned();
     let sum = table(&suite.conformance, &of(true), &mut page);
