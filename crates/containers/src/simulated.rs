@@ -25,7 +25,7 @@ const EXECUTED: [&str; 16] = [
     "false", "sleep",
 ];
 /// Where what is not followed here can be tried.
-pub const ELSEWHERE: &str = "kind runs real containers (`klab up --provider kind`)";
+pub const ELSEWHERE: &str = "kind runs real containers (`klab up LAB --provider kind`)";
 
 /// What a container has printed.
 #[derive(Debug, Clone)]

@@ -126,7 +126,7 @@ fn executes(kubectl: &dyn Fn(&[&str]) -> Output) {
     let refused = kubectl(&["exec", "box", "--", "ps"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.starts_with("error: the embedded cluster runs no containers: `ps` is not followed"), "{said}");
-    assert!(said.ends_with("kind runs real containers (`klab up --provider kind`)\n"), "{said}");
+    assert!(said.ends_with("kind runs real containers (`klab up LAB --provider kind`)\n"), "{said}");
     let refused = kubectl(&["attach", "box"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("the embedded cluster runs no containers: there is nothing to attach to"), "{said}");

@@ -180,7 +180,7 @@ fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
     ] {
         let executed = ground.execute(pod, command);
         let expected = format!(
-            "the embedded cluster runs no containers: {why}; kind runs real containers (`klab up --provider kind`)"
+            "the embedded cluster runs no containers: {why}; kind runs real containers (`klab up LAB --provider kind`)"
         );
         assert_eq!(executed.message(), expected, "{command:?}");
     }
