@@ -2,7 +2,7 @@
 //!
 //! What a lab should be after this many steps is a lab again ([`stage()`]); a step is performed by bringing the cluster from
 //! one stage to the next ([`Performer`]), on every provider and without a terminal. A [`session`] drives the steps of a
-//! lesson: for a terminal, a host, and a trial. [`undo`] and [`command`] are pure.
+//! lesson: for a terminal, a host, and a trial. [`mod@undo`] and [`command`] are pure.
 
 mod actions;
 pub mod command;
