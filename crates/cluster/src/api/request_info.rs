@@ -4,11 +4,11 @@
 use http::Method;
 #[cfg(feature = "client")]
 use http::request::Parts;
+#[cfg(any(feature = "client", feature = "server"))]
 use klab_api_machinery::resource::ResourceId;
 
 #[cfg(feature = "client")]
 use super::super::cluster::{Cluster, resource_at};
-#[cfg(any(feature = "client", feature = "server"))]
 use super::path::ResourcePath;
 #[cfg(any(feature = "client", feature = "server"))]
 use super::path::{self, Path};
