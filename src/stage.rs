@@ -122,7 +122,21 @@ fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
             upgrade_control_plane(staged, Located::new(*kubernetes, at.clone()));
         }
         // Nodes, single objects and time are no part of what pools and workloads are made of.
-        _ => {}
+        Action::Taint { .. }
+        | Action::Untaint { .. }
+        | Action::Label { .. }
+        | Action::Unlabel { .. }
+        | Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Drain { .. }
+        | Action::Apply { .. }
+        | Action::Refused { .. }
+        | Action::DeletePods { .. }
+        | Action::FailNode { .. }
+        | Action::RestoreNode { .. }
+        | Action::FailApi { .. }
+        | Action::Wait { .. }
+        | Action::Run { .. } => {}
     }
 }
 
