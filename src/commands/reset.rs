@@ -73,19 +73,19 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         run: None,
     };
     let made = {
-        let mut at_work = LockedLab::existing(context, name, "reset")?.ok_or_else(|| context.not_up(name))?;
-        at_work.interruption_leaves(format!("lab `{name}` is partly reset; `klab reset {name}` continues"));
-        remove(&performer, &mut at_work, &added)?;
-        let mut made = make(&mut at_work, &up, lab, &manifests)?;
+        let mut locked = LockedLab::existing(context, name, "reset")?.ok_or_else(|| context.not_up(name))?;
+        locked.interruption_leaves(format!("lab `{name}` is partly reset; `klab reset {name}` continues"));
+        remove(&performer, &mut locked, &added)?;
+        let mut made = make(&mut locked, &up, lab, &manifests)?;
         // What others wrote into the lab's own objects stays when klab applies its part again.
         let rest = differences()?;
         for action in rest.iter().filter_map(Change::correction) {
-            change_nodes(&performer, &action, &mut at_work.work()?)?;
+            change_nodes(&performer, &action, &mut locked.work()?)?;
         }
         let changed = objects(&rest, |change| change.is_new() || matches!(change, Change::Field { .. }));
         if !changed.is_empty() {
-            remove(&performer, &mut at_work, &changed)?;
-            made = make(&mut at_work, &up, lab, &manifests)?;
+            remove(&performer, &mut locked, &changed)?;
+            made = make(&mut locked, &up, lab, &manifests)?;
         }
         made
     };
@@ -129,9 +129,9 @@ fn consent(context: &Context, arguments: &Arguments, lab: &str, added: &[Named])
     }
 }
 
-fn remove(performer: &Performer<'_>, at_work: &mut LockedLab<'_>, objects: &[Named]) -> Result<()> {
+fn remove(performer: &Performer<'_>, locked: &mut LockedLab<'_>, objects: &[Named]) -> Result<()> {
     let mut each = objects.iter();
-    each.try_for_each(|object| delete_all(performer, &[object.reference()], &object.label(), &mut at_work.work()?))?;
+    each.try_for_each(|object| delete_all(performer, &[object.reference()], &object.label(), &mut locked.work()?))?;
     let nodes: BTreeSet<String> =
         objects.iter().filter(|object| object.kind == "Node").map(|object| object.name.clone()).collect();
     if nodes.is_empty() {

@@ -66,7 +66,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let name = lesson.lab.name.value;
-    let at_work = LockedLab::existing(context, &name, "step")?.ok_or_else(|| context.not_up(&name))?;
+    let locked = LockedLab::existing(context, &name, "step")?.ok_or_else(|| context.not_up(&name))?;
     // Another klab may have gone on while this one waited for the lock.
     let Lesson { lab, progress, folder } = Lesson::open_with_steps(context, &arguments.which)?;
     let provider = context.provider(lab.provider)?;
@@ -79,8 +79,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         client: context.client(&name, &kubeconfig)?,
         kubeconfig,
         folder,
-        programs: folder_of(at_work.record.as_ref()),
-        at_work,
+        programs: folder_of(locked.record.as_ref()),
+        locked,
     };
     let gone = Session { lab: &lab, progress, engine }.go(&arguments.going.clone().into());
     if let Some(file) = &arguments.report {
@@ -110,7 +110,7 @@ struct Terminal<'a> {
     /// Where programs of `run` start.
     programs: PathBuf,
     /// Held for the whole command.
-    at_work: LockedLab<'a>,
+    locked: LockedLab<'a>,
 }
 
 impl Engine for Terminal<'_> {
@@ -146,7 +146,7 @@ impl Engine for Terminal<'_> {
             time: &WallClock::default(),
             run: self.arguments.allow_run.then_some(run),
         };
-        act(&performer, &mut self.at_work.work()?)
+        act(&performer, &mut self.locked.work()?)
     }
 
     fn forget_pool(&mut self, pool: &str) -> Result<()> {
@@ -228,10 +228,10 @@ impl Terminal<'_> {
     /// Notes the kinds that a step may make before it does, so that `up` and `down` know where to look.
     fn keep_kinds(&mut self, number: usize) -> Result<()> {
         let kinds = step_kinds(self.lab, number);
-        match self.at_work.record.clone() {
+        match self.locked.record.clone() {
             Some(mut record) if !kinds.is_subset(&record.kinds) => {
                 record.kinds.extend(kinds);
-                self.at_work.write_record(&record)
+                self.locked.write_record(&record)
             }
             _ => Ok(()),
         }

@@ -49,18 +49,18 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
         let seats = class.seats.len();
         return Err(class.name_a_seat().hint(format!("`--seats {seats}` brings up the class")));
     }
-    let mut at_work = LockedLab::new(context, &name, "up")?;
+    let mut locked = LockedLab::new(context, &name, "up")?;
     let words = format!(
         "lab `{name}` is partly made; `klab up {}` continues, `klab down {name}` removes it",
         arguments.lab.display()
     );
-    at_work.interruption_leaves(words);
-    let made = make(&mut at_work, arguments, &lab, &manifests)
+    locked.interruption_leaves(words);
+    let made = make(&mut locked, arguments, &lab, &manifests)
         .map_err(|error| with_way_on(context, error, arguments, &name))?;
-    at_work.interruption_leaves_afterwards(format!(
+    locked.interruption_leaves_afterwards(format!(
         "lab `{name}` is up; `klab verify {name}` says what holds, `klab down {name}` removes it"
     ));
-    drop(at_work);
+    drop(locked);
     if !arguments.no_wait {
         let report = wait(context, arguments, &lab, &made, arguments.timeout)?;
         report_set_up(context, report, arguments.timeout)?;

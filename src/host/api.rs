@@ -114,8 +114,8 @@ pub async fn change_pool(
     let pool: PoolRequest = serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad_request(format!("this is nothing to ask of a pool: {error}")))?;
     host.audit.seat("pool", learner.seat, "learner");
-    let (talk, answer) = EventStream::new();
-    in_the_background(talk, move |talk| steps::change_pool(&host, learner.seat, &learner.lab, &pool, talk));
+    let (stream, answer) = EventStream::new();
+    in_the_background(stream, move |stream| steps::change_pool(&host, learner.seat, &learner.lab, &pool, stream));
     Ok(answer)
 }
 
@@ -151,8 +151,8 @@ pub async fn grade(
     Owner(learner): Owner,
     Query(query): Query<Graded>,
 ) -> Response {
-    let (talk, answer) = EventStream::new();
-    grading(host, learner, query.step, query.timeout.map(Duration::from_secs), talk);
+    let (stream, answer) = EventStream::new();
+    grading(host, learner, query.step, query.timeout.map(Duration::from_secs), stream);
     answer
 }
 
@@ -164,8 +164,8 @@ pub async fn step(
 ) -> Response {
     let goal = Goal::from(going);
     host.audit.seat("step", learner.seat, "learner");
-    let (talk, answer) = EventStream::new();
-    in_the_background(talk, move |talk| steps::go(&host, learner.seat, &learner.lab, &goal, talk));
+    let (stream, answer) = EventStream::new();
+    in_the_background(stream, move |stream| steps::go(&host, learner.seat, &learner.lab, &goal, stream));
     answer
 }
 
@@ -183,8 +183,8 @@ pub async fn reset(
 ) -> Response {
     let to = query.to.map(Goal::To);
     host.audit.seat("reset", learner.seat, "learner");
-    let (talk, answer) = EventStream::new();
-    in_the_background(talk, move |talk| steps::reset(&host, learner.seat, &learner.lab, to.as_ref(), talk));
+    let (stream, answer) = EventStream::new();
+    in_the_background(stream, move |stream| steps::reset(&host, learner.seat, &learner.lab, to.as_ref(), stream));
     answer
 }
 

@@ -1,4 +1,4 @@
-//! Begins what takes its time at a seat; a talk tells what comes of it.
+//! Begins what takes its time at a seat; a stream reports what comes of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,27 +14,27 @@ pub(super) fn grading(
     learner: Learner,
     step: Option<String>,
     timeout: Option<Duration>,
-    talk: EventStream,
+    stream: EventStream,
 ) {
     let timeout = timeout.unwrap_or(Duration::from_mins(2)).min(MAX_WAIT);
     tokio::spawn(async move {
-        let grading = grading::grade(&host, learner.seat, &learner.lab, step.as_deref(), timeout, &talk);
+        let grading = grading::grade(&host, learner.seat, &learner.lab, step.as_deref(), timeout, &stream);
         let outcome = tokio::select! {
             outcome = grading => outcome,
             // Who has gone needs no verdict.
-            () = talk.unheard() => return,
+            () = stream.unheard() => return,
         };
         host.audit.seat("verify", learner.seat, "learner");
-        talk.end(outcome).await;
+        stream.end(outcome).await;
     });
 }
 
 /// Does work that waits for what it does.
-pub(super) fn in_the_background(talk: EventStream, work: impl FnOnce(&EventStream) -> Result<()> + Send + 'static) {
+pub(super) fn in_the_background(stream: EventStream, work: impl FnOnce(&EventStream) -> Result<()> + Send + 'static) {
     tokio::spawn(async move {
-        let said = talk.clone();
+        let said = stream.clone();
         let done = tokio::task::spawn_blocking(move || work(&said)).await;
         let outcome = done.unwrap_or_else(|_| Err(Error::message(Kind::Failed, "the host met a fault of its own")));
-        talk.end(outcome).await;
+        stream.end(outcome).await;
     });
 }

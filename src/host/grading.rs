@@ -110,10 +110,10 @@ pub async fn grade(
     lab: &str,
     step: Option<&str>,
     timeout: Duration,
-    talk: &EventStream,
+    stream: &EventStream,
 ) -> Result<()> {
-    let at_work = LockedSeat::new(host, seat, lab)?;
-    let (lab, mut progress, client) = (at_work.lab, at_work.progress()?, at_work.client()?);
+    let locked = LockedSeat::new(host, seat, lab)?;
+    let (lab, mut progress, client) = (locked.lab, locked.progress()?, locked.client()?);
     let timeout = timeout.min(MAX_WAIT);
     count(&host.metrics.verified);
     let mut looks = HostGrader { client: &client, lab, progress: &progress, timeout };
@@ -124,8 +124,8 @@ pub async fn grade(
         }
         None => pass::graded(&mut looks, lab, &progress, timeout).await?,
     };
-    let events = Events::new(Arc::new(talk.clone()));
-    let way_back = add_slips(&at_work, &mut graded, progress.done, &client).await.unwrap_or_else(|error| {
+    let events = Events::new(Arc::new(stream.clone()));
+    let way_back = add_slips(&locked, &mut graded, progress.done, &client).await.unwrap_or_else(|error| {
         let words = format!("what differs from the lab could not be found: {error}");
         events.warn(Warning::DifferencesUnknown, words);
         None
@@ -134,7 +134,7 @@ pub async fn grade(
     let named = graded
         .step
         .and_then(|step| Some((step.saturating_add(1), lab.steps.len(), lab.steps.get(step)?.name.value.as_str())));
-    talk.report(&graded.report, named);
+    stream.report(&graded.report, named);
     let next = progress.next(lab.steps.len());
     let words = verdict(&graded.report, timeout, &what).map_err(|error| {
         let error = way_back.into_iter().fold(error, Error::hint);
@@ -233,12 +233,12 @@ pub async fn note(lab: &Lab, progress: &mut Progress, client: &Client) -> Result
 }
 
 async fn add_slips(
-    at_work: &LockedSeat<'_>,
+    locked: &LockedSeat<'_>,
     graded: &mut pass::Graded,
     done: usize,
     client: &Client,
 ) -> Result<Option<String>> {
-    let (lab, twin) = (at_work.lab, at_work.twin);
+    let (lab, twin) = (locked.lab, locked.twin);
     let is_well = graded.report.ok();
     if lab.steps.is_empty() || (graded.step.is_none() && is_well) {
         return Ok(None);

@@ -28,7 +28,7 @@ fn of(host: &Host, lab: &str, headers: &HeaderMap) -> Result<Learner, Refusal> {
     host.learner(headers, lab).ok_or_else(Refusal::unauthorised)
 }
 
-fn at_work(host: &Host, lab: &str, headers: &HeaderMap) -> Result<Learner, Refusal> {
+fn active_learner(host: &Host, lab: &str, headers: &HeaderMap) -> Result<Learner, Refusal> {
     let learner = of(host, lab, headers)?;
     if host.phase() == Phase::Open { Ok(learner) } else { Err(Refusal::closed()) }
 }
@@ -107,11 +107,11 @@ pub async fn next(
     Path(lab): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let learner = at_work(&host, &lab, &headers)?;
+    let learner = active_learner(&host, &lab, &headers)?;
     let progress = host.progress(learner.seat, &lab).map_err(|error| failed(&error))?;
     if progress.is_opened() || !progress.started {
-        let talk = EventStream::nowhere();
-        let graded = grading::grade(&host, learner.seat, &lab, None, PATIENCE, &talk).await;
+        let stream = EventStream::nowhere();
+        let graded = grading::grade(&host, learner.seat, &lab, None, PATIENCE, &stream).await;
         if let Err(error) = graded {
             let code = if error.kind == Kind::Failed { StatusCode::CONFLICT } else { StatusCode::PRECONDITION_FAILED };
             return Ok((code, format!("not yet: {}\n", error.source)).into_response());
@@ -127,7 +127,7 @@ pub async fn step(
     Path(lab): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let learner = at_work(&host, &lab, &headers)?;
+    let learner = active_learner(&host, &lab, &headers)?;
     host.audit.seat("step", learner.seat, "learner");
     let work = move || steps::go(&host, learner.seat, &learner.lab, &Goal::Next, &EventStream::nowhere());
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
@@ -143,7 +143,7 @@ pub async fn reset(
     Path(lab): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let learner = at_work(&host, &lab, &headers)?;
+    let learner = active_learner(&host, &lab, &headers)?;
     host.audit.seat("reset", learner.seat, "learner");
     bring_back(&host, &learner, None).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -176,7 +176,7 @@ pub async fn agree(
     Query(Agreed { writes }): Query<Agreed>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let learner = at_work(&host, &lab, &headers)?;
+    let learner = active_learner(&host, &lab, &headers)?;
     let entry = Entry::Agreed { seat: learner.seat, writes };
     host.record(vec![entry]).await.map_err(|error| failed(&error))?;
     host.audit.seat(if writes { "agree" } else { "disagree" }, learner.seat, "learner");

@@ -40,36 +40,36 @@ const LOOK: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When an action could not be done, or a check does not hold; the step is then done again by the next one who asks.
-pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, goal: &Goal, talk: &EventStream) -> Result<()> {
-    let at_work = LockedSeat::new(host, seat, lab)?;
+pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, goal: &Goal, stream: &EventStream) -> Result<()> {
+    let locked = LockedSeat::new(host, seat, lab)?;
     let cluster = cluster(host, seat)?;
-    if at_work.lab.steps.is_empty() {
+    if locked.lab.steps.is_empty() {
         return Err(Error::message(Kind::Usage, format!("lab `{lab}` has no steps")));
     }
-    let (leave, events) = (Permission::of(host, seat), Events::new(Arc::new(talk.clone())));
-    let (lab, progress) = (at_work.lab, at_work.progress()?);
-    Session { lab, progress, engine: Steps { at_work, cluster, leave, talk, events } }.go(goal)
+    let (permission, events) = (Permission::of(host, seat), Events::new(Arc::new(stream.clone())));
+    let (lab, progress) = (locked.lab, locked.progress()?);
+    Session { lab, progress, engine: Steps { locked, cluster, permission, stream, events } }.go(goal)
 }
 
 /// Brings a seat back to its set-up, and on to where a step is done. Not to be called from within a runtime.
 ///
 /// # Errors
 /// When it could not be brought back.
-pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Goal>, talk: &EventStream) -> Result<()> {
+pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Goal>, stream: &EventStream) -> Result<()> {
     {
-        let at_work = LockedSeat::new(host, seat, lab)?;
+        let locked = LockedSeat::new(host, seat, lab)?;
         if let Some(Goal::To(step)) = to {
-            find(at_work.lab, step)?;
+            find(locked.lab, step)?;
         }
         let begins = host.course(lab).map(|course| course.begins.clone()).unwrap_or_default();
         host.renew(seat)?;
         ChangedPools::clear(&host.seat_folder(seat))?;
         host.moved(seat, begins)?;
         count(&host.metrics.resets);
-        Events::new(Arc::new(talk.clone())).note(Verb::ResetLab, format!("lab `{lab}` to its set-up"));
+        Events::new(Arc::new(stream.clone())).note(Verb::ResetLab, format!("lab `{lab}` to its set-up"));
     }
     match to {
-        Some(goal) => go(host, seat, lab, goal, talk),
+        Some(goal) => go(host, seat, lab, goal, stream),
         None => Ok(()),
     }
 }
@@ -93,15 +93,15 @@ pub(super) fn change_pool(
     seat: SeatId,
     lab: &str,
     asked: &PoolRequest,
-    talk: &EventStream,
+    stream: &EventStream,
 ) -> Result<()> {
-    let at_work = LockedSeat::new(host, seat, lab)?;
+    let locked = LockedSeat::new(host, seat, lab)?;
     let cluster = cluster(host, seat)?;
-    let live = live(host, seat, at_work.lab, &cluster)?;
+    let live = live(host, seat, locked.lab, &cluster)?;
     let Some(wanted) = asked.wanted(&live)? else { return Ok(()) };
     let folder = host.seat_folder(seat);
     create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
-    let events = Events::new(Arc::new(talk.clone()));
+    let events = Events::new(Arc::new(stream.clone()));
     let actions = intend(&live, &wanted, &folder)?;
     if actions.is_empty() {
         events.note(Verb::FindPool, format!("pool {}, which needs no change", wanted.pool));
@@ -115,8 +115,8 @@ pub(super) fn change_pool(
 
 fn cluster(host: &Arc<Host>, seat: SeatId) -> Result<Seat> {
     let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
-    let leave = Permission::of(host, seat);
-    Ok(Seat::new(server, &seat.to_string())?.reached_by(|client| leave.guard(client)))
+    let permission = Permission::of(host, seat);
+    Ok(Seat::new(server, &seat.to_string())?.reached_by(|client| permission.guard(client)))
 }
 
 fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::LivePools> {
@@ -160,9 +160,9 @@ impl Permission {
     fn guard(self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let ask = move |request| {
-            let (client, leave) = (client.clone(), self.holds());
+            let (client, permission) = (client.clone(), self.holds());
             async move {
-                leave.map_err(|error| error.source)?;
+                permission.map_err(|error| error.source)?;
                 Ok::<_, BoxError>(client.send(request).await?)
             }
         };
@@ -188,10 +188,10 @@ impl Time for Permission {
 
 /// A seat whose steps are performed.
 struct Steps<'h> {
-    at_work: LockedSeat<'h>,
+    locked: LockedSeat<'h>,
     cluster: Seat,
-    leave: Permission,
-    talk: &'h EventStream,
+    permission: Permission,
+    stream: &'h EventStream,
     events: Events,
 }
 
@@ -201,8 +201,8 @@ impl Engine for Steps<'_> {
     }
 
     fn show(&mut self, step: usize, action: usize) {
-        let lines = command::lines(self.at_work.lab, step, action, &Tools::Seat);
-        lines.iter().flat_map(Line::commands).for_each(|command| self.talk.command(command));
+        let lines = command::lines(self.locked.lab, step, action, &Tools::Seat);
+        lines.iter().flat_map(Line::commands).for_each(|command| self.stream.command(command));
     }
 
     fn snapshot(&mut self, _: &Lab) -> Result<Snapshot> {
@@ -210,7 +210,7 @@ impl Engine for Steps<'_> {
     }
 
     fn admit(&mut self, _: &Progress, step: usize, back: bool) -> Result<()> {
-        let Some(step) = self.at_work.lab.steps.get(step).filter(|_| !back) else { return Ok(()) };
+        let Some(step) = self.locked.lab.steps.get(step).filter(|_| !back) else { return Ok(()) };
         let run = step.actions.iter().find(|action| matches!(action.value, Action::Run { .. }));
         let Some(run) = run else { return Ok(()) };
         let message = format!("step `{}` runs a program ({}), and a host runs none", step.name, run.at);
@@ -224,15 +224,15 @@ impl Engine for Steps<'_> {
             runtime: self.cluster.runtime(),
             client: self.cluster.client(),
             provider: &self.cluster,
-            time: &self.leave,
+            time: &self.permission,
             run: None,
         };
         act(&performer, &mut work)?;
-        self.leave.holds()
+        self.permission.holds()
     }
 
     fn forget_pool(&mut self, pool: &str) -> Result<()> {
-        ChangedPools::forget(&self.at_work.host.seat_folder(self.at_work.seat), pool)
+        ChangedPools::forget(&self.locked.host.seat_folder(self.locked.seat), pool)
     }
 
     fn grade(&mut self, stage: &Lab, point: Point) -> Result<()> {
@@ -240,18 +240,18 @@ impl Engine for Steps<'_> {
         let mut report = self.cluster.runtime().block_on(async {
             let mut live = ApiPoller::new(client, &stage.checks, timeout, true);
             let looked = std::pin::pin!(look_until(&mut live, stage, Until::Decided(timeout), |_| {}));
-            match select(looked, std::pin::pin!(self.leave.is_taken())).await {
+            match select(looked, std::pin::pin!(self.permission.is_taken())).await {
                 Either::Left((looked, _)) => Ok(looked?.0),
                 Either::Right(_) => Err(barred()),
             }
         })?;
-        let lab = self.at_work.lab;
+        let lab = self.locked.lab;
         let step = point.step().and_then(|number| Some((number, lab.steps.get(number)?)));
         hinted(&mut report, step.and_then(|(_, step)| step.hint.as_deref()));
         if step.is_some() || !report.ok() {
             let named =
                 step.map(|(number, step)| (number.saturating_add(1), lab.steps.len(), step.name.value.as_str()));
-            self.talk.report(&report, named);
+            self.stream.report(&report, named);
         }
         let words = verdict(&report, timeout, &point.subject(lab))?;
         self.events.note(Verb::VerifyLab, words);
@@ -259,6 +259,6 @@ impl Engine for Steps<'_> {
     }
 
     fn keep(&mut self, progress: &Progress) -> Result<()> {
-        self.at_work.host.moved(self.at_work.seat, progress.clone())
+        self.locked.host.moved(self.locked.seat, progress.clone())
     }
 }

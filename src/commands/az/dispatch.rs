@@ -178,21 +178,21 @@ impl Session<'_> {
 
 /// Refuses what AKS refuses while something goes on. A cluster can be deleted at any time.
 pub(super) fn refuse_busy(known: &Known, pool: Option<&str>, doing: OperationKind) -> Result<(), Refusal> {
-    let mut at_work = known.operations.iter().filter(|operation| operation.failed.is_none());
+    let mut locked = known.operations.iter().filter(|operation| operation.failed.is_none());
     if pool.is_none() && doing == OperationKind::Deleting {
         return Ok(());
     }
-    if let Some(cluster) = at_work.clone().find(|operation| operation.pool.is_none()) {
+    if let Some(cluster) = locked.clone().find(|operation| operation.pool.is_none()) {
         return Err(match pool {
             Some(_) => messages::cluster_of_pool_is_busy(&cluster.doing.to_string()),
             None => messages::cluster_is_busy(&cluster.doing.to_string()),
         });
     }
     let Some(pool) = pool else {
-        let busy = at_work.find_map(|operation| Some((operation.pool.as_deref()?, operation.doing)));
+        let busy = locked.find_map(|operation| Some((operation.pool.as_deref()?, operation.doing)));
         return busy.map_or(Ok(()), |(pool, doing)| Err(messages::pool_of_cluster_is_busy(pool, &doing.to_string())));
     };
-    match at_work.find(|operation| operation.pool.as_deref() == Some(pool)) {
+    match locked.find(|operation| operation.pool.as_deref() == Some(pool)) {
         Some(busy) if busy.doing == OperationKind::Deleting => Err(messages::pool_is_going(pool, &doing.to_string())),
         Some(busy) => Err(messages::pool_is_busy(pool, &busy.doing.to_string())),
         None => Ok(()),

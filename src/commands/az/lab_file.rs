@@ -29,16 +29,16 @@ pub(super) fn forget(folder: &Path) {
 pub(super) fn make(context: &Context, lab: &str) -> Result<()> {
     let folder = context.home.lab(lab);
     let path = file_of(context, lab);
-    let mut at_work = LockedLab::new(context, lab, "up")?;
-    at_work.interruption_leaves(format!("lab `{lab}` is partly made; `klab down {lab}` removes it"));
+    let mut locked = LockedLab::new(context, lab, "up")?;
+    locked.interruption_leaves(format!("lab `{lab}` is partly made; `klab down {lab}` removes it"));
     let made = (|| {
         let read = context.load(&path, &LoadOptions::default())?;
         let manifests = render::render(&read).map_err(|problems| invalid(&path, &problems))?;
-        one::make(&mut at_work, &Arguments::of(&path, &[]), &read, &manifests).map(drop)
+        one::make(&mut locked, &Arguments::of(&path, &[]), &read, &manifests).map(drop)
     })();
     made.map_err(|error| {
-        if at_work.record.is_none() && !context.is_later {
-            drop(at_work);
+        if locked.record.is_none() && !context.is_later {
+            drop(locked);
             forget(&folder);
             return error;
         }

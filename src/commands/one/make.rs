@@ -143,17 +143,17 @@ impl Made {
 /// # Errors
 /// Whatever keeps it from being made; what is left behind is named.
 pub(in super::super) fn make(
-    at_work: &mut LockedLab<'_>,
+    locked: &mut LockedLab<'_>,
     arguments: &Arguments,
     lab: &Lab,
     manifests: &[Manifest],
 ) -> Result<Made> {
-    let context = at_work.context();
+    let context = locked.context();
     let name = &lab.name.value;
     let folder = context.home.lab(name);
     let events = context.ui.events();
     let provider = context.provider(lab.provider)?;
-    let mut record = record(context, at_work.record.clone(), lab, arguments)?;
+    let mut record = record(context, locked.record.clone(), lab, arguments)?;
     record.vars.clone_from(&arguments.options.vars);
     record.allow_outside = lab.files.allow_outside();
     if lab.provider.profile().is_billed
@@ -166,11 +166,11 @@ pub(in super::super) fn make(
     for caveat in provider.caveats(lab) {
         events.warn(Warning::Caveat, caveat);
     }
-    at_work.write_record(&record)?;
+    locked.write_record(&record)?;
     save_lab_file(&folder, lab)?;
     let of_lesson = pools_of_lesson(&folder, lab)?;
     rewind(&folder, &events)?;
-    let mut work = at_work.work()?;
+    let mut work = locked.work()?;
 
     let mut observed = provider.observe(&lab.name.value, Some(lab))?;
     take_pools(&mut observed, lab, &of_lesson, &arguments.take_pool, &events)?;
@@ -325,7 +325,7 @@ fn restart_misplaced(
     report: &Report,
 ) -> Result<bool> {
     let name = &lab.name.value;
-    let mut at_work = LockedLab::new(context, name, "up")?;
+    let mut locked = LockedLab::new(context, name, "up")?;
     let provider = context.provider(lab.provider)?;
     let performer = Performer {
         runtime: context.runtime()?,
@@ -334,12 +334,12 @@ fn restart_misplaced(
         time: &WallClock::default(),
         run: None,
     };
-    let restarted = lesson::restart_misplaced(&performer, lab, report, &mut at_work.work()?)
+    let restarted = lesson::restart_misplaced(&performer, lab, report, &mut locked.work()?)
         .map_err(|error| with_way_on(context, error, arguments, name))?;
     // Where they were to go was foreseen from where they stood.
-    if restarted && let Some(mut record) = at_work.record.clone() {
+    if restarted && let Some(mut record) = locked.record.clone() {
         record.predicted = None;
-        at_work.write_record(&record)?;
+        locked.write_record(&record)?;
     }
     Ok(restarted)
 }

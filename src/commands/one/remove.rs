@@ -23,17 +23,17 @@ pub(in super::super) fn remove(context: &Context, lab: &str) -> Result<()> {
 pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
     let folder = context.home.lab(lab);
     let events = context.ui.events();
-    let Some(mut at_work) = LockedLab::existing(context, lab, "down")? else {
+    let Some(mut locked) = LockedLab::existing(context, lab, "down")? else {
         retire(context)?;
         events.about(About::Lab, lab).note(Verb::RemoveLab, format!("lab `{lab}` is not up, nothing to remove"));
         return Ok(());
     };
     let again = format!("klab down {lab}");
-    at_work.interruption_leaves(format!("lab `{lab}` may be partly removed; `{again}` continues"));
-    let known = at_work.record.as_ref().map(|record| (record.provider, record.created));
+    locked.interruption_leaves(format!("lab `{lab}` may be partly removed; `{again}` continues"));
+    let known = locked.record.as_ref().map(|record| (record.provider, record.created));
     if let Some((provider, _)) = known {
         let provider = context.provider(provider)?;
-        let mut work = at_work.work()?;
+        let mut work = locked.work()?;
         if !wait {
             provider.begin_removal(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
             if provider.is_being_removed(lab) {
@@ -56,7 +56,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
         retire(context)?;
     }
     std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
-    drop(at_work);
+    drop(locked);
     remove_empty(&folder);
     let ran = known.map(|(_, since)| jiff::Timestamp::now().duration_since(since).unsigned_abs());
     let ran = ran.map_or(String::new(), |ran| format!("; it was up for {}", duration(ran)));

@@ -14,8 +14,8 @@ pub(in super::super) type Switch = fn(&dyn Provider, &str, &mut Work<'_>) -> Res
 /// When it is not up, or could not be switched.
 pub(in super::super) fn switch_one(context: &Context, lab: &str, command: &'static str, act: Switch) -> Result<()> {
     let not_up = || context.not_up(lab);
-    let mut at_work = LockedLab::existing(context, lab, command)?.ok_or_else(not_up)?;
-    let record = at_work.record.as_ref().ok_or_else(not_up)?;
+    let mut locked = LockedLab::existing(context, lab, command)?.ok_or_else(not_up)?;
+    let record = locked.record.as_ref().ok_or_else(not_up)?;
     let provider = context.provider(record.provider)?;
-    act(provider.as_ref(), lab, &mut at_work.work()?)
+    act(provider.as_ref(), lab, &mut locked.work()?)
 }

@@ -201,10 +201,10 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     }
     let lab = lab_of(lab, name);
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(arguments.file(), &diagnostics))?;
-    let mut at_work = LockedLab::new(context, name, "up --seats")?;
+    let mut locked = LockedLab::new(context, name, "up --seats")?;
     class::set_ready(home, name, false)?;
-    let made = make(&mut at_work, arguments, &lab, &manifests)?;
-    drop(at_work);
+    let made = make(&mut locked, arguments, &lab, &manifests)?;
+    drop(locked);
     if let Some(patience) = arguments.patience() {
         let report = wait(context, arguments, &lab, &made, patience)?;
         if let Some(check) = report.checks.iter().find(|check| !check.verdict.is_held()) {

@@ -173,8 +173,8 @@ impl TestCluster for RealTestCluster {
     fn up(&self, lab: &Lab) -> Result<()> {
         let manifests = render::render(lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
         self.live.add(&self.root, &self.name);
-        let mut at_work = LockedLab::new(&self.context, &self.name, "test")?;
-        make(&mut at_work, &one::Arguments::of(&self.file, &self.vars), lab, &manifests)?;
+        let mut locked = LockedLab::new(&self.context, &self.name, "test")?;
+        make(&mut locked, &one::Arguments::of(&self.file, &self.vars), lab, &manifests)?;
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl TestCluster for RealTestCluster {
     }
 
     fn act(&self, act: &mut Act<'_>) -> Result<()> {
-        let mut at_work = LockedLab::new(&self.context, &self.name, "test")?;
+        let mut locked = LockedLab::new(&self.context, &self.name, "test")?;
         let kubeconfig = self.context.kubeconfig(&self.name)?;
         let provider = self.context.provider(self.provider)?;
         let client = self.context.client(&self.name, &kubeconfig)?;
@@ -205,7 +205,7 @@ impl TestCluster for RealTestCluster {
             time: &WallClock::default(),
             run: self.allow_run.then_some(Run { kubeconfig: &kubeconfig, folder: place }),
         };
-        act(&performer, &mut at_work.work()?)
+        act(&performer, &mut locked.work()?)
     }
 
     fn down(&self, _: &Lab) -> Result<()> {
