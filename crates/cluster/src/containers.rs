@@ -20,9 +20,9 @@ use crate::cluster::Cluster;
 use crate::pod_token::pod_token;
 
 /// A cluster as its containers find it.
-pub(crate) struct Seen(Arc<Cluster>);
+pub(crate) struct ClusterObjects(Arc<Cluster>);
 
-impl Seen {
+impl ClusterObjects {
     /// What the containers of a cluster find.
     pub(crate) fn of(cluster: &Arc<Cluster>) -> Arc<dyn Objects> {
         Arc::new(Self(Arc::clone(cluster)))
@@ -44,7 +44,7 @@ const fn resource(kind: Kind) -> ResourceId {
     }
 }
 
-impl Objects for Seen {
+impl Objects for ClusterObjects {
     fn now(&self) -> Timestamp {
         self.0.now()
     }

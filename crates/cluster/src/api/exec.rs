@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::clock::later;
 use super::super::cluster::Cluster;
-use super::super::containers::{Seen, keep};
+use super::super::containers::{ClusterObjects, keep};
 use super::answer::{self, method_not_allowed};
 use super::call::{Call, Shared, Target};
 use super::channels::Heard;
@@ -113,7 +113,7 @@ impl Execution {
         let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
         let (command, asked) = (self.command.clone(), self.asked);
         let executed = tokio::task::spawn_blocking(move || {
-            let objects = Seen::of(&cluster);
+            let objects = ClusterObjects::of(&cluster);
             let of = Container { objects: Some(&objects), pod: &pod, container: &container };
             cluster.containers().exec(of, &command, asked.stdin, asked.tty)
         });

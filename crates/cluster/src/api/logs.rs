@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::clock::earlier;
 use super::super::cluster::Cluster;
-use super::super::containers::Seen;
+use super::super::containers::ClusterObjects;
 use super::answer;
 use super::call::{Call, Target};
 use super::streams::{not_known, reachable};
@@ -46,7 +46,7 @@ impl Call<'_> {
         let ran = state(target.name(), container, status, self.query.flag("previous"))?;
         let Some(ran) = ran else { return Ok(answer::text(200, "")) };
         let now = self.cluster().now();
-        let objects = Seen::of(self.cluster());
+        let objects = ClusterObjects::of(self.cluster());
         let of = Container { objects: Some(&objects), pod, container };
         let log = self.cluster().containers().log(of, ran, now).map_err(|why| not_known(&why))?;
         if let Some(doubt) = log.doubt.filter(|doubt| doubt.at <= until(ran, now)) {
@@ -311,7 +311,7 @@ impl Followed {
         let cluster = Arc::clone(&self.cluster);
         let ran = stand.ran;
         let known = tokio::task::spawn_blocking(move || {
-            let objects = Seen::of(&cluster);
+            let objects = ClusterObjects::of(&cluster);
             let of = Container { objects: Some(&objects), pod: &stand.pod, container: &stand.container };
             cluster.containers().log(of, ran, until_then)
         });

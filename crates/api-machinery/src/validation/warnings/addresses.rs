@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::addresses::{is_mapped, lenient};
 use super::super::ranges;
-use super::told::Warnings;
+use super::collected::Warnings;
 use crate::schema::Path;
 
 /// An address.

@@ -7,7 +7,7 @@ use klab_scheduler::quantity::Quantity;
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::told::Warnings;
+use super::collected::Warnings;
 use super::{addresses, labels};
 use crate::schema::Path;
 
@@ -203,7 +203,7 @@ pub fn resource_slice(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::collected::told;
     use super::*;
     use serde_json::json;
 

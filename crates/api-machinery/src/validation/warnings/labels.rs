@@ -6,7 +6,7 @@ use klab_cel::names;
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::told::Warnings;
+use super::collected::Warnings;
 use crate::schema::Path;
 
 const OLD: [(&str, &str); 8] = [

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::told::Warnings;
+use super::collected::Warnings;
 use crate::work;
 
 /// A path, and where what is there comes from, where that differs within a volume.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::super::field::{containers, entries, text};
-use super::told::{Warnings, fractional, host_name};
+use super::collected::{Warnings, fractional, host_name};
 use super::{addresses, labels, paths, ports, storage};
 use crate::schema::Path;
 
@@ -223,7 +223,7 @@ fn variables(container: &Value, list: &Path<'_>, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::collected::told;
     use super::*;
 
     fn of(spec: Value) -> Vec<String> {

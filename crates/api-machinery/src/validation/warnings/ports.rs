@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::field::{containers, entries, text};
-use super::told::Warnings;
+use super::collected::Warnings;
 use crate::schema::Path;
 
 /// The ports of one number and protocol that were looked at, and those among them that clash with a further one.

@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::super::field::{entries, text};
+use super::collected::{Warnings, fractional};
 use super::labels;
-use super::told::{Warnings, fractional};
 use crate::schema::Path;
 
 const CLASS: (&str, &str) =
@@ -100,7 +100,7 @@ pub fn driver(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::collected::told;
     use super::*;
     use serde_json::json;
 

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::told::{Warnings, host_name};
+use super::collected::{Warnings, host_name};
 use super::{pod, storage};
 use crate::schema::Path;
 
@@ -120,7 +120,7 @@ pub fn pod_template(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::collected::told;
     use super::*;
     use serde_json::json;
 

@@ -19,7 +19,7 @@ use super::status::{conditions, phase, phase_text};
 use super::volumes::Volumes;
 use super::work::COMPONENT;
 use crate::cluster::{Part, WriteOptions};
-use crate::containers::Seen;
+use crate::containers::ClusterObjects;
 
 /// What is written into a pod's status.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Plane {
             value,
             now: self.now(),
             hollow: self.settings.hollow,
-            objects: Seen::of(&self.cluster),
+            objects: ClusterObjects::of(&self.cluster),
             programs: self.cluster.containers(),
             missing: Arc::clone(&self.settings.missing_images),
             memory,
