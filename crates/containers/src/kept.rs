@@ -13,7 +13,7 @@ use crate::objects::Objects;
 use crate::pod::file::File;
 use crate::pod::files::{Changed, Files, Made};
 use crate::shell::world::Intervention;
-use crate::value::{integer, text};
+use klab_api_machinery::value::{integer, text};
 
 /// A time during which a container ran: its name, and how often it had restarted before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,8 @@ use crate::pod::place::{Place, Purpose};
 use crate::shell::follow;
 use crate::shell::reach::Reach;
 use crate::shell::world::{Course, End, World};
-use crate::value::{items, text, words};
+use crate::value::words;
+use klab_api_machinery::value::{items, text};
 
 /// Exit code of a process that SIGTERM ends, as it does when it is not the first of its namespace.
 const TERMINATED: i64 = 143;

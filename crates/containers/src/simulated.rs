@@ -15,7 +15,8 @@ use crate::shell::reach::Reach;
 use crate::shell::world::End;
 use crate::shell::{is_client, perform};
 use crate::story::{Ran, instance, last_message, past, present};
-use crate::value::{items, status_of, text, words};
+use crate::value::{status_of, words};
+use klab_api_machinery::value::{items, text};
 
 /// A command is followed for so long.
 const HORIZON: SignedDuration = SignedDuration::from_mins(10);
@@ -131,7 +132,7 @@ impl Containers for Simulated {
         }
         if !EXECUTED.contains(&name) {
             let known = EXECUTED.iter().filter(|name| **name != "[").copied().collect::<Vec<_>>().join(", ");
-            return refused(format!("`{name}` is not followed; {known} are"));
+            return refused(format!("`{name}` is not followed; klab follows {known}"));
         }
         let reads = name == "cat" && command.iter().skip(1).all(|word| word == "-");
         if typed && reads {

@@ -15,7 +15,8 @@ use crate::pod::mounts::began_empty;
 use crate::pod::place::{Place, Purpose};
 use crate::shell::perform;
 use crate::shell::world::{End, Performance, World};
-use crate::value::{integer, items, status_of, text, time_of, words};
+use crate::value::{status_of, words};
+use klab_api_machinery::value::{integer, items, text, time_of};
 
 /// So many other containers of the pod are followed for the files that they share.
 const MAX_OTHERS: usize = 8;

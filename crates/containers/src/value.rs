@@ -1,32 +1,8 @@
-//! Reading the JSON of objects.
+//! What a pod's JSON says of a container.
 
 use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::value::items;
 use serde_json::Value;
-
-/// The instant in a time field, if there is one.
-pub(crate) fn time_of(value: &Value) -> Option<Timestamp> {
-    value.as_str()?.parse().ok()
-}
-
-/// The value below `path`, `Null` when a step is missing.
-fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
-    path.iter().fold(value, |below, step| &below[*step])
-}
-
-/// The text below `path`, empty when missing.
-pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
-    at(value, path).as_str().unwrap_or_default()
-}
-
-/// The integer below `path`.
-pub(crate) fn integer(value: &Value, path: &[&str]) -> Option<i64> {
-    at(value, path).as_i64()
-}
-
-/// The elements of a list field, none when it is missing.
-pub(crate) fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
 
 /// A field of a container's `securityContext`: its own, or else its pod's.
 // upstream: pkg/securitycontext/util.go DetermineEffectiveSecurityContext (v1.36)

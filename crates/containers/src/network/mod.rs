@@ -15,7 +15,8 @@ use self::routes::{Landed, route};
 use crate::objects::{Kind, Objects};
 use crate::program::{Container, Listens, program};
 use crate::shell::reach::{Connection, Name, Reach};
-use crate::value::{items, status_of, text};
+use crate::value::status_of;
+use klab_api_machinery::value::{items, text};
 
 /// The network for a container that has found nothing until some time after it started.
 pub(crate) struct Network {

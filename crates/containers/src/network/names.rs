@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::routes::{endpoints, slices};
 use crate::objects::{Kind, Objects};
-use crate::value::{items, text};
+use klab_api_machinery::value::{items, text};
 
 /// What a name means.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::objects::{Kind, Objects};
 use crate::shell::reach::Connection;
-use crate::value::{integer, items, text};
+use klab_api_machinery::value::{integer, items, text};
 
 /// The label of a slice that names its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::fields::{amount, field};
 use crate::objects::{Kind, Objects};
-use crate::value::{items, text, time_of};
+use klab_api_machinery::value::{items, text, time_of};
 
 /// The variables of a container, in their order.
 #[derive(Debug, Default)]

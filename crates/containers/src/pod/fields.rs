@@ -7,7 +7,7 @@ use klab_scheduler::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::objects::{Kind, Objects};
-use crate::value::{items, text};
+use klab_api_machinery::value::{items, text};
 
 /// A field of a pod, as `fieldRef` names it; none where it has no value yet.
 pub(super) fn field(pod: &Value, path: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::file::File;
 use crate::objects::{Kind, Objects};
-use crate::value::{items, text};
+use klab_api_machinery::value::{items, text};
 
 /// The domain of clusters.
 const DOMAIN: &str = "cluster.local";

@@ -13,7 +13,8 @@ use super::environment::{Environment, expanded, values};
 use super::fields::{amount, field};
 use super::file::{File, Found};
 use crate::objects::{Kind, Objects};
-use crate::value::{integer, items, security_setting, text, time_of, words};
+use crate::value::{security_setting, words};
+use klab_api_machinery::value::{integer, items, text, time_of};
 
 /// Says of a volume who made it on demand.
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";

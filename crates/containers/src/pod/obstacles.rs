@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::environment::{Environment, Sources, environment, substituted, values};
 use crate::image::{User, user};
 use crate::objects::{Kind, Objects};
-use crate::value::{items, security_setting, text};
+use crate::value::security_setting;
+use klab_api_machinery::value::{items, text};
 
 /// What a kubelet says of a container that it cannot create, if it cannot: the first thing that it finds.
 pub fn obstacle(objects: &dyn Objects, pod: &Value, container: &Value) -> Option<String> {

@@ -12,7 +12,8 @@ use super::given::{given, host_name};
 use super::mounts::{Mounting, mounts};
 use crate::image::{Image, Shell, User, base_name, ends_alone, user};
 use crate::objects::Objects;
-use crate::value::{integer, items, security_setting, text, words};
+use crate::value::{security_setting, words};
+use klab_api_machinery::value::{integer, items, text};
 
 /// Who runs a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -168,7 +168,7 @@ fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
     ground.start("box", sleeper());
     ground.start("web", json!({ "containers": [{ "name": "main", "image": "acme/web:1" }] }));
     ground.start("pause", json!({ "containers": [{ "name": "main", "image": "registry.k8s.io/pause:3.10" }] }));
-    let known = "is not followed; env, printenv, cat, ls, stat, id, hostname, date, echo, test, touch, rm, true, false, sleep are";
+    let known = "is not followed; klab follows env, printenv, cat, ls, stat, id, hostname, date, echo, test, touch, rm, true, false, sleep";
     for (pod, command, why) in [
         ("box", &["ping", "web"][..], format!("`ping` {known}")),
         ("box", &["sh", "-c", "echo hi"], format!("`sh` {known}")),
