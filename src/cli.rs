@@ -149,6 +149,11 @@ impl Cli {
         subcommands::ROWS.iter().map(|row| row.name)
     }
 
+    /// The groups in which help lists the commands: the heading of each, and the names.
+    pub fn groups() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+        subcommands::groups()
+    }
+
     /// The command line as it is: with groups, formats and examples.
     pub fn whole() -> clap::Command {
         subcommands::furnished(Self::command(), ui::columns())

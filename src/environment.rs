@@ -1,4 +1,4 @@
-//! The environment variables that klab reads, each with what it does; `docs/environment.md` is made from them.
+//! The environment variables that klab reads, each with what it does; `docs/look-up/environment.md` is made from them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -122,6 +122,12 @@ pub(super) fn row_of(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
 }
 
+/// The headings of the groups, each with the names of its subcommands.
+pub(super) fn groups() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let names = |group| ROWS.iter().filter(move |row| row.group == group).map(|row| row.name).collect();
+    Group::ALL.into_iter().map(move |group| (group.heading(), names(group)))
+}
+
 /// The command line with what the table says of each subcommand: its group in the list, its formats, its examples.
 pub(super) fn furnished(klab: Command, columns: usize) -> Command {
     let klab = with_examples(klab);

@@ -1,4 +1,4 @@
-//! The events as documented: each with its fields; `docs/events.md` is made from this table.
+//! The events as documented: each with its fields; `docs/look-up/events.md` is made from this table.
 
 /// One event.
 pub struct Described {

@@ -1,4 +1,4 @@
-//! What activities do: for each a code for programs and words for people; the last table of `docs/events.md` is made from it.
+//! What activities do: for each a code for programs and words for people; the last table of `docs/look-up/events.md` is made from it.
 
 macro_rules! verbs {
     ($($verb:ident $action:literal $doing:literal $done:literal $counts:literal;)*) => {

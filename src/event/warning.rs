@@ -1,4 +1,4 @@
-//! What is warned of: for each a code for programs and a meaning; a table of `docs/events.md` is made from it.
+//! What is warned of: for each a code for programs and a meaning; a table of `docs/look-up/events.md` is made from it.
 
 macro_rules! warnings {
     ($($warning:ident $code:literal $meaning:literal;)*) => {

@@ -1,4 +1,4 @@
-//! `docs/conformance.md`: what of Kubernetes' own suite passes, made of what was found when it was run and of the tests of
+//! `docs/look-up/conformance.md`: what of Kubernetes' own suite passes, made of what was found when it was run and of the tests of
 //! `klab-cluster` that stand for tests of it. `KLAB_BLESS=1 cargo test -p klab --test it conformance::` writes it again, and the line
 //! of the README that has its number.
 
@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 /// Where the tests are, and what was found.
 const FOLDER: &str = "crates/cluster/tests/it/conformance";
-const PAGE: &str = "docs/conformance.md";
+const PAGE: &str = "docs/look-up/conformance.md";
 /// How the line of the README begins.
-const LINE: &str = "- [Kubernetes' own tests](docs/conformance.md): ";
+const LINE: &str = "- [Kubernetes' own tests](docs/look-up/conformance.md): ";
 
 /// What was found when the suite was run.
 #[derive(Deserialize)]
@@ -145,11 +145,11 @@ fn documents() -> (String, String) {
     let mut page = "# Kubernetes' own tests\n\n\
         klab was held against the end-to-end suite of Kubernetes v1.36.2: an earlier version all of it, this one what had not passed then and\n\
         most of what had. This page says what came of it. It is made by a test from what was found\n\
-        ([suite.toml](../crates/cluster/tests/it/conformance/suite.toml)) and from the tests of\n\
-        [klab-cluster](../crates/cluster/tests/it/conformance/mod.rs) that stand for tests of the suite: in process, on a stepped clock, each\n\
+        ([suite.toml](../../crates/cluster/tests/it/conformance/suite.toml)) and from the tests of\n\
+        [klab-cluster](../../crates/cluster/tests/it/conformance/mod.rs) that stand for tests of the suite: in process, on a stepped clock, each\n\
         below the names of those that it stands for. They keep what the suite has shown.\n\n\
         Tests that need running containers (they execute commands in a shell, send packets, or have a server in a pod) cannot pass here:\n\
-        [fidelity.md](fidelity.md). The tables count them as such, though some pass, because klab follows scripts and knows the pod and\n\
+        [likeness and differences](../understand/fidelity.md). The tables count them as such, though some pass, because klab follows scripts and knows the pod and\n\
         its volumes. klab simulates no server of Kubernetes' test images: eight tests of the first table and one of the second passed\n\
         against such a simulation once, and are left.\n\
         The totals are from before klab's containers were reduced to what is certain; the suite has not been run again since.\n\n\
@@ -162,7 +162,7 @@ fn documents() -> (String, String) {
     for group in &suite.failed {
         page.push_str(&format!("\n### {}\n\n| test | now |\n|---|---|\n", group.because));
         for test in &group.tests {
-            let kept = own.get(test).map(|(file, name)| format!("[{name}](../{FOLDER}/{file})"));
+            let kept = own.get(test).map(|(file, name)| format!("[{name}](../../{FOLDER}/{file})"));
             let now = match (reasons.get(test.as_str()), kept) {
                 (None, Some(kept)) => format!("passes; kept by {kept}"),
                 (None, None) => "passes".to_owned(),
@@ -176,7 +176,7 @@ fn documents() -> (String, String) {
     if !rest.is_empty() {
         page.push_str("\n### Not among them, with a test of klab's as well\n\n| test | now |\n|---|---|\n");
         for (test, (file, name)) in rest {
-            page.push_str(&format!("| {} | kept by [{name}](../{FOLDER}/{file}) |\n", test.replace('|', "\\|")));
+            page.push_str(&format!("| {} | kept by [{name}](../../{FOLDER}/{file}) |\n", test.replace('|', "\\|")));
         }
     }
     let Sum { passed, open } = sum;

@@ -1,14 +1,17 @@
-//! The documentation: every TOML block is what it says it is, every key of the lab file has an example, every link leads
-//! somewhere, and the shipped lessons are described.
+//! The documentation: every TOML block is what it says it is, and every key of the lab file has an example.
 //!
 //! A block ```` ```toml ```` that names a lab is complete; another one is a piece that goes with the complete lab before
-//! it. Blocks ```` ```toml part ```` of a page are one lab together. ```` ```toml wrong CODE ```` shows a mistake.
+//! it. Blocks ```` ```toml part ```` of a folder's pages are one lab together. ```` ```toml wrong CODE ```` shows a mistake.
 
-use std::collections::BTreeSet;
+mod commands;
+mod followed;
+mod generated;
+mod pages;
+mod reference;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use klab::environment::{self, Audience};
-use klab::event;
 use klab::render::render;
 use klab_lab::spec::{self, Diagnostics, LoadOptions, load};
 use serde_json::Value;
@@ -25,12 +28,26 @@ const FILES: [(&str, &str); 5] = [
     ("k8s/config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: own }\n"),
 ];
 
+/// The pages of `docs/`, in the order of their paths.
 fn pages() -> Vec<PathBuf> {
-    let docs = std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
-    pages.extend([PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md")]);
+    let (mut folders, mut pages) = (vec![PathBuf::from("docs")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
     pages.sort();
     pages
+}
+
+/// Those and the pages beside them that users read.
+fn all_pages() -> Vec<PathBuf> {
+    let beside = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(PathBuf::from);
+    pages().into_iter().chain(beside).collect()
 }
 
 /// What a block shows.
@@ -48,9 +65,10 @@ struct Example {
 
 fn examples() -> Vec<Example> {
     let mut examples = Vec::new();
-    for page in pages() {
+    let mut parts: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for page in all_pages() {
         let document = std::fs::read_to_string(&page).unwrap();
-        let (mut frame, mut parts) = (FRAME.to_owned(), String::new());
+        let mut frame = FRAME.to_owned();
         let mut lines = document.lines().enumerate();
         while let Some((number, line)) = lines.next() {
             let Some(info) = line.strip_prefix("```toml") else { continue };
@@ -60,7 +78,7 @@ fn examples() -> Vec<Example> {
             let place = format!("{}:{}", page.display(), number + 1);
             let complete = block.lines().any(|line| line.starts_with("lab "));
             match info.trim() {
-                "part" => parts.push_str(&block),
+                "part" => parts.entry(page.parent().unwrap().to_owned()).or_default().push_str(&block),
                 "" if complete => {
                     frame.clone_from(&block);
                     examples.push(Example { place, text: block, shows: Shows::Right });
@@ -73,10 +91,13 @@ fn examples() -> Vec<Example> {
                 }
             }
         }
-        if !parts.is_empty() {
-            examples.push(Example { place: page.display().to_string(), text: parts, shows: Shows::Right });
-        }
     }
+    let parts = parts.into_iter();
+    examples.extend(parts.map(|(folder, text)| Example {
+        place: folder.display().to_string(),
+        text,
+        shows: Shows::Right,
+    }));
     examples
 }
 
@@ -163,151 +184,6 @@ fn keys(value: &Value, schema: &Value, name: &str, root: &Value, used: &mut BTre
             None => keys(value, &schema["additionalProperties"], name, root, used),
         }
     }
-}
-
-#[test]
-fn links_lead_somewhere() {
-    for page in pages() {
-        let document = std::fs::read_to_string(&page).unwrap();
-        for link in document.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap();
-            let target = page.parent().unwrap().join(file);
-            assert!(link.contains("://") || file.is_empty() || target.exists(), "{}: {link}", page.display());
-        }
-    }
-    let index = std::fs::read_to_string("docs/README.md").unwrap();
-    for page in pages().iter().filter(|page| page.starts_with("docs") && !page.ends_with("README.md")) {
-        let name = page.file_name().unwrap().to_string_lossy();
-        assert!(index.contains(&format!("({name})")), "docs/README.md does not lead to {name}");
-    }
-}
-
-/// The tables of `docs/lessons.md` are made from the labs: `KLAB_BLESS=1 cargo test --test it docs::` writes them again.
-#[test]
-fn the_lessons_are_described() {
-    let path = Path::new("docs/lessons.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let (mut wanted, mut lab, mut in_rows) = (String::new(), "", false);
-    for line in document.lines() {
-        if let Some(name) = line.strip_prefix("`labs/").and_then(|rest| rest.split('`').next()) {
-            lab = name;
-        }
-        if in_rows && line.starts_with("| `") {
-            continue;
-        }
-        in_rows = line == "|---|---|---|";
-        wanted.push_str(line);
-        wanted.push('\n');
-        if in_rows {
-            wanted.push_str(&rows(&Path::new("labs").join(lab)));
-        }
-    }
-    if std::env::var_os("KLAB_BLESS").is_some() {
-        std::fs::write(path, &wanted).unwrap();
-    }
-    assert!(
-        document == wanted,
-        "`KLAB_BLESS=1 cargo test --test it docs::` writes the tables of docs/lessons.md again"
-    );
-    for entry in std::fs::read_dir("labs").unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            assert!(
-                document.contains(&format!("`{}`", path.display())),
-                "docs/lessons.md leaves out {}",
-                path.display()
-            );
-        }
-    }
-}
-
-/// A row for each step of a lab, with the providers that leave it out.
-fn rows(lab: &Path) -> String {
-    let lab: Value = toml::from_str(&std::fs::read_to_string(lab).unwrap()).unwrap();
-    let row = |step: &Value| {
-        let skipped = step["skip"].as_object().into_iter().flatten();
-        let skipped: Vec<_> = skipped.map(|(provider, why)| format!("{provider}: {}", why.as_str().unwrap())).collect();
-        format!(
-            "| `{}` | {} | {} |\n",
-            step["name"].as_str().unwrap(),
-            step["title"].as_str().unwrap(),
-            skipped.join("; ")
-        )
-    };
-    lab["step"].as_array().unwrap().iter().map(row).collect()
-}
-
-/// The tables of `docs/environment.md` are made from the variables: `KLAB_BLESS=1 cargo test -p klab --test it docs::` writes
-/// them again.
-#[test]
-fn environment_variables_are_described() {
-    let path = Path::new("docs/environment.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let mut audiences = [Audience::Users, Audience::Others, Audience::Tests].into_iter();
-    let mut wanted = String::new();
-    for line in document.lines().filter(|line| !line.starts_with("| `")) {
-        wanted.push_str(line);
-        wanted.push('\n');
-        if line == "|---|---|" {
-            let audience = audiences.next().unwrap();
-            for variable in environment::ALL.iter().filter(|variable| variable.audience == audience) {
-                wanted.push_str(&format!("| `{}` | {} |\n", variable.name, variable.meaning));
-            }
-        }
-    }
-    assert_eq!(audiences.next(), None, "docs/environment.md has a table for everybody");
-    if std::env::var_os("KLAB_BLESS").is_some() {
-        std::fs::write(path, &wanted).unwrap();
-    }
-    assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/environment.md again");
-}
-
-/// The tables of `docs/events.md` are made from the events, as those of the environment are from its variables.
-#[test]
-fn events_are_described() {
-    let path = Path::new("docs/events.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let frame = "| field | meaning |\n|---|---|\n";
-    let (intro, _) = document.split_once(frame).unwrap();
-    let table = |fields: &[(&str, &str)]| -> String {
-        let rows: String = fields.iter().map(|(field, meaning)| format!("| `{field}` | {meaning} |\n")).collect();
-        format!("{frame}{rows}")
-    };
-    let mut wanted = format!("{intro}{}", table(event::COMMON));
-    for row in event::DESCRIBED {
-        wanted.push_str(&format!("\n## `{}`\n\n{}\n\n{}", row.name, row.meaning, table(row.fields)));
-    }
-    wanted.push_str(&actions());
-    wanted.push_str(&warnings());
-    if std::env::var_os("KLAB_BLESS").is_some() {
-        std::fs::write(path, &wanted).unwrap();
-    }
-    assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/events.md again");
-}
-
-/// The codes of activities, each with its words and what its number is.
-fn actions() -> String {
-    let mut text =
-        "\n## Actions\n\nThe codes of `action`. One word stands where something begins that another event ends, or \
-                    where something was found or changed at once. The `count` is absent where there is none.\n\n\
-                    | `action` | `verb` | `count` |\n|---|---|---|\n"
-            .to_owned();
-    for verb in event::Verb::ALL {
-        let words = if verb.doing() == verb.done() {
-            verb.done().to_owned()
-        } else {
-            format!("{}, {}", verb.doing(), verb.done())
-        };
-        text.push_str(&format!("| `{}` | {words} | {} |\n", verb.action(), verb.counts()).replace("|  |", "| |"));
-    }
-    text
-}
-
-/// The codes of warnings, each with its meaning.
-fn warnings() -> String {
-    let row = |warning: &event::Warning| format!("| `{}` | {} |\n", warning.code(), warning.meaning());
-    let rows: String = event::Warning::ALL.iter().map(row).collect();
-    format!("\n## Warnings\n\nThe codes of `code`.\n\n| `code` | meaning |\n|---|---|\n{rows}")
 }
 
 /// What of the source does something that only one file may do.

@@ -1,4 +1,4 @@
-//! What `docs/typed.md` says that readers of guides type: every row, in real shells.
+//! What `docs/look-up/typed.md` and `typed-courses.md` say that readers of guides type: every row, in real shells.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use crate::environment::{Environment, has_kubectl};
 use crate::skipped::{is_there, not_possible_here};
 
-/// The document, as it is published.
-const DOCUMENT: &str = include_str!("../../docs/typed.md");
+/// The pages, as they are published.
+const DOCUMENT: &str =
+    concat!(include_str!("../../docs/look-up/typed.md"), "\n", include_str!("../../docs/look-up/typed-courses.md"));
 
 /// How long a command that only looks is repeated until it shows what the row says.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,6 +1,6 @@
 //! `klab serve --ephemeral`: a cluster for a program's tests, ready in one line, gone with its parent, leaving nothing.
 
-mod languages;
+pub(crate) mod languages;
 mod refusals;
 
 use std::io::{BufRead, BufReader, Read};

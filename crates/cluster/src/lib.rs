@@ -116,5 +116,5 @@ struct Readme;
 
 /// The examples of the page about operators.
 #[cfg(all(doctest, feature = "client"))]
-#[doc = include_str!("../../../docs/testing-operators.md")]
+#[doc = include_str!("../../../docs/do/testing-operators.md")]
 struct TestingOperators;

@@ -13,7 +13,7 @@ use klab_lab::verify::{Before, Context, Report, Snapshot, diagnose, evaluate};
 use serde_json::{Value, json};
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/look-up/checks.md")
 }
 
 /// A fenced block of the document: its info string, where its text begins and ends.
@@ -36,7 +36,7 @@ fn blocks(document: &str) -> Vec<Block> {
         }
         at += line.len();
     }
-    assert!(open.is_none(), "a block of docs/checks.md is not closed");
+    assert!(open.is_none(), "a block of docs/look-up/checks.md is not closed");
     blocks
 }
 
@@ -174,7 +174,7 @@ fn every_example_of_the_reference_fails_as_shown() {
     let base = &document[blocks[0].start..blocks[0].end];
     let mut written = BTreeMap::new();
     for pair in blocks[1..].chunks(2) {
-        let [example, console] = pair else { panic!("an example of docs/checks.md has no console block") };
+        let [example, console] = pair else { panic!("an example of docs/look-up/checks.md has no console block") };
         assert_eq!(example.info, "toml");
         let name = console.info.strip_prefix("console ").unwrap();
         let check = &document[example.start..example.end];
@@ -225,7 +225,10 @@ fn every_condition_has_an_example() {
         "tainted",
         "cel",
     ] {
-        assert!(examples.iter().any(|example| example == condition), "docs/checks.md has no example of `{condition}`");
+        assert!(
+            examples.iter().any(|example| example == condition),
+            "docs/look-up/checks.md has no example of `{condition}`"
+        );
     }
 }
 

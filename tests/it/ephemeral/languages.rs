@@ -10,7 +10,7 @@ use super::finished;
 use crate::skipped::skipped;
 
 /// What a variable names, else what a script of `.ci/` put into the cache; the error says why there is none.
-fn installed(variable: &str, script: &str, path: &str) -> Result<PathBuf, String> {
+pub(crate) fn installed(variable: &str, script: &str, path: &str) -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os(variable).map(PathBuf::from) {
         return if named.exists() {
             Ok(named)

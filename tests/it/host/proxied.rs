@@ -1,4 +1,4 @@
-//! A class below a path of a proxy at which TLS ends, as `docs/hosting.md` says that nginx is configured.
+//! A class below a path of a proxy at which TLS ends, as `docs/do/running-a-host.md` says that nginx is configured.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The `location` of the documentation, for a class at another port and path.
 fn location(path: &str, port: u16) -> String {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/hosting.md")).unwrap();
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/do/running-a-host.md")).unwrap();
     let (_, block) = text.split_once("```nginx\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let told = block.replace("/kubernetes/", path).replace("127.0.0.1:8443", &format!("127.0.0.1:{port}"));

@@ -1,4 +1,4 @@
-//! Steps that are known to differ, each with the reason; `docs/embedded-cluster.md` says the same to users.
+//! Steps that are known to differ, each with the reason; `docs/understand/fidelity.md` says the same to users.
 
 use std::fmt;
 

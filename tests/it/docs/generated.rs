@@ -1,0 +1,133 @@
+//! Pages of the documentation that are made from what klab has: `KLAB_BLESS=1 cargo test -p klab --test it docs::` writes them again.
+
+use std::path::Path;
+
+use klab::environment::{self, Audience};
+use klab::event;
+use serde_json::Value;
+
+/// Whether a file is what it is made to be; `KLAB_BLESS=1` writes it.
+pub(super) fn is_written(path: &Path, wanted: &str) {
+    if std::env::var_os("KLAB_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, wanted).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes {} again", path.display());
+}
+
+/// The tables of `docs/learn/lessons.md` are made from the labs: `KLAB_BLESS=1 cargo test --test it docs::` writes them again.
+#[test]
+fn the_lessons_are_described() {
+    let path = Path::new("docs/learn/lessons.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let (mut wanted, mut lab, mut in_rows) = (String::new(), "", false);
+    for line in document.lines() {
+        if let Some(name) = line.strip_prefix("`labs/").and_then(|rest| rest.split('`').next()) {
+            lab = name;
+        }
+        if in_rows && line.starts_with("| `") {
+            continue;
+        }
+        in_rows = line == "|---|---|---|";
+        wanted.push_str(line);
+        wanted.push('\n');
+        if in_rows {
+            wanted.push_str(&rows(&Path::new("labs").join(lab)));
+        }
+    }
+    is_written(path, &wanted);
+    for entry in std::fs::read_dir("labs").unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            assert!(
+                document.contains(&format!("`{}`", path.display())),
+                "docs/learn/lessons.md leaves out {}",
+                path.display()
+            );
+        }
+    }
+}
+
+/// A row for each step of a lab, with the providers that leave it out.
+fn rows(lab: &Path) -> String {
+    let lab: Value = toml::from_str(&std::fs::read_to_string(lab).unwrap()).unwrap();
+    let row = |step: &Value| {
+        let skipped = step["skip"].as_object().into_iter().flatten();
+        let skipped: Vec<_> = skipped.map(|(provider, why)| format!("{provider}: {}", why.as_str().unwrap())).collect();
+        format!(
+            "| `{}` | {} | {} |\n",
+            step["name"].as_str().unwrap(),
+            step["title"].as_str().unwrap(),
+            skipped.join("; ")
+        )
+    };
+    lab["step"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// The tables of `docs/look-up/environment.md` are made from the variables: `KLAB_BLESS=1 cargo test -p klab --test it docs::` writes
+/// them again.
+#[test]
+fn environment_variables_are_described() {
+    let path = Path::new("docs/look-up/environment.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let mut audiences = [Audience::Users, Audience::Others, Audience::Tests].into_iter();
+    let mut wanted = String::new();
+    for line in document.lines().filter(|line| !line.starts_with("| `")) {
+        wanted.push_str(line);
+        wanted.push('\n');
+        if line == "|---|---|" {
+            let audience = audiences.next().unwrap();
+            for variable in environment::ALL.iter().filter(|variable| variable.audience == audience) {
+                wanted.push_str(&format!("| `{}` | {} |\n", variable.name, variable.meaning));
+            }
+        }
+    }
+    assert_eq!(audiences.next(), None, "docs/look-up/environment.md has a table for everybody");
+    is_written(path, &wanted);
+}
+
+/// The tables of `docs/look-up/events.md` are made from the events, as those of the environment are from its variables.
+#[test]
+fn events_are_described() {
+    let path = Path::new("docs/look-up/events.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let frame = "| field | meaning |\n|---|---|\n";
+    let (intro, _) = document.split_once(frame).unwrap();
+    let table = |fields: &[(&str, &str)]| -> String {
+        let rows: String = fields.iter().map(|(field, meaning)| format!("| `{field}` | {meaning} |\n")).collect();
+        format!("{frame}{rows}")
+    };
+    let mut wanted = format!("{intro}{}", table(event::COMMON));
+    for row in event::DESCRIBED {
+        wanted.push_str(&format!("\n## `{}`\n\n{}\n\n{}", row.name, row.meaning, table(row.fields)));
+    }
+    wanted.push_str(&actions());
+    wanted.push_str(&warnings());
+    is_written(path, &wanted);
+}
+
+/// The codes of activities, each with its words and what its number is.
+fn actions() -> String {
+    let mut text =
+        "\n## Actions\n\nThe codes of `action`. One word stands where something begins that another event ends, or \
+                    where something was found or changed at once. The `count` is absent where there is none.\n\n\
+                    | `action` | `verb` | `count` |\n|---|---|---|\n"
+            .to_owned();
+    for verb in event::Verb::ALL {
+        let words = if verb.doing() == verb.done() {
+            verb.done().to_owned()
+        } else {
+            format!("{}, {}", verb.doing(), verb.done())
+        };
+        text.push_str(&format!("| `{}` | {words} | {} |\n", verb.action(), verb.counts()).replace("|  |", "| |"));
+    }
+    text
+}
+
+/// The codes of warnings, each with its meaning.
+fn warnings() -> String {
+    let row = |warning: &event::Warning| format!("| `{}` | {} |\n", warning.code(), warning.meaning());
+    let rows: String = event::Warning::ALL.iter().map(row).collect();
+    format!("\n## Warnings\n\nThe codes of `code`.\n\n| `code` | meaning |\n|---|---|\n{rows}")
+}
