@@ -1,4 +1,4 @@
-//! `docs/look-up/conformance.md`: what of Kubernetes' own suite passes, made of what was found when it was run and of the tests of
+//! `docs/understand/conformance.md` and `docs/look-up/conformance.md`: what of Kubernetes' own suite passes, made of what was found when it was run and of the tests of
 //! `klab-cluster` that stand for tests of it. `KLAB_BLESS=1 cargo test -p klab --test it conformance::` writes it again, and the line
 //! of the README that has its number.
 
@@ -9,9 +9,10 @@ use serde::Deserialize;
 
 /// Where the tests are, and what was found.
 const FOLDER: &str = "crates/cluster/tests/it/conformance";
-const PAGE: &str = "docs/look-up/conformance.md";
+const OVERVIEW: &str = "docs/understand/conformance.md";
+const TESTS: &str = "docs/look-up/conformance.md";
 /// How the line of the README begins.
-const LINE: &str = "- [Kubernetes' own tests](docs/look-up/conformance.md): ";
+const LINE: &str = "- [Kubernetes' own tests](docs/understand/conformance.md): ";
 
 /// What was found when the suite was run.
 #[derive(Deserialize)]
@@ -122,8 +123,8 @@ fn table(groups: &[Group], failed: &[(&str, Now)], page: &mut String) -> Sum {
     total
 }
 
-/// The page, and the line of the README.
-fn documents() -> (String, String) {
+/// The overview, the tests one by one, and the line of the README.
+fn documents() -> (String, String, String) {
     let suite: Suite = toml::from_str(&std::fs::read_to_string(Path::new(FOLDER).join("suite.toml")).unwrap()).unwrap();
     let own = own_tests();
     let now = |test: &String| if suite.since.contains(test) { Now::Passes } else { Now::Open };
@@ -144,12 +145,12 @@ fn documents() -> (String, String) {
     };
     let mut page = "# Kubernetes' own tests\n\n\
         klab was held against the end-to-end suite of Kubernetes v1.36.2: an earlier version all of it, this one what had not passed then and\n\
-        most of what had. This page says what came of it. It is made by a test from what was found\n\
+        most of what had. This page has the totals, and [another one](../look-up/conformance.md) the tests. A test makes both from what was found\n\
         ([suite.toml](../../crates/cluster/tests/it/conformance/suite.toml)) and from the tests of\n\
         [klab-cluster](../../crates/cluster/tests/it/conformance/mod.rs) that stand for tests of the suite: in process, on a stepped clock, each\n\
         below the names of those that it stands for. They keep what the suite has shown.\n\n\
         Tests that need running containers (they execute commands in a shell, send packets, or have a server in a pod) cannot pass here:\n\
-        [likeness and differences](../understand/fidelity.md). The tables count them as such, though some pass, because klab follows scripts and knows the pod and\n\
+        [likeness and differences](fidelity.md). The tables count them as such, though some pass, because klab follows scripts and knows the pod and\n\
         its volumes. klab simulates no server of Kubernetes' test images: eight tests of the first table and one of the second passed\n\
         against such a simulation once, and are left.\n\
         The totals are from before klab's containers were reduced to what is certain; the suite has not been run again since.\n\n\
@@ -158,9 +159,12 @@ fn documents() -> (String, String) {
     let sum = table(&suite.conformance, &of(true), &mut page);
     page.push_str("## Further tests that were chosen because they might need no container\n\n");
     table(&suite.further, &of(false), &mut page);
-    page.push_str("## The tests that did not pass at first\n\nBy what kept them from it.\n");
+    let overview = page.trim_end().to_owned() + "\n";
+    let mut page = "# Conformance: every test\n\nThe tests of Kubernetes' own suite that did not pass at first, by what kept them from it. \
+        [The overview](../understand/conformance.md) has\nthe totals, and says how to read them.\n"
+        .to_owned();
     for group in &suite.failed {
-        page.push_str(&format!("\n### {}\n\n| test | now |\n|---|---|\n", group.because));
+        page.push_str(&format!("\n## {}\n\n| test | now |\n|---|---|\n", group.because));
         for test in &group.tests {
             let kept = own.get(test).map(|(file, name)| format!("[{name}](../../{FOLDER}/{file})"));
             let now = match (reasons.get(test.as_str()), kept) {
@@ -174,7 +178,7 @@ fn documents() -> (String, String) {
     }
     let rest: Vec<_> = own.iter().filter(|(test, _)| !failed.iter().any(|(failed, _)| failed == test)).collect();
     if !rest.is_empty() {
-        page.push_str("\n### Not among them, with a test of klab's as well\n\n| test | now |\n|---|---|\n");
+        page.push_str("\n## Not among them, with a test of klab's as well\n\n| test | now |\n|---|---|\n");
         for (test, (file, name)) in rest {
             page.push_str(&format!("| {} | kept by [{name}](../../{FOLDER}/{file}) |\n", test.replace('|', "\\|")));
         }
@@ -182,23 +186,28 @@ fn documents() -> (String, String) {
     let Sum { passed, open } = sum;
     let all = passed + open;
     let line = format!("{LINE}{passed} of the {all} conformance tests that need no container pass.");
-    (page, line)
+    (overview, page, line)
 }
 
 #[test]
 fn the_page_is_what_the_tests_say() {
-    let (page, line) = documents();
+    let (overview, tests, line) = documents();
+    let pages = [(OVERVIEW, overview), (TESTS, tests)];
     let readme = std::fs::read_to_string("README.md").unwrap();
     let with_line = |readme: &str| -> String {
         let lines = readme.lines().map(|old| if old.starts_with(LINE) { &*line } else { old });
         lines.map(|line| format!("{line}\n")).collect()
     };
     if std::env::var_os("KLAB_BLESS").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
+        for (path, page) in &pages {
+            std::fs::write(path, page).unwrap();
+        }
         std::fs::write("README.md", with_line(&readme)).unwrap();
     }
     let again = "`KLAB_BLESS=1 cargo test -p klab --test it conformance::` writes it again";
-    assert!(std::fs::read_to_string(PAGE).is_ok_and(|written| written == page), "{PAGE}: {again}");
+    for (path, page) in pages {
+        assert!(std::fs::read_to_string(path).is_ok_and(|written| written == page), "{path}: {again}");
+    }
     let readme = std::fs::read_to_string("README.md").unwrap();
     assert!(readme.lines().any(|written| written == line), "README.md does not say: {line}\n{again}");
 }

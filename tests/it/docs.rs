@@ -6,6 +6,7 @@
 mod commands;
 mod followed;
 mod generated;
+mod lessons;
 mod pages;
 mod reference;
 

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use klab::environment::{self, Audience};
 use klab::event;
-use serde_json::Value;
 
 /// Whether a file is what it is made to be; `KLAB_BLESS=1` writes it.
 pub(super) fn is_written(path: &Path, wanted: &str) {
@@ -14,55 +13,6 @@ pub(super) fn is_written(path: &Path, wanted: &str) {
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(written == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes {} again", path.display());
-}
-
-/// The tables of `docs/learn/lessons.md` are made from the labs: `KLAB_BLESS=1 cargo test --test it docs::` writes them again.
-#[test]
-fn the_lessons_are_described() {
-    let path = Path::new("docs/learn/lessons.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let (mut wanted, mut lab, mut in_rows) = (String::new(), "", false);
-    for line in document.lines() {
-        if let Some(name) = line.strip_prefix("`labs/").and_then(|rest| rest.split('`').next()) {
-            lab = name;
-        }
-        if in_rows && line.starts_with("| `") {
-            continue;
-        }
-        in_rows = line == "|---|---|---|";
-        wanted.push_str(line);
-        wanted.push('\n');
-        if in_rows {
-            wanted.push_str(&rows(&Path::new("labs").join(lab)));
-        }
-    }
-    is_written(path, &wanted);
-    for entry in std::fs::read_dir("labs").unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            assert!(
-                document.contains(&format!("`{}`", path.display())),
-                "docs/learn/lessons.md leaves out {}",
-                path.display()
-            );
-        }
-    }
-}
-
-/// A row for each step of a lab, with the providers that leave it out.
-fn rows(lab: &Path) -> String {
-    let lab: Value = toml::from_str(&std::fs::read_to_string(lab).unwrap()).unwrap();
-    let row = |step: &Value| {
-        let skipped = step["skip"].as_object().into_iter().flatten();
-        let skipped: Vec<_> = skipped.map(|(provider, why)| format!("{provider}: {}", why.as_str().unwrap())).collect();
-        format!(
-            "| `{}` | {} | {} |\n",
-            step["name"].as_str().unwrap(),
-            step["title"].as_str().unwrap(),
-            skipped.join("; ")
-        )
-    };
-    lab["step"].as_array().unwrap().iter().map(row).collect()
 }
 
 /// The tables of `docs/look-up/environment.md` are made from the variables: `KLAB_BLESS=1 cargo test -p klab --test it docs::` writes
