@@ -13,13 +13,13 @@ use azure::api::{Latency, Model};
 use azure::fake::Fake;
 use azure::real::{self, Login};
 use azure::server::Server;
-use klab::event::Events;
-use klab::provider::aks::Aks;
-use klab::provider::aks::az::Pace;
-use klab::provider::{Options, Provider, Work};
-use klab::state::{Home, Journal};
 use klab_lab::plan::plan;
 use klab_lab::spec::{self, LoadOptions};
+use klab_operations::event::Events;
+use klab_operations::provider::aks::Aks;
+use klab_operations::provider::aks::az::Pace;
+use klab_operations::provider::{Options, Provider, Work};
+use klab_operations::state::{Home, Journal};
 
 const CREATE: Duration = Duration::from_secs(6);
 const POOL: Duration = Duration::from_secs(4);

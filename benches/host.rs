@@ -16,8 +16,8 @@ use futures::StreamExt;
 use http::Request;
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use klab::client::bearer::{self, Trust};
 use klab::seat::Host;
+use klab_operations::client::bearer::{self, Trust};
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use klab::provider::sim::server;
+use klab_operations::provider::sim::server;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
@@ -109,7 +109,7 @@ impl Home {
         let kubeconfig = Kubeconfig::read_from(path).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         // As kubectl, it sends what it has at once; kube's own client waits for the other end first, which takes 40 ms.
-        klab::client::client_of(config).unwrap()
+        klab_operations::client::client_of(config).unwrap()
     }
 
     async fn admin(&self) -> server::Client {

@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
-use crate::context::Context;
-use crate::error::{Error, Kind, Result};
-use crate::invocation::Invocation;
-use crate::ui::{self, Format};
+use klab_operations::context::Context;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::invocation::Invocation;
+use klab_operations::ui::{self, Format};
 
 /// Kubernetes scheduling labs from one TOML file: build the cluster, verify every pod's place, explain it, tear it down.
 #[derive(Debug, Parser)]

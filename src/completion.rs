@@ -12,19 +12,19 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
-use crate::bundled_lessons;
 use crate::cli::Cli;
-use crate::client::connect_within;
-use crate::context::{Context, is_path};
-use crate::environment;
-use crate::event::{Event, Sink};
-use crate::interruption::Interruption;
-use crate::kubeconfig;
-use crate::running_lab;
-use crate::state::Home;
-use crate::state::class::Class;
-use crate::ui::{Format, Ui};
 use klab_lab::spec::{self, Lab, LoadOptions, Provider};
+use klab_operations::bundled_lessons;
+use klab_operations::client::connect_within;
+use klab_operations::context::{Context, is_path};
+use klab_operations::environment;
+use klab_operations::event::{Event, Sink};
+use klab_operations::interruption::Interruption;
+use klab_operations::kubeconfig;
+use klab_operations::running_lab;
+use klab_operations::state::Home;
+use klab_operations::state::class::Class;
+use klab_operations::ui::{Format, Ui};
 
 /// How long a cluster may take to name its pods: who presses Tab waits no longer.
 const PATIENCE: Duration = Duration::from_secs(1);

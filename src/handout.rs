@@ -4,9 +4,9 @@ use std::path::Path;
 
 use tera::Context;
 
-use crate::exec::quoted;
 use klab_lab::spec::template::{Limited, engine};
 use klab_lab::spec::{Lab, Source};
+use klab_operations::exec::quoted;
 
 /// The built-in template.
 const TEMPLATE: &str = include_str!("../templates/handout.md.tera");

@@ -1,54 +1,18 @@
 //! klab: a Kubernetes scheduling lab from one TOML file.
 //!
-//! Data flows one way: the lab file ([`klab_lab::spec`]) becomes a plan ([`klab_lab::plan`]), a provider ([`provider`]) makes the cluster,
-//! templates are rendered ([`render`]) and applied ([`apply`]), a snapshot of nodes and pods ([`observe`]) is verified
+//! Data flows one way: the lab file ([`klab_lab::spec`]) becomes a plan ([`klab_lab::plan`]), a provider ([`klab_operations::provider`]) makes the cluster,
+//! templates are rendered ([`klab_operations::render`]) and applied ([`klab_operations::apply`]), a snapshot of nodes and pods ([`klab_operations::observe`]) is verified
 //! and explained ([`klab_lab::verify`]). [`klab_scheduler`] is the one place that knows where a pod may go; the embedded cluster
 //! ([`klab_cluster`]), the plan, the checks and the explanations all ask it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
-pub mod allocator;
-pub mod apply;
-mod background;
-pub mod board;
-pub mod bundled_lessons;
-pub mod changes;
 pub mod cli;
-pub mod client;
 pub mod commands;
 mod completion;
-pub mod console;
-pub mod context;
-pub mod drain;
-pub mod environment;
-pub mod error;
-pub mod event;
-pub mod exec;
-pub mod forecast;
-pub mod grade;
-pub mod guard;
 pub mod handout;
-pub mod host;
-pub mod interruption;
-pub mod invocation;
-pub mod kubeconfig;
-pub mod lesson;
-pub mod lesson_test;
-mod locked_lab;
-pub mod observe;
-pub mod on_kubernetes;
-pub mod parallel;
-pub mod pool;
-pub mod provider;
-pub mod rbac_snapshot;
-pub mod render;
-mod running_lab;
 pub mod seat;
 pub mod shell;
-mod stage;
-pub mod state;
-pub mod ui;
-pub mod until_decided;
 pub mod version;
 pub mod watch;
 
@@ -57,13 +21,13 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 
 use crate::cli::Cli;
-use crate::context::Context;
-use crate::error::Result;
-use crate::event::Warning;
-use crate::interruption::{Interruption, on_interrupt};
-use crate::invocation::Invocation;
-use crate::state::Home;
-use crate::ui::{Format, Ui};
+use klab_operations::context::Context;
+use klab_operations::error::Result;
+use klab_operations::event::Warning;
+use klab_operations::interruption::{Interruption, on_interrupt};
+use klab_operations::invocation::Invocation;
+use klab_operations::state::Home;
+use klab_operations::ui::{self, Format, Ui};
 
 /// Runs klab on a command line and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -126,7 +90,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// Runs a command with what every command works with, and shows its error.
 fn with_context(ui: &Ui, run: impl FnOnce(&mut Context) -> Result<u8>) -> u8 {
     let events = ui.events();
-    client::tell_of_silence(move |words| events.warn(Warning::NoAnswerYet, words));
+    klab_operations::client::tell_of_silence(move |words| events.warn(Warning::NoAnswerYet, words));
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
         on_interrupt(ui, &interruption)?;

@@ -7,10 +7,10 @@ use http_body_util::BodyExt;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::client::bearer::{self, Trust};
-use crate::client::cause;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::state::Joined;
+use klab_operations::client::bearer::{self, Trust};
+use klab_operations::client::cause;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::state::Joined;
 
 /// How long a host may take to begin an answer.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_class_leads_to_its_own_addresses_and_no_others() {
-        let runtime = crate::client::runtime().unwrap();
+        let runtime = klab_operations::client::runtime().unwrap();
         for (url, to, path) in [
             ("https://h", "https://h/shards/1/api/join?led=1", Some("/shards/1/api/join?led=1")),
             ("https://h/labs", "https://H:443/labs/shards/1", Some("/labs/shards/1")),

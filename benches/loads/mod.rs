@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt;
-use klab::client::bearer::Trust;
 use klab::seat::Host;
+use klab_operations::client::bearer::Trust;
 use kube::Client;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 
-use crate::ui::Format;
+use klab_operations::ui::Format;
 
 /// For whom a subcommand is; help lists the groups in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
     use crate::cli::Cli;
-    use crate::invocation::Invocation;
+    use klab_operations::invocation::Invocation;
 
     #[test]
     fn every_subcommand_is_in_exactly_one_group() {

@@ -9,16 +9,16 @@ use kube::Client;
 use super::elsewhere::Elsewhere;
 use super::lesson::{Lesson, WhichLesson, tools};
 use super::{Context, joined};
-use crate::board::{Feed, Frame, Written, saved};
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::Verb;
-use crate::grade::hinted;
-use crate::lesson::staged;
-use crate::observe;
-use crate::ui::Format;
 use klab_lab::board::{self, Board};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};
+use klab_operations::board::{Feed, Frame, Written, saved};
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::event::Verb;
+use klab_operations::grade::hinted;
+use klab_operations::lesson::staged;
+use klab_operations::observe;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab board`.
 #[derive(Debug, clap::Args)]

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{Context, LabOptions};
-use crate::error::{Error, Kind, Result};
-use crate::event::Verb;
-use crate::lesson_test::{files, objects};
-use crate::provider;
-use crate::render;
-use crate::ui::Format;
 use klab_lab::spec::{self, Diagnostics, Lab};
 use klab_lab::words::plural;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::Verb;
+use klab_operations::lesson_test::{files, objects};
+use klab_operations::provider;
+use klab_operations::render;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab check`.
 #[derive(Debug, clap::Args)]

@@ -4,8 +4,8 @@ use clap_complete::Shell;
 use clap_complete::env::Shells;
 
 use super::Context;
-use crate::environment;
-use crate::error::{Error, Kind, Result};
+use klab_operations::environment;
+use klab_operations::error::{Error, Kind, Result};
 
 /// What can be typed after `klab completions`.
 #[derive(Debug, clap::Args)]

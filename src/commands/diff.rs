@@ -2,10 +2,10 @@
 
 use super::lesson::{Lesson, WhichLesson, find};
 use super::{Context, joined};
-use crate::changes::{Baseline, Summary, Twin, live_objects};
-use crate::error::Result;
-use crate::provider::refuse_foreign;
-use crate::ui::Format;
+use klab_operations::changes::{Baseline, Summary, Twin, live_objects};
+use klab_operations::error::Result;
+use klab_operations::provider::refuse_foreign;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab diff`.
 #[derive(Debug, clap::Args)]

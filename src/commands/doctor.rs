@@ -9,17 +9,17 @@ use serde_json::json;
 
 use self::how::{System, Tool, to_get};
 use super::Context;
-use crate::environment;
-use crate::error::{Error, Kind, Result};
-use crate::exec::{self, Command};
-use crate::kubeconfig;
-use crate::provider::aks::az;
-use crate::provider::kind::docker;
-use crate::provider::kind::version::KindVersion;
-use crate::provider::sim::daemon;
-use crate::ui::Format;
 use klab_cluster::server::files::create_private_folder;
 use klab_lab::words::{plural, table};
+use klab_operations::environment;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::exec::{self, Command};
+use klab_operations::kubeconfig;
+use klab_operations::provider::aks::az;
+use klab_operations::provider::kind::docker;
+use klab_operations::provider::kind::version::KindVersion;
+use klab_operations::provider::sim::daemon;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab doctor`.
 #[derive(Debug, clap::Args)]

@@ -4,11 +4,11 @@ use super::Context;
 use super::host::stored_classes;
 use super::one::{remove_and_wait, retire};
 use super::seats::hosted;
-use crate::error::Result;
-use crate::event::Verb;
-use crate::state::Joined;
-use crate::state::class::Class;
-use crate::state::home::state_error;
+use klab_operations::error::Result;
+use klab_operations::event::Verb;
+use klab_operations::state::Joined;
+use klab_operations::state::class::Class;
+use klab_operations::state::home::state_error;
 
 /// What can be typed after `klab down`.
 #[derive(Debug, clap::Args)]

@@ -7,10 +7,10 @@ use kube::Client;
 use kube::config::Kubeconfig;
 
 use super::duration;
-use crate::client::{client_within, configuration};
-use crate::error::{Context as _, Kind, Result};
-use crate::exec::quoted;
-use crate::kubeconfig;
+use klab_operations::client::{client_within, configuration};
+use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::exec::quoted;
+use klab_operations::kubeconfig;
 
 /// The cluster that kubectl's options select.
 #[derive(Debug, clap::Args)]

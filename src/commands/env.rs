@@ -1,8 +1,8 @@
 //! `klab env`: a lab's variables for a shell that runs already, `eval "$(klab env)"`.
 
 use super::{Context, kubeconfig, shell};
-use crate::error::Result;
-use crate::exec::quoted;
+use klab_operations::error::Result;
+use klab_operations::exec::quoted;
 
 /// What can be typed after `klab env`.
 #[derive(Debug, clap::Args)]

@@ -8,16 +8,16 @@ use self::absent::absent;
 use self::shown::{not_there, show};
 use super::elsewhere::Elsewhere;
 use super::{Context, LabOptions, joined};
-use crate::error::Result;
-use crate::lesson::stage;
-use crate::observe;
-use crate::pool::ChangedPools;
-use crate::pool::locked_pools::look;
-use crate::pool::staged::with_kept;
-use crate::state::Progress;
 use klab_lab::report;
 use klab_lab::spec::{Lab, Located};
 use klab_lab::verify;
+use klab_operations::error::Result;
+use klab_operations::lesson::stage;
+use klab_operations::observe;
+use klab_operations::pool::ChangedPools;
+use klab_operations::pool::locked_pools::look;
+use klab_operations::pool::staged::with_kept;
+use klab_operations::state::Progress;
 
 /// What can be typed after `klab explain`.
 #[derive(Debug, clap::Args)]

@@ -4,15 +4,15 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Context;
-use crate::error::{Error, Kind, Result};
-use crate::event::Verb;
-use crate::locked_lab::LockedLab;
-use crate::provider::Work;
-use crate::provider::aks::{Aks, Expired};
-use crate::state::Journal;
-use crate::state::home::state_error;
-use crate::ui::Format;
 use klab_lab::words::{plural, table};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::Verb;
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::provider::Work;
+use klab_operations::provider::aks::{Aks, Expired};
+use klab_operations::state::Journal;
+use klab_operations::state::home::state_error;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab gc`.
 #[derive(Debug, clap::Args)]

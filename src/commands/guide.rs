@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::lesson::{Lesson, WhichLesson, find, note_before, step_document, tools};
 use super::{Context, joined};
-use crate::error::Result;
-use crate::event::Warning;
-pub(super) use crate::lesson::text::{Page, shown, text};
-use crate::lesson::text::{intro, step_text};
-use crate::ui::Format;
 use klab_lab::spec::SkippedStep;
 use klab_lab::verify::Before;
+use klab_operations::error::Result;
+use klab_operations::event::Warning;
+pub(super) use klab_operations::lesson::text::{Page, shown, text};
+use klab_operations::lesson::text::{intro, step_text};
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab guide`.
 #[derive(Debug, clap::Args)]

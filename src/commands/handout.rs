@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::lesson::{lines, tools, tools_of};
 use super::{Context, LabOptions};
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::Verb;
 use crate::handout::handout;
-use crate::lesson::Tools;
-use crate::lesson::command::Line;
-use crate::state::class::{Class, seat_name};
-use crate::state::home::state_error;
-use crate::ui::Format;
 use klab_lab::spec::{Lab, MAX_BYTES, read_regular};
 use klab_lab::words::plural;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::event::Verb;
+use klab_operations::lesson::Tools;
+use klab_operations::lesson::command::Line;
+use klab_operations::state::class::{Class, seat_name};
+use klab_operations::state::home::state_error;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab handout`.
 #[derive(Debug, clap::Args)]

@@ -21,22 +21,22 @@ use self::arguments::Way;
 use self::record::Hosted;
 use super::Context;
 use super::seats::hosted;
-use crate::console::Console;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::Warning;
-use crate::host::code::{For, plain};
-use crate::host::oidc::sign_in::SignIn;
-use crate::host::register::{Entry, Times};
-use crate::host::router::ClassServer;
-use crate::host::secret::Secret;
-use crate::host::shards::Shards;
-use crate::host::state::{Course, Host, Settings};
-use crate::host::{observer, replication, state, template, timers, webhook};
-use crate::provider::sim::server_lock::ServerLock;
-use crate::state::home::{HOSTED, state_error};
 use klab_cluster::server::files::create_private_folder;
 use klab_cluster::server::{Certificate, Limits, Public, Server, ServerOptions, StartError, Webhooks};
+use klab_host::code::{For, plain};
+use klab_host::console::Console;
+use klab_host::oidc::sign_in::SignIn;
+use klab_host::register::{Entry, Times};
+use klab_host::router::ClassServer;
+use klab_host::secret::Secret;
+use klab_host::shards::Shards;
+use klab_host::state::{Course, Host, Settings};
+use klab_host::{observer, replication, state, template, timers, webhook};
 use klab_lab::spec::Lab;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::event::Warning;
+use klab_operations::provider::sim::server_lock::ServerLock;
+use klab_operations::state::home::{HOSTED, state_error};
 
 /// How long a class may take to end once the user wants it to: a second Ctrl-C ends it at once.
 const LAST: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         context.ui.say(&format!("class `{name}` serves"));
         return Ok(());
     }
-    crate::allocator::begin_again()?;
+    klab_operations::allocator::begin_again()?;
     let way = arguments.way()?;
     let webhook = arguments.webhook()?;
     let sign_in = arguments.sign_in.settings(arguments.shards)?;
@@ -90,7 +90,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     };
     let names: Vec<String> = labs.iter().map(|lab| lab.name.value.clone()).collect();
     let host = Arc::new(Host::open(&folder, settings, &names)?);
-    let runtime = crate::client::runtime()?;
+    let runtime = klab_operations::client::runtime()?;
     let outcome = runtime.block_on(serve(context, arguments, (way, webhook), Arc::clone(&host), labs, is_new));
     drop(lock);
     outcome
@@ -252,7 +252,7 @@ async fn serve(
         begin_class(&host, arguments).await?;
     }
     let until = arguments.code_expires.map(|when| when.from(Timestamp::now()));
-    host.take_code(until, arguments.code_uses).await?;
+    klab_host::codes::take_code(&host, until, arguments.code_uses).await?;
     // What was decided while this shard was away.
     replication::learn_from_all(&host).await;
     observer::begin(&host)?;
@@ -344,11 +344,11 @@ async fn begin_class(host: &Host, arguments: &Arguments) -> Result<()> {
     host.record(vec![Entry::Times(Times { opens, closes: Some(closes), keep, decided: None })]).await?;
     let until = arguments.code_expires.map(|when| when.from(now));
     if host.settings.code.is_none() {
-        host.new_codes(For::Class, until, arguments.code_uses, 1).await?;
+        klab_host::codes::new_codes(host, For::Class, until, arguments.code_uses, 1).await?;
     }
     // They are good at all shards: one of them makes them.
     if host.settings.shard == 0 {
-        host.new_codes(For::Seat, None, Some(1), arguments.seat_codes).await?;
+        klab_host::codes::new_codes(host, For::Seat, None, Some(1), arguments.seat_codes).await?;
     }
     Ok(())
 }

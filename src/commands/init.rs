@@ -6,9 +6,9 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::Context;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::Verb;
 use klab_lab::spec;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::event::Verb;
 
 /// What can be typed after `klab init`.
 #[derive(Debug, clap::Args)]

@@ -1,16 +1,16 @@
 //! `klab join`: a seat of a class that somebody hosts, as a lab on this machine.
 
 use super::Context;
-use crate::client::bearer::Trust;
-use crate::environment;
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
-use crate::host::fingerprint;
-use crate::host::secret::new_pin;
 use crate::seat::{Host, origin};
-use crate::state::{Joined, Record};
-use crate::ui::Format;
 use jiff::Timestamp;
+use klab_host::fingerprint;
+use klab_host::secret::new_pin;
+use klab_operations::client::bearer::Trust;
+use klab_operations::environment;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{About, Verb};
+use klab_operations::state::{Joined, Record};
+use klab_operations::ui::Format;
 use serde_json::{Value, json};
 
 /// What can be typed after `klab join`.
@@ -120,7 +120,7 @@ fn keep(
     let known = Joined::read(home, &lab)?;
     let is_other = known.as_ref().is_some_and(|known| known.url != *url || known.seat != word("seat"));
     let is_lab = Record::read(&home.lab(&lab), &lab)?.record.is_some();
-    if is_lab || is_other || crate::state::class::Class::read(home, &lab)?.is_some() {
+    if is_lab || is_other || klab_operations::state::class::Class::read(home, &lab)?.is_some() {
         let what = if is_other { "is your seat of another class" } else { "is up on this machine" };
         return Err(Error::message(Kind::Usage, format!("lab `{lab}` {what}"))
             .hint(format!("`--as {lab}-2` gives this one another name; `klab down {lab}` ends the other one")));

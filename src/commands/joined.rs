@@ -4,13 +4,13 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::{About, Verb, Warning};
-use crate::lesson::GoalArguments;
-use crate::pool::PoolRequest;
 use crate::seat::{Host, Line};
-use crate::state::Joined;
-use crate::ui::Format;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::event::{About, Verb, Warning};
+use klab_operations::lesson::GoalArguments;
+use klab_operations::pool::PoolRequest;
+use klab_operations::state::Joined;
+use klab_operations::ui::Format;
 
 /// The seat that is meant, where what is meant is one.
 ///

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::Context;
-use crate::error::{Context as _, Kind, Result};
-use crate::state::class::Class;
+use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::state::class::Class;
 
 /// A file of klab's home that does not exist.
 const NO_LAB: &str = "no-such-lab.kubeconfig";

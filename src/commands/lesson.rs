@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use kube::Client;
 
 use super::{Context, LabOptions, running_lab};
-use crate::error::{Error, Kind, Result};
-use crate::lesson::{self, Tools, command::Line};
-use crate::observe;
-use crate::provider::Provider;
-use crate::state::{Lock, Progress};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Before;
 use klab_lab::words::{all, plural};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::lesson::{self, Tools, command::Line};
+use klab_operations::observe;
+use klab_operations::provider::Provider;
+use klab_operations::state::{Lock, Progress};
 
-pub(super) use crate::lesson::command::of_step as lines;
-pub(super) use crate::lesson::words::{find, label, only_typed, step_document, the_end, title};
+pub(super) use klab_operations::lesson::command::of_step as lines;
+pub(super) use klab_operations::lesson::words::{find, label, only_typed, step_document, the_end, title};
 
 /// The lesson that a command is about.
 #[derive(Debug, Clone, Default, clap::Args)]

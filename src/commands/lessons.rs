@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Context;
-use crate::bundled_lessons;
-use crate::error::Result;
-use crate::event::Verb;
-use crate::ui::Format;
 use klab_lab::words::{plural, table};
+use klab_operations::bundled_lessons;
+use klab_operations::error::Result;
+use klab_operations::event::Verb;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab lessons`.
 #[derive(Debug, clap::Args)]

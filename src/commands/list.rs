@@ -4,15 +4,15 @@ use serde_json::json;
 
 use super::Context;
 use super::host::stored_classes;
-use crate::error::Result;
-use crate::event::{About, Warning};
-use crate::provider::sim::daemon;
-use crate::state::Joined;
-use crate::state::class::Class;
-use crate::state::home::state_error;
-use crate::ui::Format;
 use klab_lab::plan::Observed;
 use klab_lab::words::table;
+use klab_operations::error::Result;
+use klab_operations::event::{About, Warning};
+use klab_operations::provider::sim::daemon;
+use klab_operations::state::Joined;
+use klab_operations::state::class::Class;
+use klab_operations::state::home::state_error;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab list`.
 #[derive(Debug, clap::Args)]

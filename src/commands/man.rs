@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Context as _, Kind, Result};
+use klab_operations::error::{Context as _, Kind, Result};
 
 /// What can be typed after `klab man`.
 #[derive(Debug, clap::Args)]

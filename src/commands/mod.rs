@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::context::{Context, absolute, invalid};
-use crate::environment;
 use klab_lab::spec::{self, LoadOptions, Reach};
+use klab_operations::context::{Context, absolute, invalid};
+use klab_operations::environment;
 
 pub mod az;
 pub mod board;

@@ -9,15 +9,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::Context;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::exec::{self, quoted};
-use crate::on_kubernetes::machines::{self, Wishes};
-use crate::on_kubernetes::manifests::{BASE, Class, Route, SignIn, layer};
-use crate::on_kubernetes::sizing::{Wanted, size};
-use crate::state::home::state_error;
 use klab_cluster::server::Token;
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_host::on_kubernetes::machines::{self, Wishes};
+use klab_host::on_kubernetes::manifests::{BASE, Class, Route, SignIn, layer};
+use klab_host::on_kubernetes::sizing::{Wanted, size};
 use klab_lab::spec::Lab;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::exec::{self, quoted};
+use klab_operations::state::home::state_error;
 
 /// What can be typed after `klab host` for a class on Kubernetes.
 #[derive(Debug, Clone, clap::Args)]
@@ -278,7 +278,7 @@ fn class_secret(target: &Target<'_>, folder: &Path) -> std::result::Result<(Stri
     if !is_whole {
         hand_over(target, folder, &secret("klab-class", "Opaque", &json!({ "code": code, "secret": shared })))?;
     }
-    let link = crate::host::secret::Secret::of_class(&shared).word("instructor", "link", 26);
+    let link = klab_host::secret::Secret::of_class(&shared).word("instructor", "link", 26);
     Ok((code, link))
 }
 

@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use super::{Context, az};
-use crate::background;
-use crate::error::{Error, Kind, Result};
-use crate::state::home::state_error;
-use crate::state::operation::Held;
+use klab_operations::background;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::state::home::state_error;
+use klab_operations::state::operation::Held;
 
 /// What can be typed after `klab operate`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub fn run(context: &mut Context, arguments: &Arguments) -> Result<()> {
         let message = format!("`{}` is not an operation that this process was given", path.display());
         return Err(Error::message(Kind::Usage, message).hint(format!("`{}` starts it", background::NAME)));
     };
-    crate::ui::announce("at work");
+    klab_operations::ui::announce("at work");
     let tasks = held.operation.tasks.clone();
     match tasks.iter().try_for_each(|task| az::perform(context, lab, task)) {
         Ok(()) => held.end().map_err(failed),

@@ -2,9 +2,9 @@
 
 use super::Context;
 use super::one::{Switch, switch_one};
-use crate::error::Result;
-use crate::provider::machines_of;
-use crate::state::class::Class;
+use klab_operations::error::Result;
+use klab_operations::provider::machines_of;
+use klab_operations::state::class::Class;
 
 /// What can be typed after `klab pause` and `klab resume`.
 #[derive(Debug, clap::Args)]

@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 
 use super::lesson::{lines, shown, step_document, title, tools};
 use super::{Context, LabOptions, invalid};
-use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::bundled_lessons;
-use crate::error::{Error, Kind, Result};
-use crate::forecast::forecast;
-use crate::lesson_test::objects;
-use crate::observe;
-use crate::on_kubernetes::sizing::{Wanted, size};
-use crate::provider::{self, Foreign};
-use crate::render::{self, Manifest};
-use crate::ui::Format;
+use klab_host::on_kubernetes::sizing::{Wanted, size};
 use klab_lab::cost::LabCost;
 use klab_lab::plan::{Action, Observed, plan};
 use klab_lab::spec::{self, Lab, ManifestContent};
 use klab_lab::verify::{PredictedWorkload, Prediction};
 use klab_lab::words::{listed, plural, table};
+use klab_operations::apply::{Applier, ObjectKey, Outcome};
+use klab_operations::bundled_lessons;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::forecast::forecast;
+use klab_operations::lesson_test::objects;
+use klab_operations::observe;
+use klab_operations::provider::{self, Foreign};
+use klab_operations::render::{self, Manifest};
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,7 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     arguments.lab = bundled_lessons::lab_file(&context.home, &arguments.lab)?;
     let arguments = &arguments;
     let mut lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options())?;
-    let made_here = |lab: &Lab| Ok::<_, crate::error::Error>(context.record(&lab.name.value)?.is_some());
+    let made_here = |lab: &Lab| Ok::<_, klab_operations::error::Error>(context.record(&lab.name.value)?.is_some());
     if lab.bundles.iter().any(|bundle| !bundle.env.is_empty()) && made_here(&lab)? {
         // What `up` has sent already is compared with what it would send now.
         lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options_to_make())?;

@@ -1,11 +1,11 @@
 //! `klab pool`: adds, changes and removes pools of a lab that is up, by hand, on every provider.
 
 use super::{Context, joined};
-use crate::error::Result;
-use crate::event::{About, Verb};
-use crate::pool::locked_pools::{LockedPools, look};
-use crate::pool::{PoolRequest, list, list_document};
-use crate::ui::Format;
+use klab_operations::error::Result;
+use klab_operations::event::{About, Verb};
+use klab_operations::pool::locked_pools::{LockedPools, look};
+use klab_operations::pool::{PoolRequest, list, list_document};
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab pool`.
 #[derive(Debug, clap::Args)]

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use super::lesson::find;
 use super::{Context, LabOptions, invalid, joined};
-use crate::bundled_lessons;
-use crate::client::connect;
-use crate::context::is_path;
-use crate::error::Result;
-use crate::event::{About, Warning};
-use crate::lesson::stage;
-use crate::observe;
-use crate::render;
-use crate::ui::Format;
 use klab_lab::spec::{Lab, SimLike, Workload};
+use klab_operations::bundled_lessons;
+use klab_operations::client::connect;
+use klab_operations::context::is_path;
+use klab_operations::error::Result;
+use klab_operations::event::{About, Warning};
+use klab_operations::lesson::stage;
+use klab_operations::observe;
+use klab_operations::render;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab render`.
 #[derive(Debug, clap::Args)]

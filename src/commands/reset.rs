@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use super::lesson::{Lesson, WhichLesson, find};
 use super::one::{self, make, wait};
 use super::{Context, invalid, joined, step};
-use crate::changes::{Baseline, Change, Named, Twin, live_objects};
-use crate::drain;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::{About, Verb};
-use crate::grade::report_set_up;
-use crate::lesson::{Performer, WallClock, change_nodes, delete_all};
-use crate::locked_lab::LockedLab;
-use crate::provider::refuse_foreign;
-use crate::render;
 use klab_lab::words::{duration, first_of, plural};
+use klab_operations::changes::{Baseline, Change, Named, Twin, live_objects};
+use klab_operations::drain;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::event::{About, Verb};
+use klab_operations::grade::report_set_up;
+use klab_operations::lesson::{Performer, WallClock, change_nodes, delete_all};
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::provider::refuse_foreign;
+use klab_operations::render;
 
 /// How long the checks of the set-up may take.
 const PATIENCE: Duration = Duration::from_mins(2);

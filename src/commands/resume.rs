@@ -2,8 +2,8 @@
 
 use super::Context;
 pub use super::pause::Arguments;
-use crate::error::Result;
-use crate::provider::machines_of;
+use klab_operations::error::Result;
+use klab_operations::provider::machines_of;
 
 /// Starts the lab's machines.
 ///

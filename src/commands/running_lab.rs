@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::{Context, LabOptions};
-use crate::error::Result;
-use crate::running_lab;
 use klab_lab::spec::Lab;
+use klab_operations::error::Result;
+use klab_operations::running_lab;
 
 /// The lab that is up, from the file that is named or else from the one it was made of.
 ///

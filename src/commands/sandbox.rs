@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::console::sandbox::{Confinement, Limits, confine};
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::exec;
-use crate::ui::Ui;
+use klab_host::console::sandbox::{Confinement, Limits, confine};
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::exec;
+use klab_operations::ui::Ui;
 
 /// What can be typed after `klab sandbox`.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,7 +1,7 @@
 //! `klab schema`: the JSON Schema of lab files.
 
 use super::Context;
-use crate::error::Result;
+use klab_operations::error::Result;
 
 /// Prints the schema.
 ///

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::refusal::start_error;
-use crate::environment;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::provider::sim::server_lock::ServerLock;
-use crate::state::home::state_error;
 use klab_cluster::server::{Server, ServerOptions};
+use klab_operations::environment;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::provider::sim::server_lock::ServerLock;
+use klab_operations::state::home::state_error;
 
 /// What can be typed after `klab serve`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ impl Arguments {
 }
 
 fn run_saved(folder: &Path, port: Option<u16>) -> Result<()> {
-    crate::ui::trace("klab=info");
+    klab_operations::ui::trace("klab=info");
     let port = match port {
         None => port_of_environment()?,
         port => port,
@@ -66,12 +66,12 @@ fn run_saved(folder: &Path, port: Option<u16>) -> Result<()> {
         return Err(Error::message(Kind::Failed, message));
     };
     lock.sign().map_err(|error| state_error(error, "sign the lock in", folder))?;
-    let runtime = crate::client::runtime()?;
+    let runtime = klab_operations::client::runtime()?;
     runtime.block_on(async {
         let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
         let options = ServerOptions { port, ..ServerOptions::at(folder) };
         let server = Server::start(options).await.map_err(start_error)?;
-        crate::ui::announce(&format!("serving embedded clusters at {}", server.address()));
+        klab_operations::ui::announce(&format!("serving embedded clusters at {}", server.address()));
         tokio::select! {
             () = server.stopped() => {}
             _ = end.recv() => server.stop(),

@@ -9,17 +9,17 @@ use serde_json::json;
 
 use super::Context;
 use super::lesson::{Lesson, WhichLesson};
-use crate::error::Result;
-use crate::grade::warn_of_faults;
-use crate::observe;
-use crate::state::Joined;
-use crate::state::class::Class;
-use crate::ui::Format;
 use klab_lab::membership::labelled_pool;
 use klab_lab::names::{WORKLOAD_LABEL, is_system_namespace};
 use klab_lab::plan::{is_system_taint, taint_text};
 use klab_lab::spec::Lab;
 use klab_lab::words::table;
+use klab_operations::error::Result;
+use klab_operations::grade::warn_of_faults;
+use klab_operations::observe;
+use klab_operations::state::Joined;
+use klab_operations::state::class::Class;
+use klab_operations::ui::Format;
 use klab_scheduler::owner::controller;
 
 /// What can be typed after `klab status`.

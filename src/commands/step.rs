@@ -8,19 +8,19 @@ use kube::Client;
 
 use super::lesson::{Lesson, WhichLesson, label, lines, only_typed, shown, the_end, tools_of};
 use super::{Context, board, joined};
-use crate::error::{Error, Kind, Result};
-use crate::event::Events;
-use crate::grade::{Grading, grade};
-use crate::lesson::command::{self, Line};
-use crate::lesson::session::{Act, Engine, Point, Session};
-use crate::lesson::{GoalArguments, Performer, Run, Tools, WallClock, step_kinds};
-use crate::locked_lab::LockedLab;
-use crate::observe;
-use crate::pool::ChangedPools;
-use crate::provider::Provider;
-use crate::state::{Progress, Record};
 use klab_lab::spec::{Action, Lab, Step};
 use klab_lab::verify::Snapshot;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::Events;
+use klab_operations::grade::{Grading, grade};
+use klab_operations::lesson::command::{self, Line};
+use klab_operations::lesson::session::{Act, Engine, Point, Session};
+use klab_operations::lesson::{GoalArguments, Performer, Run, Tools, WallClock, step_kinds};
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::observe;
+use klab_operations::pool::ChangedPools;
+use klab_operations::provider::Provider;
+use klab_operations::state::{Progress, Record};
 
 /// What can be typed after `klab step`.
 #[derive(Debug, clap::Args)]

@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use self::real::{RealTestCluster, TestLabs};
 use super::{Context, board};
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::{Verb, Warning};
-use crate::interruption::Interruption;
-use crate::lesson_test::annotations::{self, Pipeline};
-use crate::lesson_test::{self, EmbeddedTestCluster, LabTrial, Patience, Plan, TestCluster, files, sweep};
-use crate::provider::Memory;
-use crate::state::Home;
-use crate::ui::{Format, Ui};
 use klab_lab::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
 use klab_lab::words::{duration, plural};
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::event::{Verb, Warning};
+use klab_operations::interruption::Interruption;
+use klab_operations::lesson_test::annotations::{self, Pipeline};
+use klab_operations::lesson_test::{self, EmbeddedTestCluster, LabTrial, Patience, Plan, TestCluster, files, sweep};
+use klab_operations::provider::Memory;
+use klab_operations::state::Home;
+use klab_operations::ui::{Format, Ui};
 
 /// What can be typed after `klab test`.
 #[derive(Debug, clap::Args)]
@@ -279,7 +279,7 @@ fn as_seat(path: &Path, lab: Lab) -> (Lab, LabTrial) {
 
 /// The lab, if its templates can be rendered.
 fn rendered(lab: Lab) -> Result<Lab, Diagnostics> {
-    crate::render::render(&lab).map(|_| lab)
+    klab_operations::render::render(&lab).map(|_| lab)
 }
 
 fn all_invalid(context: &Context, invalid: &[(&Path, Diagnostics)]) -> Error {

@@ -7,17 +7,17 @@ use serde_json::json;
 pub use super::one::Arguments;
 use super::one::{Made, make, wait, with_way_on};
 use super::{Context, invalid};
-use crate::bundled_lessons;
-use crate::error::Result;
-use crate::event::{About, Verb};
-use crate::exec::quoted;
-use crate::grade::report_set_up;
-use crate::locked_lab::LockedLab;
-use crate::render;
-use crate::state::class::Class;
-use crate::ui::Format;
 use klab_lab::spec::Lab;
 use klab_lab::words::{duration, plural};
+use klab_operations::bundled_lessons;
+use klab_operations::error::Result;
+use klab_operations::event::{About, Verb};
+use klab_operations::exec::quoted;
+use klab_operations::grade::report_set_up;
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::render;
+use klab_operations::state::class::Class;
+use klab_operations::ui::Format;
 
 /// Makes the lab.
 ///

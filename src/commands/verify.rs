@@ -10,18 +10,18 @@ use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end, tool
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
-use crate::changes::{AtHand, Baseline, Findings, Twin, elsewhere, way_back};
-use crate::error::{Error, Kind, Result};
-use crate::event::{Verb, Warning};
-use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
-use crate::lesson::pass::{self, Grader, Passed};
-use crate::lesson::staged;
-use crate::observe;
-use crate::state::Progress;
-use crate::state::class::Class;
-use crate::ui::Format;
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
+use klab_operations::changes::{AtHand, Baseline, Findings, Twin, elsewhere, way_back};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{Verb, Warning};
+use klab_operations::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
+use klab_operations::lesson::pass::{self, Grader, Passed};
+use klab_operations::lesson::staged;
+use klab_operations::observe;
+use klab_operations::state::Progress;
+use klab_operations::state::class::Class;
+use klab_operations::ui::Format;
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Context;
-use crate::error::Result;
-use crate::grade::hinted;
-use crate::ui::Format;
-use crate::until_decided::{ApiPoller, Until, look_until};
 use klab_lab::report::{self, Styles, check_lines};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
+use klab_operations::error::Result;
+use klab_operations::grade::hinted;
+use klab_operations::ui::Format;
+use klab_operations::until_decided::{ApiPoller, Until, look_until};
 
 /// Shows the verdicts on the checks of a stage until all of them hold: the whole report redrawn in a terminal, a line for
 /// every change elsewhere.

@@ -9,15 +9,15 @@ use self::feeder::Feeder;
 use self::news::News;
 use super::lesson::{Lesson, WhichLesson, tools};
 use super::{Context, guide};
-use crate::error::{Error, Kind, Result};
-use crate::interruption;
-use crate::lesson::open_next;
-use crate::state::class::Class;
-use crate::state::{Lock, Progress};
 use crate::watch::grid::Grid;
 use crate::watch::palette::Palette;
 use crate::watch::terminal::{self, Picture};
 use crate::watch::{Outcome, Setting, View};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::interruption;
+use klab_operations::lesson::open_next;
+use klab_operations::state::class::Class;
+use klab_operations::state::{Lock, Progress};
 
 /// What can be typed after `klab watch`.
 #[derive(Debug, clap::Args)]

@@ -7,11 +7,11 @@ use super::node::{self, short};
 use super::palette::{FAINT, STRONG};
 use super::setting::Setting;
 use super::text::{cut, lines, shown};
-use crate::board::Frame;
 use klab_lab::board::{Node, Pod};
 use klab_lab::report::{self, Styles};
 use klab_lab::verify::{self, Snapshot, amount};
 use klab_lab::words::table;
+use klab_operations::board::Frame;
 
 /// What is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What stays the same while a lab is shown.
 
 use super::palette::Palette;
-use crate::invocation::Invocation;
-use crate::state::Progress;
+use klab_operations::invocation::Invocation;
+use klab_operations::state::Progress;
 
 /// The guide for a learner at this point, in a number of columns.
 pub type Script = Box<dyn Fn(&Progress, usize) -> String>;

@@ -10,7 +10,7 @@ use ratatui::crossterm::{cursor, execute};
 use ratatui::{Frame, Terminal};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::error::{Context as _, Kind, Result};
+use klab_operations::error::{Context as _, Kind, Result};
 
 /// Whether the terminal is taken: it is given back once.
 static TAKEN: AtomicBool = AtomicBool::new(false);

@@ -13,13 +13,13 @@ use super::details::Panel;
 use super::grid::{Grid, Seat, SeatResult};
 use super::palette::Palette;
 use super::{Outcome, Setting, View};
-use crate::board::Frame;
-use crate::invocation::Invocation;
-use crate::lesson::staged;
-use crate::state::Progress;
 use klab_lab::board::{Board, Lesson};
 use klab_lab::spec::{Lab, LoadOptions, parse};
 use klab_lab::verify::{self, Snapshot};
+use klab_operations::board::Frame;
+use klab_operations::invocation::Invocation;
+use klab_operations::lesson::staged;
+use klab_operations::state::Progress;
 
 const LAB: &str = r#"
 lab = "demo"

@@ -7,8 +7,8 @@ use super::block::{Area, Item, Spot};
 use super::details::Panel;
 use super::page::Page;
 use super::setting::Setting;
-use crate::board::Frame;
 use klab_lab::board::Delta;
+use klab_operations::board::Frame;
 
 /// What an input asks for beyond the view itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

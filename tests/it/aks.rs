@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use klab::error::Kind;
-use klab::event::{Event, Events, Sink};
-use klab::provider::aks::Aks;
-use klab::provider::aks::az::Pace;
-use klab::provider::{Machines, Options, Provider, Work};
-use klab::state::{Home, Journal};
 use klab_lab::plan::{Action, plan};
 use klab_lab::spec::{self, Lab, LoadOptions};
+use klab_operations::error::Kind;
+use klab_operations::event::{Event, Events, Sink};
+use klab_operations::provider::aks::Aks;
+use klab_operations::provider::aks::az::Pace;
+use klab_operations::provider::{Machines, Options, Provider, Work};
+use klab_operations::state::{Home, Journal};
 use serde_json::json;
 
 use crate::azure::CLIENT;
@@ -92,7 +92,7 @@ impl Setup {
     }
 
     /// What `klab up` does to the cluster: preflight, plan, perform.
-    pub(crate) fn up(&self, text: &str, options: Options) -> Result<Vec<Action>, klab::error::Error> {
+    pub(crate) fn up(&self, text: &str, options: Options) -> Result<Vec<Action>, klab_operations::error::Error> {
         let (lab, aks) = (self.lab(text), self.aks());
         if let Some(problem) = aks.preflight(&lab).into_iter().next() {
             return Err(problem);
@@ -110,7 +110,7 @@ impl Setup {
         assert!(output.status.success(), "az {line}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    pub(crate) fn down(&self) -> Result<Vec<String>, klab::error::Error> {
+    pub(crate) fn down(&self) -> Result<Vec<String>, klab_operations::error::Error> {
         let aks = self.aks();
         self.work("down", |work| aks.remove("pools", work))?;
         aks.remains("pools")

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use k8s_openapi::api::core::v1::Node;
-use klab::client::connect;
+use klab_operations::client::connect;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 
@@ -562,7 +562,7 @@ fn pool_that_a_step_had_the_learner_type_is_the_labs() {
 /// What AKS, its add-ons and an organisation's controllers put into a cluster, before `up` is done and later.
 #[test]
 fn what_the_provider_puts_into_a_cluster_is_no_difference_and_stays() {
-    use klab::client::connect;
+    use klab_operations::client::connect;
     let setup = Setup::new(Latency::NONE);
     setup.succeeds(&["up", "small.toml", "--no-wait"]);
     let path = String::from_utf8(setup.run(&["kubeconfig", "small", "--path"]).stdout).unwrap();

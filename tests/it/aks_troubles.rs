@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use klab::error::Kind;
-use klab::provider::aks::Aks;
-use klab::provider::aks::az::Pace;
-use klab::provider::{Options, Provider};
+use klab_operations::error::Kind;
+use klab_operations::provider::aks::Aks;
+use klab_operations::provider::aks::az::Pace;
+use klab_operations::provider::{Options, Provider};
 use serde_json::json;
 
 use crate::aks::{COMPLETE, LAB, Setup, plain};

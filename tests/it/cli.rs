@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use insta::assert_snapshot;
-use klab::event::{COMMON, DESCRIBED};
+use klab_operations::event::{COMMON, DESCRIBED};
 
 use crate::environment::Environment;
 

@@ -13,8 +13,8 @@ mod reference;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use klab::render::render;
 use klab_lab::spec::{self, Diagnostics, LoadOptions, load};
+use klab_operations::render::render;
 use serde_json::Value;
 
 /// The frame of pieces on pages without a complete lab.
@@ -190,13 +190,14 @@ fn keys(value: &Value, schema: &Value, name: &str, root: &Value, used: &mut BTre
 /// What of the source does something that only one file may do.
 #[test]
 fn only_one_file_reads_the_environment() {
-    let (mut folders, mut others) = (vec![std::path::PathBuf::from("src")], Vec::new());
+    let (mut folders, mut others) =
+        (["src", "crates/operations/src", "crates/host/src"].map(std::path::PathBuf::from).to_vec(), Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path != Path::new("src/environment.rs")
+            } else if path != Path::new("crates/operations/src/environment.rs")
                 && std::fs::read_to_string(&path).unwrap().contains("env::var")
             {
                 others.push(path);

@@ -7,11 +7,11 @@ mod kubectl;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use klab::client::runtime;
-use klab::observe;
 use klab_cluster::Cluster;
 use klab_lab::report::{Styles, explanation_text};
 use klab_lab::verify::{Context, Explained, PodState, Snapshot, Suggestion, Why, explain};
+use klab_operations::client::runtime;
+use klab_operations::observe;
 use serde_json::Value;
 
 use self::kubectl::Kubectl;

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use crate::environment::Environment;
-use klab::render::render;
 use klab_lab::spec::{LoadOptions, Provider, load};
+use klab_operations::render::render;
 
 fn shipped() -> Vec<PathBuf> {
     let labs = std::fs::read_dir("labs").unwrap().map(|entry| entry.unwrap().path());

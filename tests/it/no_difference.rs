@@ -1,7 +1,7 @@
 //! Right after `klab up` nothing differs from the lab: of no shipped lesson, of no kind of object, on no provider.
 
-use klab::changes::{Baseline, Objects, Twin};
 use klab_lab::spec::{Lab, LoadOptions, Provider, load};
+use klab_operations::changes::{Baseline, Objects, Twin};
 
 use crate::aks_binary::Setup;
 use crate::azure::api::Latency;

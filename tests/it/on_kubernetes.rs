@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use klab::on_kubernetes::manifests::{Class, Route, layer};
-use klab::on_kubernetes::sizing::Sizing;
+use klab_host::on_kubernetes::manifests::{Class, Route, layer};
+use klab_host::on_kubernetes::sizing::Sizing;
 use serde_json::Value;
 
 use crate::environment::{Environment, has_kubectl};

@@ -1,7 +1,7 @@
 //! Rendering: values arrive as they are, every object is labelled, and mistakes in templates are shown where they are.
 
-use klab::render::{Manifest, render, render_content, render_workload};
 use klab_lab::spec::{Action, Diagnostics, Lab, LoadOptions, load, parse};
+use klab_operations::render::{Manifest, render, render_content, render_workload};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use klab::provider::sim::server::{Client, access};
 use klab_cluster::server::{Flavour, Seed, Server, ServerOptions};
+use klab_operations::provider::sim::server::{Client, access};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -100,7 +100,7 @@ async fn a_restarted_server_has_everything_again() {
     assert_eq!(kept.metadata.uid, made.metadata.uid);
 }
 
-fn fail<T>(error: klab::error::Error) -> T {
+fn fail<T>(error: klab_operations::error::Error) -> T {
     panic!("{error:?}")
 }
 

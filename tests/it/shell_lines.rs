@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use klab::lesson::Tools;
-use klab::lesson::command::of_step;
 use klab_lab::spec::{LoadOptions, Provider, load};
+use klab_operations::lesson::Tools;
+use klab_operations::lesson::command::of_step;
 
 /// Programs whose lines are looked at.
 const PROGRAMS: [&str; 10] = ["klab", "kubectl", "az", "docker", "podman", "kind", "helm", "curl", "watch", "eval"];

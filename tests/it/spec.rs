@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use klab::render::{self, render};
 use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, load, parse, parse_bytes, rules};
+use klab_operations::render::{self, render};
 use proptest::prelude::*;
 
 /// Everything klab has to say about a lab file before anything is made.

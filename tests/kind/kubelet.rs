@@ -158,7 +158,7 @@ fn count_cpus(folder: &Path) -> u32 {
 /// What kubeadm and the kubelet do when a node joins.
 pub(super) fn join(state: &State, container: &mut Container, flags: &[String]) -> Result<(), (i32, String)> {
     for key in container.labels.keys().filter(|key| !key.ends_with("/control-plane")) {
-        if !klab::provider::kind::desired::kubelet_may_set(key) {
+        if !klab_operations::provider::kind::desired::kubelet_may_set(key) {
             container.journal = format!(
                 "kubelet[1]: E1 server.go:1] \"command failed\" err=\"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [{key}]\"\n"
             );

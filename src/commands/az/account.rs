@@ -5,12 +5,12 @@
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::environment;
 use klab_az::account;
 use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
 use klab_az::refusal::Refusal;
 use klab_az::versions;
+use klab_operations::environment;
 
 /// `account show`.
 pub(super) fn show(_: &Session<'_>, given: &Arguments) -> Answer {

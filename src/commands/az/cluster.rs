@@ -7,7 +7,6 @@ use super::dispatch::{is_later, refuse_busy};
 use super::nodepool;
 use super::pool_args::labels_and_taints;
 use super::session::{Known, Pools, Session, shown, version};
-use crate::state::operation::{OperationKind, Task};
 use klab_az::cluster::{autoscaler, document, upgrades_document};
 use klab_az::commands::{Answer, Executor};
 use klab_az::format::capital_first;
@@ -15,6 +14,7 @@ use klab_az::grammar::Arguments;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::versions::Step;
 use klab_az::{checks, messages, versions};
+use klab_operations::state::operation::{OperationKind, Task};
 
 const NAME: &str = "--name";
 

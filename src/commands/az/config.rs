@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::state::azure;
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
 use klab_az::refusal::Refusal;
+use klab_operations::state::azure;
 
 /// The keys of a section, as az shows them.
 fn section(session: &Session<'_>, settings: &BTreeMap<String, String>, section: &str) -> Value {

@@ -11,12 +11,6 @@ use super::dispatch::is_later;
 use super::lab_file::{file_of, forget, make};
 use super::pool_args::NewPool;
 use super::session::Session;
-use crate::background;
-use crate::environment;
-use crate::render;
-use crate::state::azure;
-use crate::state::home::state_error;
-use crate::state::operation::{Operation, OperationKind, Task};
 use klab_az::cluster::autoscaler;
 use klab_az::commands::Answer;
 use klab_az::format::capital_first;
@@ -26,6 +20,12 @@ use klab_az::notes::ClusterNote;
 use klab_az::refusal::Refusal;
 use klab_az::{checks, messages, versions};
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_operations::background;
+use klab_operations::environment;
+use klab_operations::render;
+use klab_operations::state::azure;
+use klab_operations::state::home::state_error;
+use klab_operations::state::operation::{Operation, OperationKind, Task};
 
 /// `create`.
 pub(super) fn create(session: &Session<'_>, given: &Arguments) -> Answer {

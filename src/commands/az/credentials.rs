@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::session::Session;
-use crate::environment;
 use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
 use klab_az::kubeconfig::{handed_out, merged};
 use klab_az::refusal::Refusal;
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_operations::environment;
 
 /// `get-credentials`.
 pub(super) fn get(session: &Session<'_>, given: &Arguments) -> Answer {

@@ -6,13 +6,13 @@ use toml::Table;
 use super::super::one;
 use super::session::{Known, Session};
 use super::task;
-use crate::background;
-use crate::pool::LivePools;
-use crate::pool::locked_pools::LockedPools;
-use crate::state::operation::{Operation, OperationKind, Task};
 use klab_az::grammar::Arguments;
 use klab_az::messages;
 use klab_az::refusal::Refusal;
+use klab_operations::background;
+use klab_operations::pool::LivePools;
+use klab_operations::pool::locked_pools::LockedPools;
+use klab_operations::state::operation::{Operation, OperationKind, Task};
 
 /// Whether az is to answer before the work is done.
 pub(super) fn is_later(given: &Arguments) -> bool {

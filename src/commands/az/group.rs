@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::session::{Known, Session};
-use crate::state::operation::OperationKind;
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
 use klab_az::group::{document, refuse_name};
@@ -11,6 +10,7 @@ use klab_az::names::region;
 use klab_az::notes::Group;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{checks, messages};
+use klab_operations::state::operation::OperationKind;
 
 const NAME: &str = "--name";
 

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::super::one::{self, Arguments};
-use crate::context::{Context, invalid};
-use crate::error::Result;
-use crate::locked_lab::LockedLab;
-use crate::render;
-use crate::state::home::remove_empty;
 use klab_lab::spec::LoadOptions;
+use klab_operations::context::{Context, invalid};
+use klab_operations::error::Result;
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::render;
+use klab_operations::state::home::remove_empty;
 
 /// The lab file of a cluster that az made, in the lab's folder.
 pub(super) fn file_of(context: &Context, lab: &str) -> PathBuf {

@@ -10,7 +10,6 @@ mod group;
 mod lab_file;
 mod nodepool;
 mod pool_args;
-mod refusal;
 mod session;
 mod table;
 mod task;
@@ -20,10 +19,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::Context;
-use crate::ui::Ui;
 use anstyle::{AnsiColor, Style};
 use klab_az::commands::answer;
 use klab_az::refusal::Refusal;
+use klab_operations::ui::Ui;
 use session::Session;
 use table::ROWS;
 

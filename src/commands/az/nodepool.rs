@@ -10,13 +10,13 @@ use super::pool_args::{
     refuse_name, refuse_stopped, refuse_unknown, stopped,
 };
 use super::session::{Known, Pools, Session, version};
-use crate::pool::LivePools;
-use crate::state::operation::{Operation, OperationKind};
 use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
 use klab_az::notes::{PoolNote, Stopped};
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{checks, messages, pool as document, versions};
+use klab_operations::pool::LivePools;
+use klab_operations::state::operation::{Operation, OperationKind};
 
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
 const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];

@@ -4,12 +4,12 @@ use klab_lab::spec::{KubernetesVersion, PoolMode, VmSize};
 use toml::{Table, Value as Key};
 
 use super::session::{Known, Session, version};
-use crate::pool::LivePools;
 use klab_az::commands::Executor;
 use klab_az::grammar::Arguments;
 use klab_az::notes::Stopped;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{checks, messages, versions};
+use klab_operations::pool::LivePools;
 
 /// The default size of nodes: az's documentation names it for pools without a size.
 const DEFAULT_SIZE: &str = "Standard_DS2_v2";

@@ -10,15 +10,6 @@ use klab_lab::spec::{DEFAULT_LOCATION, KubernetesVersion, LoadOptions, Pool, Pro
 
 use super::super::Context;
 use super::lab_file::file_of;
-use crate::background;
-use crate::event::{Event, Sink};
-use crate::pool::LivePools;
-use crate::pool::locked_pools::{LockedPools, look_even_stopped};
-use crate::provider::AzureNames;
-use crate::running_lab;
-use crate::state::azure;
-use crate::state::operation::{Operation, Task};
-use crate::ui::Ui;
 use klab_az::cluster::Cluster;
 use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
@@ -27,6 +18,15 @@ use klab_az::notes::{Account, ClusterNote, Group};
 use klab_az::pool::Shown;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{messages, versions};
+use klab_operations::background;
+use klab_operations::event::{Event, Sink};
+use klab_operations::pool::LivePools;
+use klab_operations::pool::locked_pools::{LockedPools, look_even_stopped};
+use klab_operations::provider::AzureNames;
+use klab_operations::running_lab;
+use klab_operations::state::azure;
+use klab_operations::state::operation::{Operation, Task};
+use klab_operations::ui::Ui;
 
 /// The colour of az's warnings.
 const CARE: Style = AnsiColor::Yellow.on_default();
@@ -210,7 +210,8 @@ impl<'c> Session<'c> {
     /// Also those that really are in Azure. A lab that cannot be read is none of them, and that is said.
     fn everything(&self) -> Result<Vec<Known>, Refusal> {
         let home = &self.context.home;
-        let labs = home.labs().map_err(|error| crate::state::home::state_error(error, "read", home.root()))?;
+        let labs =
+            home.labs().map_err(|error| klab_operations::state::home::state_error(error, "read", home.root()))?;
         let known = labs.into_iter().filter_map(|lab| {
             self.known(&lab).unwrap_or_else(|error| {
                 self.warn(&format!("Lab '{lab}' is left out: {error:#}"));
@@ -221,7 +222,7 @@ impl<'c> Session<'c> {
     }
 
     /// A lab that is up as a cluster; none on a cluster that klab did not make.
-    fn known(&self, lab: &str) -> crate::error::Result<Option<Known>> {
+    fn known(&self, lab: &str) -> klab_operations::error::Result<Option<Known>> {
         let operations = background::operations(&self.context.home, lab)?;
         let is_being_made = operations.iter().any(|operation| operation.tasks.contains(&Task::Make));
         let provider = match self.context.record(lab)? {

@@ -2,13 +2,13 @@
 
 use super::super::one;
 use super::lab_file::make;
-use crate::context::Context;
-use crate::error::{Error, Kind, Result};
-use crate::pool::locked_pools::LockedPools;
-use crate::provider::machines_of;
-use crate::state::azure;
-use crate::state::operation::Task;
 use klab_az::notes::ClusterNote;
+use klab_operations::context::Context;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::pool::locked_pools::LockedPools;
+use klab_operations::provider::machines_of;
+use klab_operations::state::azure;
+use klab_operations::state::operation::Task;
 
 /// Does one thing; where it is done already, nothing.
 ///

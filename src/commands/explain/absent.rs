@@ -1,9 +1,9 @@
 //! A workload of the lab that is not in the cluster: what makes it, and the command that does.
 
 use super::super::lesson::label;
-use crate::changes::{Change, Named};
-use crate::error::{Error, Kind};
 use klab_lab::spec::{Action, Lab, ObjectRef, Workload};
+use klab_operations::changes::{Change, Named};
+use klab_operations::error::{Error, Kind};
 
 /// The answer about a name that nothing in the cluster has, if it is that of a workload of the lab. `written` is the lab as its
 /// file says, `done` the number of its steps that are done.

@@ -7,12 +7,12 @@ use serde_json::json;
 use super::super::Context;
 use super::super::elsewhere::Elsewhere;
 use super::shown::{not_there, show};
-use crate::error::{Error, Kind, Result};
-use crate::event::Warning;
-use crate::rbac_snapshot::{self, NODE_RIGHTS, Permitted};
 use klab_lab::report;
 use klab_lab::verify::{self, Explained, PodState, Why};
 use klab_lab::words::listed;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::Warning;
+use klab_operations::rbac_snapshot::{self, NODE_RIGHTS, Permitted};
 
 /// Looks once and explains.
 ///

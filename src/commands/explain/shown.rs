@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::super::Context;
-use crate::error::{Error, Kind};
-use crate::ui::Format;
 use klab_lab::report;
 use klab_lab::verify::{Explained, NothingToExplain};
+use klab_operations::error::{Error, Kind};
+use klab_operations::ui::Format;
 
 /// There is nothing of that name; `otherwise` is said where nothing is like it.
 pub(super) fn not_there(nothing: &NothingToExplain, otherwise: &str) -> Error {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::exec::Command;
+use klab_operations::exec::Command;
 
 /// How long the machine's own name may take.
 const NAME: Duration = Duration::from_secs(2);

@@ -8,20 +8,22 @@ use serde_json::json;
 
 use super::super::Context;
 use super::arguments::{Arguments, Way};
-use crate::exec::quoted;
-use crate::host::code::For;
-use crate::host::state::Host;
-use crate::ui::Format;
+use klab_host::code::For;
+use klab_host::state::Host;
+use klab_operations::exec::quoted;
+use klab_operations::ui::Format;
 
 /// Says how the class is joined.
 pub(super) fn tell(context: &Context, host: &Host, arguments: &Arguments, way: &Way) {
     let url = host.url();
-    let code = host.class_code();
+    let code = klab_host::codes::class_code(host);
     let fingerprint = host.fingerprint();
     let join = fingerprint.as_ref().map_or_else(|| format!("{url}/"), |print| format!("{url}/#ca={print}"));
     let link = format!("{url}/teach/#open={}", host.instructor_word());
     let seats = seat_codes(host);
-    let sign_in = host.sign_in().map(|sign_in| (sign_in.settings.issuer.to_string(), host.sign_in_redirect()));
+    let sign_in = host
+        .sign_in()
+        .map(|sign_in| (sign_in.settings.issuer.to_string(), klab_host::admission::sign_in_redirect(host)));
     if context.ui.format() == Format::Json {
         context.ui.result(
             &json!({

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::host::oidc::settings::{Rule, Settings};
-use crate::host::service_address::Address;
-use crate::on_kubernetes::manifests::SignIn;
+use klab_host::oidc::settings::{Rule, Settings};
+use klab_host::on_kubernetes::manifests::SignIn;
+use klab_host::service_address::Address;
+use klab_operations::error::{Context as _, Error, Kind, Result};
 
 /// Where the files of the options are in the pods of a class.
 const FOLDER: &str = "/run/secrets/klab-oidc";

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::super::Context;
 use super::record::Hosted;
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
-use crate::host::journal;
-use crate::host::register::{Entry, Phase, Register};
-use crate::provider::sim::server_lock::{Attempt, ServerLock};
-use crate::state::home::state_error;
 use klab_cluster::server::files::gone;
+use klab_host::journal;
+use klab_host::register::{Entry, Phase, Register};
 use klab_lab::words::plural;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{About, Verb};
+use klab_operations::provider::sim::server_lock::{Attempt, ServerLock};
+use klab_operations::state::home::state_error;
 
 /// What is known of a class without its host.
 struct ClassState {
@@ -105,7 +105,7 @@ pub(in super::super) fn remove(context: &Context, name: &str, yes: bool) -> Resu
     // The file by which the class is known goes last: a klab that was killed in between can go on.
     for entry in fs::read_dir(&folder).map_err(|error| state_error(error, "read", &folder))? {
         let path = entry.map_err(|error| state_error(error, "read", &folder))?.path();
-        if path.file_name().is_some_and(|file| file != crate::state::home::HOSTED) {
+        if path.file_name().is_some_and(|file| file != klab_operations::state::home::HOSTED) {
             let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             gone(removed).map_err(|error| state_error(error, "remove", &path))?;
         }

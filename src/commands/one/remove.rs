@@ -1,12 +1,12 @@
 //! Removes one lab: everything that was made for it, then its state.
 
 use super::super::Context;
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
-use crate::locked_lab::LockedLab;
-use crate::state::home::{remove_empty, state_error};
 use klab_lab::spec::Provider;
 use klab_lab::words::{duration, plural};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{About, Verb};
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::state::home::{remove_empty, state_error};
 
 /// Removes one lab.
 ///

@@ -1,9 +1,9 @@
 //! Stops or starts the machines of one lab.
 
 use super::super::Context;
-use crate::error::Result;
-use crate::locked_lab::LockedLab;
-use crate::provider::{Provider, Work};
+use klab_operations::error::Result;
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::provider::{Provider, Work};
 
 /// Stops or starts the machines of one lab.
 pub(in super::super) type Switch = fn(&dyn Provider, &str, &mut Work<'_>) -> Result<()>;

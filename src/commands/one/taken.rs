@@ -1,11 +1,11 @@
 //! Names that are taken: objects of a lab that somebody else has on the cluster already, looked for before anything is made.
 
 use super::super::Context;
-use crate::apply::{Applier, ObjectKey};
-use crate::error::{Error, Kind, Result};
-use crate::provider::Provider;
-use crate::render::Manifest;
 use klab_lab::spec::Lab;
+use klab_operations::apply::{Applier, ObjectKey};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::provider::Provider;
+use klab_operations::render::Manifest;
 
 /// What a cluster of somebody else would refuse of a lab's objects; nothing on clusters that klab makes, where all objects are the
 /// lab's.

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::super::Context;
 use super::super::one as lab;
 use super::{Failed, Workshop, jobs, removal, show};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
-use crate::parallel::parallel;
-use crate::state::Lock;
-use crate::state::class::{Class, seat_name};
-use crate::state::home::{remove_empty, state_error};
 use klab_lab::words::{duration, plural};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{About, Verb};
+use klab_operations::parallel::parallel;
+use klab_operations::state::Lock;
+use klab_operations::state::class::{Class, seat_name};
+use klab_operations::state::home::{remove_empty, state_error};
 
 /// Removes the class with all its seats.
 ///

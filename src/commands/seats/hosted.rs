@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::Context;
-use crate::client::bearer::Trust;
-use crate::error::{Error, Kind, Result};
-use crate::host::secret::Secret;
-use crate::provider::sim::server;
-use crate::provider::sim::server_lock::{Attempt, ServerLock};
 use crate::seat::Host;
-use crate::state::home::HOSTED;
-use crate::ui::Format;
+use klab_host::secret::Secret;
 use klab_lab::words::{plural, table};
+use klab_operations::client::bearer::Trust;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::provider::sim::server;
+use klab_operations::provider::sim::server_lock::{Attempt, ServerLock};
+use klab_operations::state::home::HOSTED;
+use klab_operations::ui::Format;
 
 /// How often the class is looked at again.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -20,14 +20,14 @@ pub(super) use self::up::up;
 pub(super) use self::verify::{looks, verify};
 
 use super::Context;
-use crate::error::Error;
-use crate::event::{Event, Events, Sink};
-use crate::interruption::Interruption;
-use crate::provider::Memory;
-use crate::state::Home;
-use crate::ui::Ui;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::words::first_of;
+use klab_operations::error::Error;
+use klab_operations::event::{Event, Events, Sink};
+use klab_operations::interruption::Interruption;
+use klab_operations::provider::Memory;
+use klab_operations::state::Home;
+use klab_operations::ui::Ui;
 
 /// Most seats that are named one by one.
 const NAMED: usize = 12;

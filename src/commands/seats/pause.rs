@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::super::Context;
 use super::super::one::{Switch, switch_one};
 use super::{Failed, Workshop, jobs, show};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
-use crate::parallel::parallel;
-use crate::provider::Work;
-use crate::state::class::{Class, seat_name};
-use crate::state::{Journal, Lock};
 use klab_lab::words::plural;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{About, Verb};
+use klab_operations::parallel::parallel;
+use klab_operations::provider::Work;
+use klab_operations::state::class::{Class, seat_name};
+use klab_operations::state::{Journal, Lock};
 
 /// Stops or starts the machines of all seats.
 ///

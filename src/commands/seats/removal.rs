@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::super::Context;
 use super::copies::synced;
 use super::{Workshop, at_once, jobs};
-use crate::error::Result;
-use crate::parallel::parallel;
-use crate::state::class::{Class, seat_name};
-use crate::state::home::{remove_empty, state_error};
-use crate::state::{Journal, Lock};
+use klab_operations::error::Result;
+use klab_operations::parallel::parallel;
+use klab_operations::state::class::{Class, seat_name};
+use klab_operations::state::home::{remove_empty, state_error};
+use klab_operations::state::{Journal, Lock};
 
 const COMMAND: &str = "down";
 

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::super::Context;
 use super::{Workshop, jobs};
-use crate::error::Result;
-use crate::observe;
-use crate::parallel::parallel;
-use crate::state::class::{Class, is_ready};
-use crate::ui::Format;
 use klab_lab::names::WORKLOAD_LABEL;
 use klab_lab::verify::Snapshot;
 use klab_lab::words::{plural, table};
+use klab_operations::error::Result;
+use klab_operations::observe;
+use klab_operations::parallel::parallel;
+use klab_operations::state::class::{Class, is_ready};
+use klab_operations::ui::Format;
 
 /// The class as a line of `klab list`, and for programs; `silent` where the server of its seats does not answer.
 pub(in super::super) fn row(context: &Context, class: &Class, silent: bool) -> (Vec<String>, Value) {

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use super::super::Context;
 use super::super::lesson::{Lesson, WhichLesson};
 use super::{Failed, Workshop, jobs, listed, show};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
-use crate::lesson::peek;
-use crate::parallel::parallel;
-use crate::state::Progress;
-use crate::state::class::Class;
-use crate::ui::Format;
 use crate::watch::grid::{Seat, SeatResult};
 use klab_lab::report::{self, Suite};
 use klab_lab::verify::Report;
 use klab_lab::words::{plural, table};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{About, Verb};
+use klab_operations::lesson::peek;
+use klab_operations::parallel::parallel;
+use klab_operations::state::Progress;
+use klab_operations::state::class::Class;
+use klab_operations::ui::Format;
 
 /// What a glance at a seat showed.
 struct Glance {

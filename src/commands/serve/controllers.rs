@@ -2,7 +2,7 @@
 
 use klab_cluster::Controller;
 
-use crate::error::{Error, Kind, Result};
+use klab_operations::error::{Error, Kind, Result};
 
 /// Those that are to do nothing.
 ///

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::render::yaml::documents;
+use klab_operations::render::yaml::documents;
 
 /// Most files of a folder, and most bytes of a file.
 const MAX: (usize, u64) = (1000, 16 << 20);

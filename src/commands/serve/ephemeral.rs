@@ -14,7 +14,7 @@ use super::kubeconfig_file::{self, KubeconfigFile};
 use super::parent::Parent;
 use super::ready::ReadyFile;
 use super::refusal::start_error;
-use crate::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Context as _, Error, Kind, Result};
 
 /// What can be typed after `klab serve --ephemeral`.
 #[derive(Debug, clap::Args)]
@@ -89,7 +89,7 @@ impl Traces {
 pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
     let parent = Parent::of_this_process();
     let told = arguments.ready_fd.map(ReadyFile::descriptor).transpose()?;
-    crate::ui::trace("klab=warn");
+    klab_operations::ui::trace("klab=warn");
     let switched_off = switched_off(&arguments.controllers)?;
     if let Some(path) = &arguments.kubeconfig {
         kubeconfig_file::check(path)?;
@@ -109,7 +109,7 @@ pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
         port,
         ..EphemeralOptions::default()
     };
-    let runtime = crate::client::runtime()?;
+    let runtime = klab_operations::client::runtime()?;
     let ended: Result<u8> = runtime.block_on(async {
         let mut signals = Signals::new()?;
         let server = EphemeralServer::start(options).await.map_err(start_error)?;
@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
         }
         let serving = tokio::spawn(server.serve());
         let printed = arguments.print_kubeconfig || arguments.kubeconfig.is_none();
-        crate::ui::announce(&if printed { in_one_line(&kubeconfig)? } else { format!("ready {url}") });
+        klab_operations::ui::announce(&if printed { in_one_line(&kubeconfig)? } else { format!("ready {url}") });
         if let Some(told) = told {
             told.tell();
         }

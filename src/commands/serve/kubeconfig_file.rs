@@ -9,7 +9,7 @@ use serde_json::Value;
 use klab_cluster::server::ephemeral::CONTEXT;
 use klab_cluster::server::files::write_private_later;
 
-use crate::error::{Error, Kind, Result};
+use klab_operations::error::{Error, Kind, Result};
 
 /// Longest text that is read to see whose kubeconfig it is.
 const MAX_BYTES: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, getppid};
 
-use crate::error::{Context as _, Kind, Result};
+use klab_operations::error::{Context as _, Kind, Result};
 
 /// How often it is looked whether the parent is there, where the system does not tell.
 const LOOK: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ impl Parent {
             return Ok(());
         }
         let refused = || "could not watch the process that started klab".to_owned();
-        let runtime = crate::client::runtime()?;
+        let runtime = klab_operations::client::runtime()?;
         let watch = move || {
             runtime.block_on(self.ended());
             then();

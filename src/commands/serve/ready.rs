@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-use crate::error::{Error, Kind, Result};
+use klab_operations::error::{Error, Kind, Result};
 
 /// What is written: one line.
 const WORD: &[u8] = b"ready\n";

@@ -2,8 +2,8 @@
 
 use klab_cluster::server::StartError;
 
-use crate::error::{Error, Kind};
-use crate::state::home::state_error;
+use klab_operations::error::{Error, Kind};
+use klab_operations::state::home::state_error;
 
 pub(super) fn start_error(error: StartError) -> Error {
     match error {

@@ -10,20 +10,20 @@ use tempfile::TempDir;
 
 use super::super::one::{self, make, remove};
 use super::super::{Context, absolute};
-use crate::error::{Error, Kind, Result};
-use crate::event::{Event, Sink};
-use crate::grade;
-use crate::lesson::session::Act;
-use crate::lesson::{Performer, Run, WallClock};
-use crate::lesson_test::TestCluster;
-use crate::locked_lab::LockedLab;
-use crate::observe;
-use crate::render;
-use crate::state::Home;
-use crate::state::home::state_error;
 use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::verify::{Report, Snapshot};
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{Event, Sink};
+use klab_operations::grade;
+use klab_operations::lesson::session::Act;
+use klab_operations::lesson::{Performer, Run, WallClock};
+use klab_operations::lesson_test::TestCluster;
+use klab_operations::locked_lab::LockedLab;
+use klab_operations::observe;
+use klab_operations::render;
+use klab_operations::state::Home;
+use klab_operations::state::home::state_error;
 
 /// How often an interruption looks again whether the lab's own thread has let go of it.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -101,7 +101,7 @@ impl Sink for Silent {
 }
 
 /// Chooses between two sinks: warnings are for the person, progress is not.
-struct Warnings(crate::event::Events);
+struct Warnings(klab_operations::event::Events);
 
 impl Sink for Warnings {
     fn event(&self, event: &Event) {

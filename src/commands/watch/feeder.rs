@@ -11,11 +11,11 @@ use super::super::Context;
 use super::super::lesson::Lesson;
 use super::super::seats::{self, Workshop};
 use super::news::News;
-use crate::board::Feed;
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::state::class::Class;
-use crate::until_decided::LOOK;
 use klab_lab::spec::Lab;
+use klab_operations::board::Feed;
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::state::class::Class;
+use klab_operations::until_decided::LOOK;
 
 /// The pause before a cluster that does not answer is asked again.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -2,9 +2,9 @@
 
 use ratatui::crossterm::event::Event;
 
-use crate::board::Frame;
-use crate::error::Error;
 use crate::watch::grid::SeatResult;
+use klab_operations::board::Frame;
+use klab_operations::error::Error;
 
 pub(super) enum News {
     /// Something was typed or clicked; none: the terminal is gone.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
-use klab::state::Lock;
+use klab_operations::state::Lock;
 
 use super::{Environment, OF_LAB, az, document, session, up};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use klab::console::{Console, Files, Piece, Refusal, Request, Run, Settings, Unconfined};
+use klab_host::console::{Console, Files, Piece, Refusal, Request, Run, Settings, Unconfined};
 
 use crate::environment::{Environment, has_kubectl};
 
@@ -140,9 +140,9 @@ fn what_a_guide_shows_can_be_typed() {
             continue;
         }
         let lab = klab_lab::spec::load(&lab, &klab_lab::spec::LoadOptions::default()).unwrap();
-        let files = klab::console::lesson::files_of(&lab);
+        let files = klab_host::console::lesson::files_of(&lab);
         for step in 0..lab.steps.len() {
-            let lines = klab::lesson::command::of_step(&lab, step, &klab::lesson::Tools::Seat);
+            let lines = klab_operations::lesson::command::of_step(&lab, step, &klab_operations::lesson::Tools::Seat);
             // What the texts have a learner type and look at; an ellipsis stands for flags that are left out.
             let step = &lab.steps[step];
             let text = step.text.iter().chain(&step.hint).flat_map(|text| text.lines());
@@ -150,9 +150,9 @@ fn what_a_guide_shows_can_be_typed() {
             let looks = text
                 .filter_map(|line| line.strip_prefix("    "))
                 .filter(|line| programs.iter().any(|program| line.starts_with(program)) && !line.ends_with('…'));
-            let commands = lines.iter().flat_map(klab::lesson::command::Line::commands);
+            let commands = lines.iter().flat_map(klab_operations::lesson::command::Line::commands);
             for line in commands.map(String::as_str).chain(looks) {
-                match klab::console::policy::read(line, &files) {
+                match klab_host::console::policy::read(line, &files) {
                     Ok(_) => run += 1,
                     Err(refusal) => left.push(format!("{line}: {refusal}")),
                 }

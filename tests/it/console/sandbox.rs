@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Output;
 
-use klab::console::sandbox::MissingFeature;
+use klab_host::console::sandbox::MissingFeature;
 
 use crate::environment::Environment;
 use crate::skipped::not_possible_here;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use klab::environment::{self, Audience};
-use klab::event;
+use klab_operations::environment::{self, Audience};
+use klab_operations::event;
 
 /// Whether a file is what it is made to be; `KLAB_BLESS=1` writes it.
 pub(super) fn is_written(path: &Path, wanted: &str) {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use klab::lesson_test::{EmbeddedTestCluster, Patience, run};
 use klab_lab::board::{Step, StepState, svg};
 use klab_lab::spec::{Lab, LoadOptions, Provider, load};
+use klab_operations::lesson_test::{EmbeddedTestCluster, Patience, run};
 
 use super::generated::is_written;
 

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use k8s_openapi::api::core::v1::ConfigMap;
-use klab::client;
+use klab_operations::client;
 use kube::api::{Api, PostParams};
 
 use super::Somebodys;

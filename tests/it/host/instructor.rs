@@ -189,7 +189,12 @@ async fn the_page_says_what_was_changed_and_not_asked_for() {
     }
     let bearer = format!("Bearer {}", host.word());
     let events = http::Request::get("/teach/seats/0-1/events").header("authorization", bearer);
-    let browser = klab::client::bearer::client(&host.url, klab::client::bearer::Trust::Anybody, None, PATIENCE);
+    let browser = klab_operations::client::bearer::client(
+        &host.url,
+        klab_operations::client::bearer::Trust::Anybody,
+        None,
+        PATIENCE,
+    );
     let mut events = browser.await.unwrap().send(events.body(kube::client::Body::empty()).unwrap()).await.unwrap();
     let mut shown = String::new();
     let read = async {

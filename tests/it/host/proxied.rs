@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use klab::client::bearer::{self, Trust};
+use klab_operations::client::bearer::{self, Trust};
 use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 

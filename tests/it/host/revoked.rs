@@ -50,7 +50,12 @@ async fn a_learner_who_is_sent_away_has_nothing_and_is_let_in_again_with_another
         assert_eq!((watch.status(), status(&page, "/api/v1/nodes").await), (http::StatusCode::OK, 200));
         let mut events = http::Request::get("/learn/scheduling/events").header("cookie", &cookie);
         events.headers_mut().unwrap().insert("accept", http::HeaderValue::from_static("text/event-stream"));
-        let browser = klab::client::bearer::client(&host.url, klab::client::bearer::Trust::Anybody, None, PATIENCE);
+        let browser = klab_operations::client::bearer::client(
+            &host.url,
+            klab_operations::client::bearer::Trust::Anybody,
+            None,
+            PATIENCE,
+        );
         let events = browser.await.unwrap().send(events.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(events.status(), http::StatusCode::OK);
         host.instruct("POST", &format!("/teach/seats/0-{}/revoke", number + 1)).await.unwrap();
@@ -121,7 +126,13 @@ async fn what_is_said_while_a_step_is_done_ends_with_the_seat() {
         assert_eq!(verified["end"]["ok"], true, "{verified}");
         let path = format!("/api/seats/{}/{path}", seat["seat"].as_str().unwrap());
         let bearer = format!("Bearer {}", seat["token"].as_str().unwrap());
-        let own = klab::client::bearer::client(&host.url, klab::client::bearer::Trust::Anybody, None, PATIENCE).await;
+        let own = klab_operations::client::bearer::client(
+            &host.url,
+            klab_operations::client::bearer::Trust::Anybody,
+            None,
+            PATIENCE,
+        )
+        .await;
         let step =
             http::Request::post(&path).header("authorization", bearer).body(Body::from(body.as_bytes().to_vec()));
         let step = own.unwrap().send(step.unwrap()).await.unwrap();

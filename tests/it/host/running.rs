@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use http_body_util::BodyExt;
-use klab::client::bearer::{self, Trust};
+use klab_operations::client::bearer::{self, Trust};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;

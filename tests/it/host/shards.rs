@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use klab::client::bearer::{self, Trust};
+use klab_operations::client::bearer::{self, Trust};
 use kube::api::{Api, PostParams};
 use kube::client::Body;
 use serde_json::{Value, json};

@@ -18,7 +18,7 @@ fn said(folder: &Path, pattern: &str, outside: bool) -> Option<String> {
     let path = folder.join("lab.toml");
     std::fs::write(&path, format!("{LAB}[[manifest]]\npath = \"{pattern}\"\n")).unwrap();
     let options = LoadOptions { reach: Reach { outside, environment: false }, ..LoadOptions::default() };
-    let problems: Result<_, Diagnostics> = load(&path, &options).and_then(|lab| klab::render::render(&lab));
+    let problems: Result<_, Diagnostics> = load(&path, &options).and_then(|lab| klab_operations::render::render(&lab));
     problems.err().map(|problems| problems.to_string())
 }
 

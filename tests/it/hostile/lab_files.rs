@@ -1,10 +1,10 @@
 //! Lab files that nobody wrote: mutated ones and generated ones through everything klab does before `up`, in process.
 //! Nothing panics, and everything ends. `KLAB_HOSTILE=100000` tries this many instead of a few.
 
-use klab::forecast::forecast;
-use klab::render::render;
 use klab_lab::plan::{Observed, plan};
 use klab_lab::spec::{LoadOptions, Provider, parse_bytes};
+use klab_operations::forecast::forecast;
+use klab_operations::render::render;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

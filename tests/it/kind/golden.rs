@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use klab::provider::kind::config::{Surroundings, render};
-use klab::provider::kind::machine::{Emulation, Host};
-use klab::provider::kind::names::Names;
-use klab::provider::kind::roster::Roster;
-use klab::provider::kind::rules;
-use klab::provider::kind::version::KindVersion;
-use klab::state::Home;
 use klab_lab::spec::{Lab, LoadOptions, Provider, load};
+use klab_operations::provider::kind::config::{Surroundings, render};
+use klab_operations::provider::kind::machine::{Emulation, Host};
+use klab_operations::provider::kind::names::Names;
+use klab_operations::provider::kind::roster::Roster;
+use klab_operations::provider::kind::rules;
+use klab_operations::provider::kind::version::KindVersion;
+use klab_operations::state::Home;
 
 use crate::skipped::skipped;
 

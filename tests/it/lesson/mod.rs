@@ -7,18 +7,18 @@ mod pure;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use klab::apply::Applier;
-use klab::error::Result;
-use klab::event::Events;
-use klab::lesson::{Performer, Run, stage};
-use klab::observe;
-use klab::provider::sim::in_process::InProcess;
-use klab::provider::{Options, Provider, Work};
-use klab::render::render;
-use klab::state::Journal;
 use klab_lab::plan::plan;
 use klab_lab::spec::{self, Lab, LoadOptions};
 use klab_lab::verify::{self, Report};
+use klab_operations::apply::Applier;
+use klab_operations::error::Result;
+use klab_operations::event::Events;
+use klab_operations::lesson::{Performer, Run, stage};
+use klab_operations::observe;
+use klab_operations::provider::sim::in_process::InProcess;
+use klab_operations::provider::{Options, Provider, Work};
+use klab_operations::render::render;
+use klab_operations::state::Journal;
 
 /// A lab whose cluster is in this process.
 struct Bench {

@@ -1,7 +1,7 @@
 //! Steps performed and undone on a cluster in process, whose time is stepped.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use klab::error::Kind;
+use klab_operations::error::Kind;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ fn drain_respects_budgets_and_gives_up_at_its_deadline() {
     // One pod at a time may be away: the drain waits for each, and ends.
     let patient = bench(drain, &BUDGET.replace("MIN", "3"));
     patient.perform(0);
-    let pods = patient.provider.block_on(klab::observe::look(&patient.client)).unwrap().pods;
+    let pods = patient.provider.block_on(klab_operations::observe::look(&patient.client)).unwrap().pods;
     let there: Vec<_> = patient.nodes("extra").iter().map(|node| node["metadata"]["name"].clone()).collect();
     let is_web = |pod: &k8s_openapi::api::core::v1::Pod| {
         pod.metadata.labels.as_ref().is_some_and(|labels| labels["app"] == "web")

@@ -1,14 +1,14 @@
 //! Stages, inverses and command lines, without a cluster.
 
 use insta::assert_snapshot;
-use klab::lesson::command::{Line, lines, of_step, of_undoing};
-use klab::lesson::undo;
-use klab::lesson::undo::Undo;
-use klab::lesson::{Tools, stage, stage_within};
-use klab::provider::AzureNames;
-use klab::provider::aks::pool_commands;
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{Action, Lab, LoadOptions, Located, Provider};
+use klab_operations::lesson::command::{Line, lines, of_step, of_undoing};
+use klab_operations::lesson::undo;
+use klab_operations::lesson::undo::Undo;
+use klab_operations::lesson::{Tools, stage, stage_within};
+use klab_operations::provider::AzureNames;
+use klab_operations::provider::aks::pool_commands;
 
 use super::{LESSONS, load, parse};
 

@@ -5,17 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
-use crate::apply::Applier;
-use crate::event::Events;
-use crate::provider::sim::copies::renaming as renaming_of;
-use crate::provider::sim::in_process::InProcess;
-use crate::provider::{Options, Provider, Work};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, PODS};
 use klab_cluster::cluster::WriteOptions;
 use klab_cluster::{Cluster, Snapshot};
 use klab_lab::plan::plan;
 use klab_lab::spec::{self, LoadOptions};
+use klab_operations::apply::Applier;
+use klab_operations::event::Events;
+use klab_operations::provider::sim::copies::renaming as renaming_of;
+use klab_operations::provider::sim::in_process::InProcess;
+use klab_operations::provider::{Options, Provider, Work};
 
 /// A lab with what names are in: zones, an autoscaled pool, a StatefulSet, Services, a Job.
 const LAB: &str = r#"

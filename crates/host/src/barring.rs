@@ -1,0 +1,46 @@
+//! A learner whom the instructor sends away: whatever let them in ends at once, and what they did stays.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::observer;
+use super::register::Entry;
+use super::seat::SeatId;
+use super::state::Host;
+use klab_operations::error::{Context, Error, Kind, Result};
+
+/// Ends all that lets a person in, or lets them in again. Their seats get other tokens either way: the old ones open nothing.
+///
+/// # Errors
+/// When it could not be written down, or a token could not be changed.
+pub(super) async fn bar(host: &Arc<Host>, person: u32, barred: bool) -> Result<()> {
+    host.record(vec![Entry::Barred { person, barred, at: Timestamp::now() }]).await?;
+    host.barred.send_replace(());
+    let seats: Vec<SeatId> = host.register().seats_of(person).collect();
+    for seat in &seats {
+        if let Some(standing) = observer::standing(host, *seat) {
+            host.standings.put(standing);
+        }
+    }
+    let host = Arc::clone(host);
+    let renewed = tokio::task::spawn_blocking(move || {
+        let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
+        seats.iter().try_for_each(|seat| {
+            server.renew_token(&seat.to_string()).map_err(|status| Error::message(Kind::Failed, status.message))
+        })
+    });
+    renewed.await.kind(Kind::Failed, || "could not change the tokens".to_owned())?
+}
+
+/// Returns when a person is barred.
+pub(super) fn is_barred(host: &Arc<Host>, person: u32) -> impl Future<Output = ()> + Send + use<> {
+    let (host, mut news) = (Arc::clone(host), host.barred.subscribe());
+    async move {
+        while !host.register().is_barred(person) {
+            if news.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The board of a seat as a page: to its learner, and to the instructor who looks into it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{Html, IntoResponse, Response};
+use futures::{FutureExt, Stream, StreamExt};
+use serde_json::json;
+
+use super::answer::{failed, json_answer, typed};
+use super::board_cache::{Stage, Viewer};
+use super::metrics::count;
+use super::refusal::Refusal;
+use super::renderer::{form, frame, stage_of};
+use super::seat::SeatId;
+use super::state::Host;
+use super::templates::rendered;
+use crate::barring;
+use klab_operations::board::page::{self, Hosted, Page};
+use klab_operations::board::scene::Number;
+
+/// How often a stream says that it is there while nothing happens.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Most pages that are open at a time.
+pub const PAGES: u64 = 20_000;
+
+/// What a page of a seat asks for, by the last part of its path and its query.
+///
+/// # Errors
+/// When there is no such thing, or the seat does not answer.
+pub async fn answer(
+    host: &Arc<Host>,
+    (seat, lab, viewer): (SeatId, &str, Viewer),
+    (what, query): (&str, &str),
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let wanted = |key: &str| {
+        form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == key).map(|(_, value)| value.into_owned())
+    };
+    let number = |key: &str| wanted(key).and_then(|text| text.parse::<Number>().ok()).unwrap_or_default();
+    let course = host.course(lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
+    let form = form(host, viewer);
+    match what {
+        "board.css" => return Ok(typed("text/css; charset=utf-8", page::STYLE)),
+        "board.js" => return Ok(typed("text/javascript; charset=utf-8", page::SCRIPT)),
+        "pod" | "node" => {
+            let name = wanted("name").unwrap_or_default();
+            let frame = frame(host, seat, lab).await.map_err(|error| failed(&error))?;
+            let html = if what == "pod" { page::pod(&frame, &name) } else { page::node(&frame, &name) };
+            let html = html.map_err(|error| failed(&error))?;
+            return Ok(html.map_or_else(
+                || (StatusCode::NOT_FOUND, "it is not in the cluster any more\n").into_response(),
+                |html| Html(html).into_response(),
+            ));
+        }
+        "step" => {
+            let frame = frame(host, seat, lab).await.map_err(|error| failed(&error))?;
+            let read = wanted("number").and_then(|text| text.parse().ok());
+            let html = page::lesson(&frame, &course.written, read, form).map_err(|error| failed(&error))?;
+            return Ok(Html(html).into_response());
+        }
+        _ => {}
+    }
+    let stage = stage_of(host, seat, lab, viewer).await.map_err(|error| failed(&error))?;
+    match what {
+        "" => {
+            let base = host.base();
+            let script = if viewer == Viewer::Learner { "learn.js" } else { "look.js" };
+            let console = match (viewer, host.console()) {
+                (Viewer::Learner, Some(_)) => Some(
+                    rendered("console.html", &json!({ "base": base, "lab": lab })).map_err(|error| failed(&error))?,
+                ),
+                _ => None,
+            };
+            let html = stage.whole(&|number, parts, title| {
+                Page { title, number, run: &host.run, parts }.hosted(&Hosted {
+                    base: &base,
+                    script,
+                    console: console.as_deref(),
+                })
+            });
+            Ok(Html(html.map_err(|error| failed(&error))?).into_response())
+        }
+        "moments" => Ok(json_answer(StatusCode::OK, &stage.moments())),
+        "at" => {
+            let changes = serde_json::to_value(stage.whole_at(number("moment"))).unwrap_or_default();
+            Ok(json_answer(StatusCode::OK, &changes))
+        }
+        "events" => {
+            let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.split_once('-'));
+            // Of another run all is new; the page sees the run and loads itself again.
+            let last = last.map(|(run, number)| if run == host.run { number.parse().unwrap_or(0) } else { 0 });
+            let visit = Visit::new(host, PAGES).ok_or_else(crowded)?;
+            let stream = changes((visit, stage, host.run.clone()), last.unwrap_or_else(|| number("since")));
+            let person = host.register().seat(seat).map(|seat| seat.person).filter(|_| viewer == Viewer::Learner);
+            let barred = person.map_or_else(
+                || std::future::pending().left_future(),
+                |person| barring::is_barred(host, person).right_future(),
+            );
+            let stream = stream.take_until(barred);
+            let answer = Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT));
+            Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
+        }
+        _ => Err(Refusal::not_found("there is nothing at this address")),
+    }
+}
+
+/// The refusal of one page too many.
+pub fn crowded() -> Refusal {
+    Refusal { retry_after: Some(30), ..Refusal::new(503, "ServiceUnavailable", "too many pages are open") }
+}
+
+/// What changed since `from`, whenever something did. Who reads slowly gets several changes as one.
+fn changes(
+    (visit, stage, run): (Visit, Arc<Stage>, String),
+    from: Number,
+) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    let newest = stage.follow();
+    futures::stream::unfold((visit, stage, run, newest, from), |(visit, stage, run, mut newest, from)| async move {
+        newest.wait_for(|newest| *newest > from).await.ok()?;
+        let changes = stage.since(from);
+        let number = changes.number;
+        let data = serde_json::to_string(&changes).ok()?;
+        let event = sse::Event::default().event("change").id(format!("{run}-{number}")).data(data);
+        Some((Ok(event), (visit, stage, run, newest, number)))
+    })
+}
+
+/// An open page, for as long as this lives.
+pub struct Visit {
+    host: Arc<Host>,
+}
+
+impl Visit {
+    /// One more page, if there is room for it.
+    pub fn new(host: &Arc<Host>, most: u64) -> Option<Self> {
+        count(&host.metrics.pages);
+        let visit = Self { host: Arc::clone(host) };
+        // Counted down when it is dropped, also where it is one too many.
+        (host.metrics.pages.load(Ordering::Relaxed) <= most).then_some(visit)
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.host.metrics.pages.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,415 @@
+//! What happened to a class, written down before any answer goes out: one entry a line, on disk when a write returns.
+//!
+//! Entries that come while the disk is busy are written and made durable together. A line is a checksum, which counts all lines
+//! before it, a blank and the entry; lines of an older klab have none. What was acknowledged is noted beside the journal, so that
+//! klab notices one that ends too early. A host that is killed leaves at most one line without its end, which was never acknowledged: it
+//! is cut off when the journal is read again. A write that fails is cut off at once, and later ones are refused until the entries in
+//! memory are taken back ([`Journal::recover`]).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ring::digest::{Context as Digest, SHA256};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, oneshot};
+
+use klab_cluster::server::files::{open_private_append, sync_folder};
+use klab_operations::error::{Context, Error, Kind, Result};
+
+/// Its file in the folder of a class.
+pub const FILE: &str = "journal";
+
+/// Entries that are made durable together.
+const TOGETHER: usize = 256;
+/// Hexadecimal digits of a checksum.
+const DIGITS: usize = 16;
+/// What is written to see whether there is room: no line, and cut off at once.
+const PROBE: [u8; 4096] = [b' '; 4096];
+/// How long a disk may take until it is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The file beside a journal that says how much of it was acknowledged.
+fn mark_of(path: &Path) -> PathBuf {
+    path.with_extension("end")
+}
+
+/// A journal that is written to.
+#[derive(Clone)]
+pub struct Journal {
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+/// What the thread is to do that has the file.
+enum Order {
+    Write(Line),
+    Recover(std::sync::mpsc::Sender<io::Result<Option<Vec<u8>>>>),
+    Probe(oneshot::Sender<Result<(), String>>),
+}
+
+struct Line {
+    text: Vec<u8>,
+    written: oneshot::Sender<Result<(), String>>,
+}
+
+/// An entry on its way to the disk.
+pub struct Written(oneshot::Receiver<Result<(), String>>);
+
+impl Written {
+    /// Returns when the entry is on disk.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub async fn on_disk(self) -> Result<()> {
+        let outcome = self.0.await.unwrap_or_else(|_| Err("the journal has ended".to_owned()));
+        outcome.map_err(|words| Error::message(Kind::Outside, format!("could not write the class's journal: {words}")))
+    }
+}
+
+impl Journal {
+    /// Opens the journal at a path, and gives what stands in it.
+    ///
+    /// # Errors
+    /// When it cannot be read, a line of it is damaged or missing, or says nothing that this klab understands.
+    pub fn open<T: DeserializeOwned>(path: &Path) -> Result<(Self, Vec<T>)> {
+        let failed = || format!("could not use the journal `{}`", path.display());
+        let opened = || -> io::Result<(Writer<Files>, Vec<T>)> {
+            let mark = Mark::read(&mark_of(path))?;
+            let mut files = Files::open(path)?;
+            let mut text = files.read()?;
+            let read = read(&text, mark.as_ref())?;
+            if read.end < text.len() {
+                text.truncate(read.end);
+                files.cut(read.end as u64)?;
+                files.sync()?;
+            }
+            sync_folder(path.parent().unwrap_or(Path::new(".")))?;
+            Ok((Writer::new(files, read.chain), read.entries))
+        };
+        let (mut writer, entries) = opened().kind(Kind::Outside, failed)?;
+        let (orders, mut queue) = mpsc::unbounded_channel();
+        let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            let mut waiting = Vec::new();
+            while queue.blocking_recv_many(&mut waiting, TOGETHER) > 0 {
+                writer.follow(waiting.drain(..));
+            }
+        });
+        thread.kind(Kind::Outside, failed)?;
+        Ok((Self { orders }, entries))
+    }
+
+    /// Writes an entry; entries stand in the journal in the order of these calls.
+    pub fn write(&self, entry: &impl Serialize) -> Written {
+        let (written, outcome) = oneshot::channel();
+        match serde_json::to_vec(entry) {
+            // Where the writer is gone, the receiver hears of it.
+            Ok(text) => drop(self.orders.send(Order::Write(Line { text, written }))),
+            Err(error) => drop(written.send(Err(error.to_string()))),
+        }
+        Written(outcome)
+    }
+
+    /// After a write that failed: all that is written down, to begin again with; none where no write has failed. Nothing may be
+    /// written meanwhile. It waits for the disk.
+    ///
+    /// # Errors
+    /// When what failed cannot be cut off, or what stands before it cannot be read.
+    pub fn recover<T: DeserializeOwned>(&self) -> Result<Option<Vec<T>>> {
+        let failed = || "could not take back what could not be written to the class's journal".to_owned();
+        let (answer, told) = std::sync::mpsc::channel();
+        drop(self.orders.send(Order::Recover(answer)));
+        let text = told.recv_timeout(PATIENCE).unwrap_or_else(|error| Err(io::Error::other(error)));
+        let entries = text.and_then(|text| text.map(|text| read(&text, None)).transpose());
+        Ok(entries.kind(Kind::Outside, failed)?.map(|read| read.entries))
+    }
+
+    /// Whether there is room for more. The attempt leaves nothing behind.
+    ///
+    /// # Errors
+    /// Why nothing can be written.
+    pub async fn probe(&self) -> Result<(), String> {
+        let (answer, told) = oneshot::channel();
+        drop(self.orders.send(Order::Probe(answer)));
+        match tokio::time::timeout(PATIENCE, told).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err("the journal has ended".to_owned()),
+            Err(_) => Err("the disk does not answer".to_owned()),
+        }
+    }
+}
+
+/// What stands in the journal at a path, which another process may be writing.
+///
+/// # Errors
+/// When it cannot be read, a line of it is damaged or missing, or says nothing that this klab understands.
+pub fn look<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    // What is noted to be written was written before.
+    let read = Mark::read(&mark_of(path)).and_then(|mark| read(&std::fs::read(path)?, mark.as_ref()));
+    Ok(read.kind(Kind::Outside, || format!("could not read the journal `{}`", path.display()))?.entries)
+}
+
+/// The checksum of all lines so far.
+#[derive(Clone)]
+struct Chain {
+    digest: Digest,
+    lines: u64,
+    bytes: u64,
+}
+
+impl Chain {
+    fn new() -> Self {
+        Self { digest: Digest::new(&SHA256), lines: 0, bytes: 0 }
+    }
+
+    /// What an entry has before it that stands next.
+    fn checksum(&self, entry: &[u8]) -> String {
+        let mut digest = self.digest.clone();
+        digest.update(entry);
+        let all = digest.finish();
+        all.as_ref().iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Takes in a line with its end.
+    fn take(&mut self, line: &[u8]) {
+        self.digest.update(line);
+        self.lines += 1;
+        self.bytes += line.len() as u64;
+    }
+
+    /// Takes in an entry; gives its line.
+    fn line(&mut self, entry: &[u8]) -> Vec<u8> {
+        let line = [self.checksum(entry).as_bytes(), b" ", entry, b"\n"].concat();
+        self.take(&line);
+        line
+    }
+}
+
+/// How much of a journal was acknowledged.
+#[derive(Debug, PartialEq, Eq)]
+struct Mark {
+    bytes: u64,
+    lines: u64,
+    checksum: String,
+}
+
+impl Mark {
+    fn of(chain: &Chain) -> Self {
+        Self { bytes: chain.bytes, lines: chain.lines, checksum: chain.checksum(b"") }
+    }
+
+    /// Always as long: it is written over the one before.
+    fn text(&self) -> String {
+        format!("{:020} {:020} {}\n", self.bytes, self.lines, self.checksum)
+    }
+
+    /// The mark in a file; none where it is missing, or was being made when the machine stopped.
+    fn read(path: &Path) -> io::Result<Option<Self>> {
+        let text = match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text?,
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parts: Vec<&str> = text.split_whitespace().collect();
+        let mark = match parts.as_slice() {
+            [bytes, lines, checksum] => bytes.parse().ok().zip(lines.parse().ok()).map(|(bytes, lines)| Self {
+                bytes,
+                lines,
+                checksum: (*checksum).to_owned(),
+            }),
+            _ => None,
+        };
+        let mark = mark.filter(|mark| mark.text() == text).ok_or_else(|| {
+            let file = path.display();
+            io::Error::other(format!(
+                "`{file}`, which says where it ends, is damaged; where the journal is whole, remove that file"
+            ))
+        })?;
+        Ok(Some(mark))
+    }
+}
+
+/// What was read of a journal.
+struct ReadJournal<T> {
+    entries: Vec<T>,
+    chain: Chain,
+    /// Where the last whole line ends.
+    end: usize,
+}
+
+fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<ReadJournal<T>> {
+    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last.saturating_add(1));
+    let (mut chain, mut entries, mut is_checked) = (Chain::new(), Vec::new(), false);
+    let compare = |chain: &Chain| match mark {
+        Some(mark) if mark.lines == chain.lines && *mark != Mark::of(chain) => {
+            let at = format!("line {} (byte {})", chain.lines, chain.bytes);
+            Err(io::Error::other(format!(
+                "{at}: up to here it is not what was written, which has {} bytes",
+                mark.bytes
+            )))
+        }
+        _ => Ok(()),
+    };
+    compare(&chain)?;
+    for line in text.get(..end).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+        let place = format!("line {} (byte {})", chain.lines.saturating_add(1), chain.bytes);
+        let damaged = |why: &dyn std::fmt::Display| io::Error::other(format!("{place}: {why}"));
+        let bare = line.strip_suffix(b"\n").unwrap_or(line);
+        let checked = bare.split_at_checked(DIGITS).filter(|(sum, rest)| {
+            sum.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) && rest.first() == Some(&b' ')
+        });
+        let entry = match checked {
+            Some((sum, rest)) => {
+                is_checked = true;
+                let entry = rest.get(1..).unwrap_or_default();
+                if chain.checksum(entry).as_bytes() != sum {
+                    return Err(damaged(&"it was changed, or a line before it was changed or is missing"));
+                }
+                entry
+            }
+            None if is_checked => return Err(damaged(&"it has no checksum, as the lines before it have")),
+            None => bare,
+        };
+        if !entry.is_empty() {
+            entries.push(serde_json::from_slice(entry).map_err(|error| damaged(&error))?);
+        }
+        chain.take(line);
+        compare(&chain)?;
+    }
+    if let Some(mark) = mark.filter(|mark| mark.lines > chain.lines || mark.bytes > chain.bytes) {
+        return Err(io::Error::other(format!(
+            "it ends with line {} (byte {}), and {} lines ({} bytes) were written: what follows is missing",
+            chain.lines, chain.bytes, mark.lines, mark.bytes
+        )));
+    }
+    Ok(ReadJournal { entries, chain, end })
+}
+
+/// Where a journal is kept.
+trait Disk {
+    fn append(&mut self, text: &[u8]) -> io::Result<()>;
+    fn sync(&mut self) -> io::Result<()>;
+    /// Cuts the file to a length in bytes.
+    fn cut(&mut self, bytes: u64) -> io::Result<()>;
+    fn mark(&mut self, text: &str) -> io::Result<()>;
+    fn read(&mut self) -> io::Result<Vec<u8>>;
+}
+
+/// A journal in files.
+struct Files {
+    journal: File,
+    mark: File,
+}
+
+impl Files {
+    fn open(path: &Path) -> io::Result<Self> {
+        let mark = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(mark_of(path))?;
+        Ok(Self { journal: open_private_append(path)?, mark })
+    }
+}
+
+impl Disk for Files {
+    fn append(&mut self, text: &[u8]) -> io::Result<()> {
+        self.journal.write_all(text)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.journal.sync_data()
+    }
+
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        self.journal.set_len(bytes)
+    }
+
+    fn mark(&mut self, text: &str) -> io::Result<()> {
+        self.mark.write_all_at(text.as_bytes(), 0)
+    }
+
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        self.journal.seek(SeekFrom::Start(0))?;
+        self.journal.read_to_end(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// Who writes.
+struct Writer<D> {
+    disk: D,
+    /// Of what was acknowledged.
+    chain: Chain,
+    /// Why the last write failed, until what it was about is taken back.
+    failed: Option<String>,
+}
+
+impl<D: Disk> Writer<D> {
+    fn new(disk: D, chain: Chain) -> Self {
+        Self { disk, chain, failed: None }
+    }
+
+    fn follow(&mut self, orders: impl Iterator<Item = Order>) {
+        let mut lines = Vec::new();
+        for order in orders {
+            if !matches!(order, Order::Write(_)) {
+                self.write(std::mem::take(&mut lines));
+            }
+            // The caller may have gone.
+            match order {
+                Order::Write(line) => lines.push(line),
+                Order::Recover(answer) => drop(answer.send(self.recover())),
+                Order::Probe(answer) => drop(answer.send(self.probe().map_err(|error| error.to_string()))),
+            }
+        }
+        self.write(lines);
+    }
+
+    fn write(&mut self, lines: Vec<Line>) {
+        if lines.is_empty() {
+            return;
+        }
+        if self.failed.is_none() {
+            let mut chain = self.chain.clone();
+            let text: Vec<u8> = lines.iter().flat_map(|line| chain.line(&line.text)).collect();
+            match self.disk.append(&text).and_then(|()| self.disk.sync()) {
+                Ok(()) => {
+                    self.chain = chain;
+                    // It only says more of what is on disk: the next one says so as well.
+                    if let Err(error) = self.disk.mark(&Mark::of(&self.chain).text()) {
+                        tracing::warn!(%error, "how far the class's journal goes could not be noted");
+                    }
+                }
+                Err(error) => {
+                    self.failed = Some(error.to_string());
+                    // If that fails as well, it is done before anything else is written.
+                    let _ = self.disk.cut(self.chain.bytes);
+                }
+            }
+        }
+        for line in lines {
+            let _ = line.written.send(self.failed.clone().map_or(Ok(()), Err));
+        }
+    }
+
+    fn recover(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.failed.is_none() {
+            return Ok(None);
+        }
+        self.disk.cut(self.chain.bytes)?;
+        let text = self.disk.read()?;
+        self.failed = None;
+        Ok(Some(text))
+    }
+
+    fn probe(&mut self) -> io::Result<()> {
+        let tried = self.disk.append(&PROBE);
+        self.disk.cut(self.chain.bytes)?;
+        tried
+    }
+}
+
+#[cfg(test)]
+mod tests;

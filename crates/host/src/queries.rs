@@ -1,0 +1,177 @@
+//! What the learner of a seat asks about lesson and cluster, and nothing is changed by: the answers as text and for programs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::grading;
+use super::register::Phase;
+use super::state::{Course, Host, Learner};
+use super::steps;
+use klab_lab::report::{self, Styles, explanation_json};
+use klab_lab::spec::Workload;
+use klab_lab::verify;
+use klab_operations::changes::{Baseline, Summary, live_objects};
+use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::lesson::stage;
+use klab_operations::lesson::text::{self, Page};
+use klab_operations::lesson::words::{find, step_document};
+use klab_operations::observe;
+use klab_operations::pool::ChangedPools;
+use klab_operations::pool::staged::with_kept;
+use klab_operations::render;
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// For people, with styles.
+    pub(super) text: String,
+    /// For programs.
+    pub(super) document: Value,
+}
+
+fn course<'h>(host: &'h Host, learner: &Learner) -> Result<&'h Course> {
+    host.course(&learner.lab).ok_or_else(|| Error::message(Kind::Usage, "the lab is not in this class"))
+}
+
+/// Where the learner is.
+///
+/// # Errors
+/// When that cannot be read.
+pub(super) fn status(host: &Host, learner: &Learner) -> Result<Reply> {
+    let progress = host.progress(learner.seat, &learner.lab)?;
+    let lab = course(host, learner)?.lab();
+    let step = progress.next(lab.steps.len()).and_then(|next| lab.steps.get(next)).map(|step| &step.name.value);
+    let (hints, agreed) = {
+        let register = host.register();
+        (register.hints(learner.seat).into_iter().map(str::to_owned).collect::<Vec<_>>(), register.agreed(learner.seat))
+    };
+    let is_open = host.phase() == Phase::Open;
+    let page = format!("{}/learn/{}/", host.url(), learner.lab);
+    let mut text = format!(
+        "lab {} (seat {} of class {})\nclass: {}\nlesson: {} of {} steps done",
+        learner.lab,
+        learner.seat,
+        host.settings.name,
+        if is_open { "open" } else { "closed: you can look, but not change anything" },
+        progress.done,
+        lab.steps.len(),
+    );
+    text.extend(step.map(|step| format!(", next is {step}")));
+    text.extend(hints.iter().map(|hint| format!("\nyour instructor says: {hint}")));
+    let document = json!({
+        "schema": "klab.seat-status/1", "class": host.settings.name, "seat": learner.seat, "lab": learner.lab,
+        "name": learner.name, "title": lab.title, "done": progress.done, "steps": lab.steps.len(),
+        "opened": progress.is_opened(), "step": step, "closes": host.times().closes, "open": is_open, "hints": hints,
+        "agreed": agreed, "page": page,
+    });
+    Ok(Reply { text: format!("{text}\npage: {page}\n"), document })
+}
+
+/// The guide, as klab writes it on a page. A learner who is shown the next step has opened it.
+///
+/// # Errors
+/// When there is no such step, or the cluster does not answer.
+pub(super) async fn guide(host: &Host, learner: &Learner, step: Option<&str>, page: Page) -> Result<Reply> {
+    let course = course(host, learner)?;
+    let (lab, tools) = (course.lab(), &course.written.tools);
+    let progress = host.progress(learner.seat, &learner.lab)?;
+    let shown = match step {
+        Some(name) => Some(find(lab, name)?),
+        None => text::shown(lab, &progress),
+    };
+    let text = match shown {
+        Some(step) => text::step_text(lab, step, tools, page),
+        None => text::intro(lab, &progress, page),
+    };
+    if step.is_none() && shown.is_some() && host.phase() == Phase::Open {
+        grading::open(host, learner.seat, &learner.lab).await?;
+    }
+    let steps: Vec<Value> = (0..lab.steps.len()).map(|step| step_document(lab, step, tools)).collect();
+    let document = json!({
+        "schema": "klab.guide/1", "lab": lab.name.value, "title": lab.title, "description": lab.description,
+        "shown": shown.and_then(|step| lab.steps.get(step)).map(|step| &step.name.value), "steps": steps,
+        "lesson": { "steps": lab.steps.len(), "done": progress.done, "opened": progress.is_opened() },
+    });
+    Ok(Reply { text, document })
+}
+
+/// Why a pod is where it is, or nowhere.
+///
+/// # Errors
+/// When there is no such pod or workload, or the cluster does not answer.
+pub(super) async fn explain(host: &Host, learner: &Learner, target: &str, namespace: Option<&str>) -> Result<Reply> {
+    let lab = course(host, learner)?.lab();
+    let progress = host.progress(learner.seat, &learner.lab)?;
+    let kept = ChangedPools::read(&host.seat_folder(learner.seat)).unwrap_or_default();
+    let stage = with_kept(stage(lab, progress.done), &kept);
+    let snapshot = observe::look_at_all(&host.client_of(learner.seat)?).await?;
+    let found = verify::explain(&snapshot, &verify::Context::of(&stage), target, namespace);
+    let explanations = found.map_err(|nothing| {
+        let hint = nothing.hint().unwrap_or_else(|| "`kubectl get pods -A` shows the pods".to_owned());
+        Error::message(Kind::Usage, nothing.to_string()).hint(hint)
+    })?;
+    Ok(Reply {
+        text: report::explanation_text(&explanations, Styles::coloured()),
+        document: explanation_json(target, &explanations),
+    })
+}
+
+/// The objects of the lab, or of one of its workloads; at the set-up, or after a step.
+///
+/// # Errors
+/// When there is no such workload or step, or the objects cannot be rendered.
+pub(super) async fn render(
+    host: &Host,
+    learner: &Learner,
+    workload: Option<&str>,
+    step: Option<&str>,
+) -> Result<Reply> {
+    let mut lab = course(host, learner)?.lab().clone();
+    if let Some(step) = step {
+        lab = stage(&lab, find(&lab, step)?.saturating_add(1));
+    }
+    let lab = observe::nodes_named(&host.client_of(learner.seat)?, &lab).await?;
+    let is_shown = |one: &&Workload| workload.map_or(!one.deferred, |name| one.name.value == name);
+    lab.workloads.iter().filter(is_shown).try_for_each(observe::refuse_without_node)?;
+    let manifests = match workload {
+        None => render::render(&lab),
+        Some(name) => render::render_workload(&lab, render::workload(&lab, name)?),
+    };
+    let manifests = manifests
+        .map_err(|_| Error::message(Kind::Failed, "the lab's objects could not be rendered: tell the instructor"))?;
+    // Where the files are is the host's own business.
+    Ok(Reply { text: render::shown(&manifests, false)?, document: render::shown_list(&manifests) })
+}
+
+/// What differs between the seat and the lab after a step; after the last one that is done, where none is named.
+///
+/// # Errors
+/// When there is no such step, or the cluster does not answer.
+pub(super) async fn diff(host: &Host, learner: &Learner, step: Option<&str>) -> Result<Reply> {
+    let course = course(host, learner)?;
+    let (lab, twin) = (course.lab().clone(), Arc::clone(&course.twin));
+    let steps = match step {
+        Some(name) => find(&lab, name)?.saturating_add(1),
+        None => host.progress(learner.seat, &learner.lab)?.done,
+    };
+    let found = live_objects(&host.client_of(learner.seat)?).await?;
+    let compared = tokio::task::spawn_blocking(move || {
+        // The twin of the lab is made by a runtime of its own.
+        let changes = Baseline::default().differences(&*twin.after(steps)?, &found, &lab);
+        let text = format!("{}\n{}", Summary::heading(&changes, &lab, steps), Summary::text(&changes, &lab, steps));
+        Ok(Reply { text, document: Summary::document(&changes, &lab, steps) })
+    });
+    compared.await.kind(Kind::Failed, || "could not compare the cluster".to_owned())?
+}
+
+/// The pools of the seat.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) async fn pools(host: &Arc<Host>, learner: &Learner) -> Result<Reply> {
+    let (host, seat, lab) = (Arc::clone(host), learner.seat, learner.lab.clone());
+    let listed = tokio::task::spawn_blocking(move || steps::pools(&host, seat, &lab)).await;
+    let (text, document) = listed.kind(Kind::Failed, || "could not list the pools".to_owned())??;
+    Ok(Reply { text, document })
+}

@@ -1,0 +1,265 @@
+//! Steps of a seat's lesson, performed and undone by the host, and a seat brought back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use kube::Client;
+use serde_json::Value;
+use tower::BoxError;
+
+use super::event_stream::EventStream;
+use super::grading::LockedSeat;
+use super::metrics::count;
+use super::refusal::Refusal;
+use super::seat::SeatId;
+use super::state::Host;
+use crate::barring;
+use klab_cluster::server::files::create_private_folder;
+use klab_lab::spec::{Action, Lab};
+use klab_lab::verify::Snapshot;
+use klab_operations::error::{Error, Kind, Result};
+use klab_operations::event::{Events, Verb};
+use klab_operations::grade::{hinted, verdict};
+use klab_operations::lesson::command::{self, Line};
+use klab_operations::lesson::session::{Act, Engine, Goal, Point, Session};
+use klab_operations::lesson::words::find;
+use klab_operations::lesson::{Performer, Time, Tools, WallClock};
+use klab_operations::observe;
+use klab_operations::pool::locked_pools::{self, bring_about, intend};
+use klab_operations::pool::{self, ChangedPools, PoolRequest, list, list_document};
+use klab_operations::provider::Work;
+use klab_operations::provider::sim::seat::Seat;
+use klab_operations::state::home::state_error;
+use klab_operations::state::{Journal, Progress};
+use klab_operations::until_decided::{ApiPoller, Until, look_until};
+
+/// How long an action that only waits goes on after the seat has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Performs or undoes steps of a seat's lesson. Not to be called from within a runtime.
+///
+/// # Errors
+/// When an action could not be done, or a check does not hold; the step is then done again by the next one who asks.
+pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, goal: &Goal, stream: &EventStream) -> Result<()> {
+    let locked = LockedSeat::new(host, seat, lab)?;
+    let cluster = cluster(host, seat)?;
+    if locked.lab.steps.is_empty() {
+        return Err(Error::message(Kind::Usage, format!("lab `{lab}` has no steps")));
+    }
+    let (permission, events) = (Permission::of(host, seat), Events::new(Arc::new(stream.clone())));
+    let (lab, progress) = (locked.lab, locked.progress()?);
+    Session { lab, progress, engine: Steps { locked, cluster, permission, stream, events } }.go(goal)
+}
+
+/// Brings a seat back to its set-up, and on to where a step is done. Not to be called from within a runtime.
+///
+/// # Errors
+/// When it could not be brought back.
+pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Goal>, stream: &EventStream) -> Result<()> {
+    {
+        let locked = LockedSeat::new(host, seat, lab)?;
+        if let Some(Goal::To(step)) = to {
+            find(locked.lab, step)?;
+        }
+        let begins = host.course(lab).map(|course| course.begins.clone()).unwrap_or_default();
+        host.renew(seat)?;
+        ChangedPools::clear(&host.seat_folder(seat))?;
+        host.moved(seat, begins)?;
+        count(&host.metrics.resets);
+        Events::new(Arc::new(stream.clone())).note(Verb::ResetLab, format!("lab `{lab}` to its set-up"));
+    }
+    match to {
+        Some(goal) => go(host, seat, lab, goal, stream),
+        None => Ok(()),
+    }
+}
+
+/// The pools of a seat, as text and for programs. Not to be called from within a runtime.
+///
+/// # Errors
+/// When its cluster does not answer.
+pub(super) fn pools(host: &Arc<Host>, seat: SeatId, lab: &str) -> Result<(String, Value)> {
+    let course = host.course(lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
+    let live = live(host, seat, course.lab(), &cluster(host, seat)?)?;
+    Ok((list(&live), list_document(&live)))
+}
+
+/// Changes a pool of a seat as `klab pool` does. Not to be called from within a runtime.
+///
+/// # Errors
+/// When that breaks a rule of pools, or somebody else works on the seat.
+pub(super) fn change_pool(
+    host: &Arc<Host>,
+    seat: SeatId,
+    lab: &str,
+    asked: &PoolRequest,
+    stream: &EventStream,
+) -> Result<()> {
+    let locked = LockedSeat::new(host, seat, lab)?;
+    let cluster = cluster(host, seat)?;
+    let live = live(host, seat, locked.lab, &cluster)?;
+    let Some(wanted) = asked.wanted(&live)? else { return Ok(()) };
+    let folder = host.seat_folder(seat);
+    create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
+    let events = Events::new(Arc::new(stream.clone()));
+    let actions = intend(&live, &wanted, &folder)?;
+    if actions.is_empty() {
+        events.note(Verb::FindPool, format!("pool {}, which needs no change", wanted.pool));
+        return Ok(());
+    }
+    let mut journal = Journal::nowhere();
+    bring_about(&cluster, &live, &wanted, actions, &mut Work { journal: &mut journal, events: &events })?;
+    let _ = host.moves.send(seat);
+    Ok(())
+}
+
+fn cluster(host: &Arc<Host>, seat: SeatId) -> Result<Seat> {
+    let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
+    let permission = Permission::of(host, seat);
+    Ok(Seat::new(server, &seat.to_string())?.reached_by(|client| permission.guard(client)))
+}
+
+fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::LivePools> {
+    let done = host.progress(seat, &lab.name.value)?.done;
+    locked_pools::live(cluster, lab, done, &host.seat_folder(seat))
+}
+
+/// Lets the host act for a learner until the instructor ends the seat. Where the seat has ended before, the instructor asks.
+#[derive(Clone)]
+struct Permission {
+    host: Arc<Host>,
+    person: Option<u32>,
+    clock: WallClock,
+}
+
+fn barred() -> Error {
+    Error::message(Kind::Failed, Refusal::barred().message)
+}
+
+impl Permission {
+    fn of(host: &Arc<Host>, seat: SeatId) -> Self {
+        let register = host.register();
+        let person = register.seat(seat).map(|seat| seat.person).filter(|person| !register.is_barred(*person));
+        drop(register);
+        Self { host: Arc::clone(host), person, clock: WallClock::default() }
+    }
+
+    fn holds(&self) -> Result<()> {
+        let is_taken = self.person.is_some_and(|person| self.host.register().is_barred(person));
+        if is_taken { Err(barred()) } else { Ok(()) }
+    }
+
+    async fn is_taken(&self) {
+        match self.person {
+            Some(person) => barring::is_barred(&self.host, person).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// A client that sends nothing more when the seat has ended.
+    fn guard(self, client: Client) -> Client {
+        let namespace = client.default_namespace().to_owned();
+        let ask = move |request| {
+            let (client, permission) = (client.clone(), self.holds());
+            async move {
+                permission.map_err(|error| error.source)?;
+                Ok::<_, BoxError>(client.send(request).await?)
+            }
+        };
+        Client::new(tower::service_fn(ask), namespace)
+    }
+}
+
+impl Time for Permission {
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn pass(&self, duration: Duration) {
+        let until = self.now().saturating_add(duration);
+        while self.holds().is_ok()
+            && let left = until.saturating_sub(self.now())
+            && !left.is_zero()
+        {
+            self.clock.pass(left.min(LOOK));
+        }
+    }
+}
+
+/// A seat whose steps are performed.
+struct Steps<'h> {
+    locked: LockedSeat<'h>,
+    cluster: Seat,
+    permission: Permission,
+    stream: &'h EventStream,
+    events: Events,
+}
+
+impl Engine for Steps<'_> {
+    fn events(&self) -> Events {
+        self.events.clone()
+    }
+
+    fn show(&mut self, step: usize, action: usize) {
+        let lines = command::lines(self.locked.lab, step, action, &Tools::Seat);
+        lines.iter().flat_map(Line::commands).for_each(|command| self.stream.command(command));
+    }
+
+    fn snapshot(&mut self, _: &Lab) -> Result<Snapshot> {
+        self.cluster.runtime().block_on(observe::look(self.cluster.client()))
+    }
+
+    fn admit(&mut self, _: &Progress, step: usize, back: bool) -> Result<()> {
+        let Some(step) = self.locked.lab.steps.get(step).filter(|_| !back) else { return Ok(()) };
+        let run = step.actions.iter().find(|action| matches!(action.value, Action::Run { .. }));
+        let Some(run) = run else { return Ok(()) };
+        let message = format!("step `{}` runs a program ({}), and a host runs none", step.name, run.at);
+        Err(Error::message(Kind::Usage, message).hint("type the step yourself (`klab guide`)"))
+    }
+
+    fn perform(&mut self, act: &mut Act<'_>) -> Result<()> {
+        let mut journal = Journal::nowhere();
+        let mut work = Work { journal: &mut journal, events: &self.events };
+        let performer = Performer {
+            runtime: self.cluster.runtime(),
+            client: self.cluster.client(),
+            provider: &self.cluster,
+            time: &self.permission,
+            run: None,
+        };
+        act(&performer, &mut work)?;
+        self.permission.holds()
+    }
+
+    fn forget_pool(&mut self, pool: &str) -> Result<()> {
+        ChangedPools::forget(&self.locked.host.seat_folder(self.locked.seat), pool)
+    }
+
+    fn grade(&mut self, stage: &Lab, point: Point) -> Result<()> {
+        let (client, timeout) = (self.cluster.client(), point.timeout());
+        let mut report = self.cluster.runtime().block_on(async {
+            let mut live = ApiPoller::new(client, &stage.checks, timeout, true);
+            let looked = std::pin::pin!(look_until(&mut live, stage, Until::Decided(timeout), |_| {}));
+            match select(looked, std::pin::pin!(self.permission.is_taken())).await {
+                Either::Left((looked, _)) => Ok(looked?.0),
+                Either::Right(_) => Err(barred()),
+            }
+        })?;
+        let lab = self.locked.lab;
+        let step = point.step().and_then(|number| Some((number, lab.steps.get(number)?)));
+        hinted(&mut report, step.and_then(|(_, step)| step.hint.as_deref()));
+        if step.is_some() || !report.ok() {
+            let named =
+                step.map(|(number, step)| (number.saturating_add(1), lab.steps.len(), step.name.value.as_str()));
+            self.stream.report(&report, named);
+        }
+        let words = verdict(&report, timeout, &point.subject(lab))?;
+        self.events.note(Verb::VerifyLab, words);
+        Ok(())
+    }
+
+    fn keep(&mut self, progress: &Progress) -> Result<()> {
+        self.locked.host.moved(self.locked.seat, progress.clone())
+    }
+}
