@@ -88,7 +88,7 @@ fn table(heading: &str, arguments: &[&Arg]) -> String {
     let rows = arguments
         .iter()
         .map(|argument| format!("| `{}` | {} |\n", typed(argument).replace('|', "\\|"), meaning(argument)));
-    format!("\n| {heading} | |\n|---|---|\n{}", rows.collect::<String>())
+    format!("\n| {heading} | meaning |\n|---|---|\n{}", rows.collect::<String>())
 }
 
 /// A command, and those below it, as a page or a section.
@@ -127,7 +127,7 @@ fn every_command_has_its_page() {
         "# Commands\n\nEach page is made from what `klab COMMAND --help` prints. `man klab` has the same.\n".to_owned();
     let mut wanted = BTreeSet::from(["README.md".to_owned()]);
     for (heading, names) in Cli::groups() {
-        index.push_str(&format!("\n## {}\n\n| command | |\n|---|---|\n", line(heading)));
+        index.push_str(&format!("\n## {}\n\n| command | what it does |\n|---|---|\n", line(heading)));
         for name in names {
             let Some(command) = listed(&klab).find(|command| command.get_name() == name) else { continue };
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();

@@ -81,3 +81,37 @@ fn warnings() -> String {
     let rows: String = event::Warning::ALL.iter().map(row).collect();
     format!("\n## Warnings\n\nThe codes of `code`.\n\n| `code` | meaning |\n|---|---|\n{rows}")
 }
+
+/// The limits of lab files, as the rules have them.
+#[test]
+fn limits_of_lab_files_are_described() {
+    let page = std::fs::read_to_string("docs/look-up/limits.md").unwrap();
+    let rules = std::fs::read_to_string("crates/lab/src/spec/rules/limits.rs").unwrap();
+    let limits = regex::Regex::new(r"(?m)^const ([A-Z]+): \w+ = ([\d_]+);").unwrap();
+    let mut found = 0;
+    for limit in limits.captures_iter(&rules) {
+        let (what, number) = (limit[1].to_lowercase(), limit[2].replace('_', ","));
+        let row = page.lines().find(|line| line.starts_with(&format!("| {what}")));
+        let row = row.unwrap_or_else(|| panic!("docs/look-up/limits.md has no row of {what}"));
+        assert!(row.ends_with(&format!("| {number} |")), "{what}: {number}, and the page: {row}");
+        found += 1;
+    }
+    assert!(found >= 7, "{found}");
+}
+
+/// The README is short, and what it promises of versions is so.
+#[test]
+fn the_readme_keeps_its_promises() {
+    let readme = std::fs::read_to_string("README.md").unwrap();
+    let words = readme.split_whitespace().count();
+    assert!(words <= 700, "README.md has {words} words");
+    let manifest: toml::Value = toml::from_str(&std::fs::read_to_string("Cargo.toml").unwrap()).unwrap();
+    let rust = manifest["workspace"]["package"]["rust-version"].as_str().unwrap();
+    assert!(readme.contains(&format!("a Rust toolchain ({rust} or newer)")), "README.md does not say Rust {rust}");
+    let (kubernetes, _) = klab_lab::nodes::VERSION.rsplit_once('.').unwrap();
+    let kubernetes = kubernetes.trim_start_matches('v');
+    assert!(
+        readme.contains(&format!("Kubernetes v{kubernetes} API")),
+        "README.md does not say Kubernetes {kubernetes}"
+    );
+}

@@ -100,7 +100,7 @@ fn steps(lab: &Lab, others: &[(Provider, Lab)]) -> String {
     if !others.iter().any(|(provider, _)| *provider == Provider::Existing) {
         text.push_str("The lesson changes node pools, so it cannot run on a cluster that klab did not make.\n\n");
     }
-    text.push_str("| step | | left out on |\n|---|---|---|\n");
+    text.push_str("| step | about | left out on |\n|---|---|---|\n");
     for step in &lab.steps {
         let name = &step.name.value;
         let skipped = others.iter().filter_map(|(provider, other)| {
@@ -118,7 +118,7 @@ fn steps(lab: &Lab, others: &[(Provider, Lab)]) -> String {
 
 fn facts(row: &Row, lab: &Lab) -> String {
     format!(
-        "| | |\n|---|---|\n| time | about {} minutes |\n| level | {} |\n| steps | {} |\n| afterwards | {} |\n| CKA | {} |\n| AKS | {} |\n| start | `klab up {}` |\n",
+        "| time | about {} minutes |\n|---|---|\n| level | {} |\n| steps | {} |\n| afterwards | {} |\n| CKA | {} |\n| AKS | {} |\n| start | `klab up {}` |\n",
         row.minutes,
         row.level,
         lab.steps.len(),

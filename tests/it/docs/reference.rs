@@ -78,7 +78,7 @@ fn the_reference_for_programs_is_fresh() {
         commands(command, &format!("klab {}", command.get_name()), &mut found);
     }
     assert!(found.len() > 30, "{}", found.len());
-    let reference = json!({ "schema": "klab.reference/1", "version": env!("CARGO_PKG_VERSION"), "commands": found, "lab_file": keys() });
+    let reference = json!({ "schema": "klab.reference/1", "version": env!("CARGO_PKG_VERSION"), "commands": found, "lab_file": keys(), "codes": {} });
     is_written(Path::new("docs/reference.json"), &(serde_json::to_string_pretty(&reference).unwrap() + "\n"));
 }
 

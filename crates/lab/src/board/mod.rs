@@ -3,7 +3,7 @@
 //! A [`Board`] is made from a snapshot and says all that a drawing needs; [`Delta`] is what changed between two of them. What
 //! draws it only reads it: [`svg`] and [`mermaid`] for slides and pages, [`parts`] for a page
 //! that lives. As JSON a board is `klab.board/1`, described in
-//! `docs/do/board.md`.
+//! `docs/look-up/board.md`.
 
 mod delta;
 mod labels;
