@@ -21,7 +21,7 @@ use crate::skipped::skipped;
 const END: &str = "\u{1}end ";
 
 /// What varies, and the form in which pages show it. What a running program has shown in such a form is typed as it really is.
-const VARIES: [(&str, &str); 11] = [
+const VARIES: [(&str, &str); 12] = [
     (r"127\.0\.0\.1:\d+", "127.0.0.1:8443"),
     (r"#ca=[a-z0-9]{26}", "#ca=wr6t0dt9zjzryahddgj1hy3qst"),
     (r"\b[a-z0-9]{4}-[a-z0-9]{4}$", "7q2q-8dsj"),
@@ -33,6 +33,7 @@ const VARIES: [(&str, &str); 11] = [
     (r"-[a-z0-9]{8,10}-[a-z0-9]{5}\b", "-78c896449c-zsbsn"),
     (r" {2,}", "  "),
     (r" +$", ""),
+    (r"^ *\w+ing .* so far\b.*\n", ""),
 ];
 
 /// One thing that a page has its reader do.
@@ -117,7 +118,7 @@ impl Reader {
         Self { environment, shell, keyboard, screen, staying: Vec::new(), meant: Vec::new(), varies }
     }
 
-    /// A text in the form in which pages are compared.
+    /// A text in the form in which pages are compared, without what klab says of its progress where something takes long.
     fn even(&self, text: &str) -> String {
         let folder = self.environment.folder().display().to_string();
         let text = text.replace(&format!("{folder}/home"), "/home/ann/.local/state/klab").replace(&folder, "/home/ann");

@@ -53,22 +53,28 @@ fn commands(command: &Command, name: &str, found: &mut Map<String, Value>) {
     }
 }
 
-/// The keys of the lab file by table, with what the schema says of each.
-fn keys() -> Value {
-    let schema: Value = serde_json::from_str(&spec::schema()).unwrap();
-    let of = |definition: &Value| -> Map<String, Value> {
-        let properties = definition["properties"].as_object().into_iter().flatten();
-        properties.map(|(key, value)| (key.clone(), value["description"].clone())).collect()
-    };
-    let mut tables = Map::from_iter([("Lab".to_owned(), Value::Object(of(&schema)))]);
-    for (name, definition) in schema["definitions"].as_object().unwrap() {
-        let keys = of(definition);
+/// The keys of the lab file by where they stand, such as `pool.NAME.nodes` and `step[].do[].taint`, with what the schema says of each.
+fn keys(value: &Value, schema: &Value, path: &str, found: &mut Map<String, Value>) {
+    if let Some(name) = value["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/definitions/")) {
         // Structures of Kubernetes have its documentation.
-        if !keys.is_empty() && !name.starts_with("Kubernetes") {
-            tables.insert(name.clone(), Value::Object(keys));
+        if !name.starts_with("Kubernetes") {
+            keys(&schema["definitions"][name], schema, path, found);
         }
     }
-    Value::Object(tables)
+    for alternative in ["allOf", "anyOf"].iter().filter_map(|several| value[several].as_array()).flatten() {
+        keys(alternative, schema, path, found);
+    }
+    for (key, value) in value["properties"].as_object().into_iter().flatten() {
+        let place = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        found.insert(place.clone(), value["description"].clone());
+        keys(value, schema, &place, found);
+    }
+    if value["additionalProperties"].is_object() {
+        keys(&value["additionalProperties"], schema, &format!("{path}.NAME"), found);
+    }
+    if value["items"].is_object() {
+        keys(&value["items"], schema, &format!("{path}[]"), found);
+    }
 }
 
 #[test]
@@ -78,7 +84,10 @@ fn the_reference_for_programs_is_fresh() {
         commands(command, &format!("klab {}", command.get_name()), &mut found);
     }
     assert!(found.len() > 30, "{}", found.len());
-    let reference = json!({ "schema": "klab.reference/1", "version": env!("CARGO_PKG_VERSION"), "commands": found, "lab_file": keys(), "codes": {} });
+    let (schema, mut lab_file) = (serde_json::from_str::<Value>(&spec::schema()).unwrap(), Map::new());
+    keys(&schema, &schema, "", &mut lab_file);
+    assert!(lab_file.contains_key("step[].do[].taint"), "{lab_file:?}");
+    let reference = json!({ "schema": "klab.reference/1", "version": env!("CARGO_PKG_VERSION"), "commands": found, "lab_file": lab_file, "codes": {} });
     is_written(Path::new("docs/reference.json"), &(serde_json::to_string_pretty(&reference).unwrap() + "\n"));
 }
 

@@ -14,6 +14,14 @@ menu.addEventListener("click", () => {
   menu.setAttribute("aria-expanded", document.getElementById("pages").classList.toggle("open"));
 });
 
+// mdBook's list of pages folds by a click; a keyboard does it, too.
+for (const fold of document.querySelectorAll("#pages .chapter-fold-toggle")) {
+  fold.tabIndex = 0;
+  fold.setAttribute("role", "button");
+  fold.setAttribute("aria-label", "Show or hide the pages below");
+  fold.addEventListener("keydown", event => { if (event.key === "Enter") fold.click(); });
+}
+
 for (const block of document.querySelectorAll("pre > code")) {
   const language = /language-(\S+)/.exec(block.className);
   if (window.hljs && language && hljs.getLanguage(language[1])) hljs.highlightBlock(block);
@@ -30,6 +38,22 @@ for (const block of document.querySelectorAll("pre > code")) {
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
   block.parentElement.append(button);
+}
+
+document.querySelector("#pages a.active")?.scrollIntoView({ block: "nearest" });
+
+const headings = [...document.querySelectorAll("main h2")];
+if (headings.length > 2) {
+  const here = document.createElement("nav");
+  here.id = "here";
+  here.setAttribute("aria-label", "On this page");
+  here.append(...headings.map(heading => {
+    const link = document.createElement("a");
+    link.href = `#${heading.id}`;
+    link.textContent = heading.textContent;
+    return link;
+  }));
+  document.body.append(here);
 }
 
 const input = document.getElementById("search");
