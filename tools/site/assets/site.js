@@ -77,7 +77,10 @@ function searchable() {
     const made = new MiniSearch({
       fields: ["title", "path", "body"], storeFields: ["title", "path", "body", "url"],
       tokenize: text => text.toLowerCase().split(/[^\p{L}\p{N}_]+/u),
-      searchOptions: { boost: { title: 6, path: 2 }, prefix: term => term.length > 1, fuzzy: term => term.length > 4 ? 0.2 : 0, combineWith: "AND" },
+      // Long lists name every word; pages that explain it come before them.
+      searchOptions: {
+        boost: { title: 6, path: 2 }, prefix: term => term.length > 1, fuzzy: term => term.length > 4 ? 0.2 : 0, combineWith: "AND", boostDocument: (id, term, { url }) => /^look-up\/(events|conformance|typed)/.test(url) ? 0.3 : 1,
+      },
     });
     made.addAll(window.klabWords.map(([url, path, title, body], id) => ({ id, url, path, title, body })));
     return made;
