@@ -4,7 +4,6 @@
 //! it. Blocks ```` ```toml part ```` of a folder's pages are one lab together. ```` ```toml wrong CODE ```` shows a mistake.
 
 mod commands;
-mod followed;
 mod generated;
 mod lessons;
 mod pages;

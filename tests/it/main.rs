@@ -20,6 +20,7 @@ mod ephemeral;
 mod existing;
 mod explained;
 mod faults;
+mod followed;
 mod host;
 mod hostile;
 mod house;

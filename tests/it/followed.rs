@@ -21,7 +21,7 @@ use crate::skipped::skipped;
 const END: &str = "\u{1}end ";
 
 /// What varies, and the form in which pages show it. What a running program has shown in such a form is typed as it really is.
-const VARIES: [(&str, &str); 12] = [
+const VARIES: [(&str, &str); 14] = [
     (r"127\.0\.0\.1:\d+", "127.0.0.1:8443"),
     (r"#ca=[a-z0-9]{26}", "#ca=wr6t0dt9zjzryahddgj1hy3qst"),
     (r"\b[a-z0-9]{4}-[a-z0-9]{4}$", "7q2q-8dsj"),
@@ -29,11 +29,13 @@ const VARIES: [(&str, &str); 12] = [
     (r"#open=[a-z0-9]{26}", "#open=3111cfxd5tp7jqvf47r7qw8jab"),
     (r"\bPIN is \d{6}", "PIN is 979271"),
     (r"\b\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d\d:\d\d UTC", "08:49 UTC"),
-    (r"\b\d+(\.\d+)? m?s\b|\b\d+(\.\d+)?s\b", "0 s"),
+    (r"\b(\d+m )?\d+(\.\d+)? ?m?s\b", "0 s"),
+    (r" \(\d:\d\d:\d\d\)$", ""),
     (r"-[a-z0-9]{8,10}-[a-z0-9]{5}\b", "-78c896449c-zsbsn"),
     (r" {2,}", "  "),
     (r" +$", ""),
     (r"^ *\w+ing .* so far\b.*\n", ""),
+    (r"^warning: .* has not answered for .*\n", ""),
 ];
 
 /// One thing that a page has its reader do.
