@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_operations::environment;
 use klab_operations::exec::{Command, quoted};
 use klab_operations::provider::AzureNames;
+use klab_server::files::{create_private_folder, write_private};
 
 /// What a shell of a lab knows.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use self::how::{System, Tool, to_get};
 use super::Context;
-use klab_cluster::server::files::create_private_folder;
 use klab_lab::words::{plural, table};
 use klab_operations::environment;
 use klab_operations::error::{Error, Kind, Result};
@@ -20,6 +19,7 @@ use klab_operations::provider::kind::docker;
 use klab_operations::provider::kind::version::KindVersion;
 use klab_operations::provider::sim::daemon;
 use klab_operations::ui::Format;
+use klab_server::files::create_private_folder;
 
 /// What can be typed after `klab doctor`.
 #[derive(Debug, clap::Args)]

@@ -21,8 +21,6 @@ use self::arguments::Way;
 use self::record::Hosted;
 use super::Context;
 use super::seats::hosted;
-use klab_cluster::server::files::create_private_folder;
-use klab_cluster::server::{Certificate, Limits, Public, Server, ServerOptions, StartError, Webhooks};
 use klab_host::code::{For, plain};
 use klab_host::console::Console;
 use klab_host::oidc::sign_in::SignIn;
@@ -37,6 +35,8 @@ use klab_operations::error::{Context as _, Error, Kind, Result};
 use klab_operations::event::Warning;
 use klab_operations::provider::sim::server_lock::ServerLock;
 use klab_operations::state::home::{HOSTED, state_error};
+use klab_server::files::create_private_folder;
+use klab_server::{Certificate, Limits, Public, Server, ServerOptions, StartError, Webhooks};
 
 /// How long a class may take to end once the user wants it to: a second Ctrl-C ends it at once.
 const LAST: Duration = Duration::from_secs(30);

@@ -9,8 +9,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::Context;
-use klab_cluster::server::Token;
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_host::on_kubernetes::machines::{self, Wishes};
 use klab_host::on_kubernetes::manifests::{BASE, Class, Route, SignIn, layer};
 use klab_host::on_kubernetes::sizing::{Wanted, size};
@@ -18,6 +16,8 @@ use klab_lab::spec::Lab;
 use klab_operations::error::{Context as _, Error, Kind, Result};
 use klab_operations::exec::{self, quoted};
 use klab_operations::state::home::state_error;
+use klab_server::Token;
+use klab_server::files::{create_private_folder, write_private};
 
 /// What can be typed after `klab host` for a class on Kubernetes.
 #[derive(Debug, Clone, clap::Args)]

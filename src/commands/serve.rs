@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::refusal::start_error;
-use klab_cluster::server::{Server, ServerOptions};
 use klab_operations::environment;
 use klab_operations::error::{Context as _, Error, Kind, Result};
 use klab_operations::provider::sim::server_lock::ServerLock;
 use klab_operations::state::home::state_error;
+use klab_server::{Server, ServerOptions};
 
 /// What can be typed after `klab serve`.
 #[derive(Debug, clap::Args)]

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use super::{Context, kubeconfig};
 use crate::shell::LabShell;
-use klab_cluster::server::files::{create_private_folder, write_link};
 use klab_operations::environment;
 use klab_operations::error::{Error, Kind, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::state::Joined;
 use klab_operations::state::home::state_error;
+use klab_server::files::{create_private_folder, write_link};
 
 /// What can be typed after `klab shell`.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use klab_cluster::server::{Flavour, Seed, Server, ServerOptions};
+use klab_server::{Flavour, Seed, Server, ServerOptions};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use klab_cluster::server::{Flavour, Seed, Server, ServerOptions};
 use klab_operations::provider::sim::server::{Client, access};
+use klab_server::{Flavour, Seed, Server, ServerOptions};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread::JoinHandle;
 
-use klab_cluster::server::{Flavour, Seed, ServerOptions};
+use klab_server::{Flavour, Seed, ServerOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -78,7 +78,7 @@ fn start(cluster: &str, folder: PathBuf) -> Server {
         runtime.block_on(async {
             let options = ServerOptions::at(&folder);
             let port = if folder.join("port").exists() { None } else { Some(free_port()) };
-            let server = klab_cluster::server::Server::start(ServerOptions { port, ..options }).await.unwrap();
+            let server = klab_server::Server::start(ServerOptions { port, ..options }).await.unwrap();
             server.add(&name, Seed { flavour: Flavour::Kind, seed: 1, ..Seed::default() }).unwrap();
             let api = Api {
                 kubeconfig: server.kubeconfig(&name).unwrap(),

@@ -82,20 +82,18 @@ impl Body {
     }
 
     /// Whether it goes on for as long as somebody reads it.
-    #[cfg(feature = "server")]
-    pub(crate) fn is_watch(&self) -> bool {
+    pub fn is_watch(&self) -> bool {
         matches!(self.kind, Kind::Stream(_))
     }
 
     /// Keeps something for as long as the body lives, and until what it has given of itself is sent.
-    #[cfg(feature = "server")]
-    pub(crate) fn holding(self, what: impl Any + Send + Sync) -> Self {
+    pub fn holding(self, what: impl Any + Send + Sync) -> Self {
         Self { held: Some(Arc::new((self.held, what))), ..self }
     }
 }
 
 /// Bytes that keep something until they are sent: a connection whose other end reads nothing has them for long.
-pub(crate) fn keeping(bytes: Bytes, held: Arc<dyn Any + Send + Sync>) -> Bytes {
+pub fn keeping(bytes: Bytes, held: Arc<dyn Any + Send + Sync>) -> Bytes {
     struct Keeping(Bytes, #[expect(dead_code, reason = "it is only kept")] Arc<dyn Any + Send + Sync>);
     impl AsRef<[u8]> for Keeping {
         fn as_ref(&self) -> &[u8] {
@@ -183,7 +181,6 @@ impl Default for Body {
     }
 }
 
-#[cfg(feature = "server")]
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt as _;

@@ -31,9 +31,19 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is stepped, so that a five minute eviction takes microseconds.
+/// A clock that stands still until it is stepped, so that a five minute eviction takes microseconds. By default it shows
+/// a Monday morning.
 #[derive(Debug)]
 pub struct SteppedClock(Mutex<Timestamp>);
+
+/// When a cluster begins that is not given a clock.
+const BEGINNING: &str = "2026-06-01T08:00:00Z";
+
+impl Default for SteppedClock {
+    fn default() -> Self {
+        Self::new(BEGINNING.parse().unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+}
 
 impl SteppedClock {
     /// A clock that shows `start`.

@@ -1,6 +1,5 @@
 //! What containers find of a cluster.
 
-#[cfg(feature = "server")]
 mod written_files;
 
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use klab_api_machinery::value::{items, text, time_of};
 use klab_containers::{Kind, Objects};
 use serde_json::Value;
 
-#[cfg(feature = "server")]
 pub(crate) use self::written_files::keep;
 use crate::cluster::Cluster;
 use crate::pod_token::pod_token;

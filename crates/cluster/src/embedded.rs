@@ -9,7 +9,6 @@ mod builder;
 mod client;
 #[cfg(feature = "client")]
 mod fault;
-pub(crate) mod node;
 mod snapshot;
 
 #[cfg(feature = "client")]
@@ -28,14 +27,10 @@ pub use self::snapshot::Snapshot;
 use super::api::{Api, Metrics};
 use super::clock::{SteppedClock, later};
 use super::cluster;
-#[cfg(feature = "server")]
-use super::control::Progress;
-use super::control::{ControlPlane, Settings};
+use super::control::{ControlPlane, Progress, Settings};
 use super::seed::{Seed, add_objects};
 use super::webhook::{NoWay, Transport};
 
-/// When every cluster begins that is not given a clock: a Monday morning.
-const BEGINNING: &str = "2026-06-01T08:00:00Z";
 /// How often the control plane is run again at one instant; each run does a million pieces of work.
 const MAX_RUNS: usize = 4;
 
@@ -74,7 +69,7 @@ impl Cluster {
     /// # Errors
     /// When the seed holds an object that is refused.
     pub fn new(name: &str, seed: &Seed) -> Result<Self, Status> {
-        Self::planted(name, seed, seed.settings(), beginning(), Arc::new(NoWay))
+        Self::planted(name, seed, seed.settings(), Arc::default(), Arc::new(NoWay))
     }
 
     /// A cluster on this clock that holds what a seed says.
@@ -119,9 +114,8 @@ impl Cluster {
         cluster
     }
 
-    /// The cluster behind an API that somebody else serves, on this clock, which it reads, too.
-    #[cfg(feature = "server")]
-    pub(crate) fn served(
+    /// The cluster behind an API that somebody else serves, on this clock, which it reads, too. Experimental.
+    pub fn served(
         api: Api,
         settings: Settings,
         metrics: Metrics,
@@ -131,9 +125,8 @@ impl Cluster {
         Self::behind(api, Conduct { settings, metrics, webhooks }, clock)
     }
 
-    /// Whether its control plane has seen all that has changed, as far as can be told without waiting.
-    #[cfg(feature = "server")]
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether its control plane has seen all that has changed, as far as can be told without waiting. Experimental.
+    pub fn is_settled(&self) -> bool {
         self.0.plane.try_lock().is_ok_and(|plane| plane.seen() >= self.inner().version())
     }
 
@@ -200,11 +193,10 @@ impl Cluster {
     }
 
     /// [`Cluster::pass_until`] as long as `go_on` says so, which is asked between two pieces of work. Returns whether it came
-    /// to the end.
-    #[cfg(feature = "server")]
-    pub(crate) fn pass_while(&self, instant: Timestamp, go_on: &mut dyn FnMut() -> bool) -> bool {
+    /// to the end. Experimental.
+    pub fn pass_while(&self, instant: Timestamp, go_on: &mut dyn FnMut() -> bool) -> bool {
         loop {
-            let Progress::Settled(due) = self.plane().run_as_long(go_on) else { return false };
+            let Progress::Settled(due) = self.plane().run_while(go_on) else { return false };
             if self.now() < instant && !go_on() {
                 return false;
             }
@@ -219,11 +211,6 @@ impl Cluster {
     fn plane(&self) -> MutexGuard<'_, ControlPlane> {
         self.0.plane.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A clock for a new cluster.
-pub(crate) fn beginning() -> Arc<SteppedClock> {
-    Arc::new(SteppedClock::new(BEGINNING.parse().unwrap_or(Timestamp::UNIX_EPOCH)))
 }
 
 impl std::fmt::Debug for Cluster {

@@ -34,8 +34,7 @@
 //!
 //! [`Cluster`] is what tests need: made by [`Cluster::builder`], with the feature `client` asked through a `kube::Client`
 //! (`Cluster::client`) and told to refuse requests (`Cluster::inject`), stepped by [`Cluster::advance`], kept and gone back to by
-//! [`Cluster::snapshot`] and [`Cluster::restore`]. With the feature `server`, `server::Server` is a TLS port with many clusters
-//! behind it.
+//! [`Cluster::snapshot`] and [`Cluster::restore`]. The crate `klab-server` is a TLS port with many clusters behind it.
 //!
 //! # What is experimental
 //!
@@ -60,12 +59,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
-mod account_token;
+pub mod account_token;
 mod admission;
 pub mod api;
 mod body;
 mod builtin;
-mod certificates;
+pub mod certificates;
 mod client_config;
 pub mod clock;
 pub mod cluster;
@@ -83,10 +82,8 @@ pub mod patch;
 mod pipeline;
 mod pod_token;
 mod rbac;
-mod record;
+pub mod record;
 pub mod seed;
-#[cfg(feature = "server")]
-pub mod server;
 mod store;
 pub mod system;
 mod transaction;

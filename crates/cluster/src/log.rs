@@ -33,7 +33,6 @@ use super::record;
 const GROWTH: u64 = 3;
 const SMALL: u64 = 4 << 20;
 /// No log is written again before it is as large as this.
-#[cfg(feature = "server")]
 const SHORT: u64 = 32 << 10;
 
 const PUT: u8 = 1;
@@ -77,12 +76,12 @@ pub(crate) struct Contents {
 
 /// What a copy began with: a template, by its id, under other names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Base {
+pub struct Base {
     /// The template's id.
-    pub(crate) template: String,
+    pub template: String,
     /// What is called otherwise in the copy.
     #[serde(default, skip_serializing_if = "Renaming::is_empty")]
-    pub(crate) renaming: Renaming,
+    pub renaming: Renaming,
 }
 
 /// The open file.
@@ -152,7 +151,6 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::open`].
-    #[cfg(feature = "server")]
     pub(crate) fn open_copy(path: &Path, base: &Base, version: u64, random: u64) -> io::Result<(Self, Contents)> {
         let head = Head { base: base.clone(), version, random };
         // One that was killed between making the file and its first write has changed nothing.
@@ -184,7 +182,6 @@ impl Log {
     ///
     /// # Errors
     /// When the file cannot be written; all that it says then stays true.
-    #[cfg(feature = "server")]
     pub(crate) fn begin_again(&mut self, version: u64, random: u64) -> io::Result<()> {
         let Some(head) = &self.base else { return Err(io::Error::other("the cluster is no copy")) };
         base(&mut self.pending, &head.base, version, random);
@@ -192,7 +189,6 @@ impl Log {
     }
 
     /// Whether there is a file.
-    #[cfg(feature = "server")]
     pub(crate) fn is_written(&self) -> bool {
         self.file.is_some()
     }
@@ -309,7 +305,6 @@ impl Log {
     }
 
     /// Whether to write the file again may make it much shorter.
-    #[cfg(feature = "server")]
     pub(crate) fn may_be_shorter(&self) -> bool {
         self.size > SHORT && self.size > self.snapshot.saturating_mul(2)
     }

@@ -11,7 +11,7 @@ use std::io;
 use bytes::Bytes;
 
 /// Bytes of a mark.
-pub(crate) const MARK: usize = 16;
+pub const MARK: usize = 16;
 const MARK_START: &[u8; 4] = b"KEND";
 const START: &[u8; 4] = b"KREC";
 const HEADER: usize = 12;
@@ -19,7 +19,7 @@ const HEADER: usize = 12;
 const LONGEST: usize = 64 << 20;
 
 /// Adds a record of what `write` writes.
-pub(crate) fn append(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+pub fn append(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = buffer.len();
     buffer.extend_from_slice(START);
     buffer.extend_from_slice(&[0; 8]);
@@ -32,7 +32,7 @@ pub(crate) fn append(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// The mark of a file that has this many bytes on the disk, the mark's own included.
-pub(crate) fn mark(bytes: u64) -> [u8; MARK] {
+pub fn mark(bytes: u64) -> [u8; MARK] {
     let mut mark = [0; MARK];
     mark[..4].copy_from_slice(MARK_START);
     mark[4..12].copy_from_slice(&bytes.to_le_bytes());
@@ -43,7 +43,7 @@ pub(crate) fn mark(bytes: u64) -> [u8; MARK] {
 
 /// Makes sure that a file is on the disk, of which `bytes` were written, and moves its mark there from where it was. A file of
 /// an older klab has none.
-pub(crate) fn sync(file: &File, bytes: u64, marked: Option<u64>) -> io::Result<()> {
+pub fn sync(file: &File, bytes: u64, marked: Option<u64>) -> io::Result<()> {
     file.sync_data()?;
     // Elsewhere nothing writes without moving the place where others add to the file: the mark says too little.
     #[cfg(unix)]
@@ -55,20 +55,20 @@ pub(crate) fn sync(file: &File, bytes: u64, marked: Option<u64>) -> io::Result<(
 
 /// What reading a file of records found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub struct Found {
     /// Where the last good one ends.
-    pub(crate) good: u64,
+    pub good: u64,
     /// Where the file first is not what was written, if it was altered or cut off before its first record.
-    pub(crate) damaged: Option<u64>,
+    pub damaged: Option<u64>,
     /// How much of it was on the disk for certain, as its mark says.
-    pub(crate) marked: Option<u64>,
+    pub marked: Option<u64>,
     /// What a person should know.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl Found {
     /// Why the file is not what was written to it.
-    pub(crate) fn refusal(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<String> {
         match (self.damaged, self.marked) {
             (Some(at), _) => Some(format!("is damaged at byte {at}")),
             (None, Some(marked)) if self.good < marked => {
@@ -80,7 +80,7 @@ impl Found {
 }
 
 /// Gives `take` each whole record; what it cannot use is noted.
-pub(crate) fn read(bytes: &Bytes, mut take: impl FnMut(Bytes) -> Result<(), String>) -> Found {
+pub fn read(bytes: &Bytes, mut take: impl FnMut(Bytes) -> Result<(), String>) -> Found {
     let marked = bytes.get(4..12).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     let marked = marked.filter(|marked| bytes.starts_with(&mark(*marked)));
     let mut found = Found { marked, ..Found::default() };

@@ -103,7 +103,7 @@ impl Figures {
 
 impl Seed {
     /// How a control plane of this seed behaves.
-    pub(crate) fn settings(&self) -> Settings {
+    pub fn settings(&self) -> Settings {
         let share = match self.metrics.metrics() {
             Metrics::Share(share) => Some(share),
             _ => None,
@@ -128,7 +128,7 @@ impl Seed {
     }
 
     /// Makes everything a fresh cluster of this seed holds; what is there already stays as it is. Gives what was made.
-    pub(crate) fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
+    pub fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
         let mut made = system::bootstrap(cluster, self.flavour);
         if self.flavour == Flavour::Kind {
             made.extend(add_objects(cluster, &[system::control_plane_node(name)])?);
@@ -139,7 +139,7 @@ impl Seed {
 }
 
 /// Makes the objects of a seed; those that are there already (from a start that was cut short) stay as they are.
-pub(crate) fn add_objects(cluster: &Cluster, objects: &[Value]) -> Result<Vec<String>, Status> {
+pub fn add_objects(cluster: &Cluster, objects: &[Value]) -> Result<Vec<String>, Status> {
     let mut made = Vec::new();
     for object in objects {
         made.extend(api::add_objects::add_objects(cluster, object)?);

@@ -6,10 +6,12 @@
 
 mod aks;
 mod kind;
+mod ordinary_node;
 mod roles;
 mod workload;
 
 pub use self::kind::control_plane_node;
+pub use self::ordinary_node::ordinary_node;
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -21,7 +23,6 @@ use klab_api_machinery::value::time_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-#[cfg(feature = "server")]
 use super::cluster::service_range;
 use super::cluster::{Cluster, Common, KIND_RANGE, RANGE, SERVICE_CIDR, WriteOptions};
 
@@ -114,8 +115,7 @@ pub fn bootstrap(cluster: &Cluster, flavour: Flavour) -> Vec<String> {
 }
 
 /// Makes what every API server has, where it is not there: an older klab may have made the cluster.
-#[cfg(feature = "server")]
-pub(crate) fn ensure_common(cluster: &Cluster) {
+pub fn ensure_common(cluster: &Cluster) {
     ensure_roles(cluster);
     ensure_service_cidr(cluster, service_range(cluster));
 }

@@ -16,7 +16,6 @@ use serde_json::Value;
 
 /// A request to a webhook: `POST` of JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Call {
     /// `https://hook.shop.svc:443/validate?timeout=10s`
     pub url: String,

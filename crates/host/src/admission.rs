@@ -15,7 +15,7 @@ use crate::oidc::one_time_codes::LETTERS;
 use crate::refusal::Refusal;
 use crate::register::{Identified, Joined, Register};
 use crate::state::{Attempt, Host, Ticket, make_seat};
-use klab_cluster::server::Token;
+use klab_server::Token;
 
 /// For how many seconds an instructor who has signed in is one.
 pub(super) const TEACHING: i64 = 12 * 60 * 60;

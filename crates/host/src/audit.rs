@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::seat::SeatId;
-use klab_cluster::server::files::open_private_append;
 use klab_operations::error::{Context, Kind, Result};
+use klab_server::files::open_private_append;
 
 /// A file that lines are added to.
 pub struct Audit {

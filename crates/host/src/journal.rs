@@ -17,8 +17,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot};
 
-use klab_cluster::server::files::{open_private_append, sync_folder};
 use klab_operations::error::{Context, Error, Kind, Result};
+use klab_server::files::{open_private_append, sync_folder};
 
 /// Its file in the folder of a class.
 pub const FILE: &str = "journal";

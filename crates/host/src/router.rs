@@ -26,7 +26,8 @@ use super::{
     shard_routing, shards, sign_in, templates,
 };
 use klab_cluster::Status;
-use klab_cluster::server::{Asker, BodyError, Digest, Front, FrontBody, changes};
+use klab_cluster::api::changes;
+use klab_server::{Asker, BodyError, Digest, Front, FrontBody};
 
 /// What scripts are called.
 const SCRIPT: &str = "text/javascript; charset=utf-8";

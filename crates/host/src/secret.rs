@@ -11,9 +11,9 @@ use std::path::Path;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hmac, pbkdf2};
 
-use klab_cluster::server::Digest;
-use klab_cluster::server::files::write_private;
 use klab_operations::error::{Context, Kind, Result};
+use klab_server::Digest;
+use klab_server::files::write_private;
 
 const FILE: &str = "secret";
 const BYTES: usize = 32;

@@ -28,8 +28,6 @@ use super::shards::Shards;
 use super::standings::Standings;
 use super::template;
 use crate::console::Console;
-use klab_cluster::server::files::create_private_folder;
-use klab_cluster::server::{Digest, NewCopy, Server};
 use klab_lab::spec::Lab;
 use klab_operations::board::Written;
 use klab_operations::changes::Twin;
@@ -37,6 +35,8 @@ use klab_operations::error::{Error, Kind, Result};
 use klab_operations::lesson::Tools;
 use klab_operations::state::Progress;
 use klab_operations::state::home::state_error;
+use klab_server::files::create_private_folder;
+use klab_server::{Digest, NewCopy, Server};
 
 /// How a class is reached, and how large it may be.
 #[derive(Debug, Clone, Default)]

@@ -15,7 +15,6 @@ use super::refusal::Refusal;
 use super::seat::SeatId;
 use super::state::Host;
 use crate::barring;
-use klab_cluster::server::files::create_private_folder;
 use klab_lab::spec::{Action, Lab};
 use klab_lab::verify::Snapshot;
 use klab_operations::error::{Error, Kind, Result};
@@ -33,6 +32,7 @@ use klab_operations::provider::sim::seat::Seat;
 use klab_operations::state::home::state_error;
 use klab_operations::state::{Journal, Progress};
 use klab_operations::until_decided::{ApiPoller, Until, look_until};
+use klab_server::files::create_private_folder;
 
 /// How long an action that only waits goes on after the seat has ended.
 const LOOK: Duration = Duration::from_millis(100);

@@ -4,8 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use klab_cluster::server::Server;
-use klab_cluster::server::files::create_private_folder;
 use klab_lab::plan::plan;
 use klab_lab::spec::Lab;
 use klab_lab::verify::{CheckResult, Report, Verdict};
@@ -20,6 +18,8 @@ use klab_operations::provider::{Options, Provider, Work};
 use klab_operations::render;
 use klab_operations::state::{Journal, Progress};
 use klab_operations::until_decided::{ApiPoller, Until, look_until};
+use klab_server::Server;
+use klab_server::files::create_private_folder;
 
 /// How long its checks are waited for.
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -65,7 +65,7 @@ async fn over(host: &Arc<Host>) -> Result<()> {
                 server.remove(seat).map_err(|status| Error::message(Kind::Failed, status.message))?;
             }
         }
-        let gone = klab_cluster::server::files::gone(std::fs::remove_dir_all(&folder));
+        let gone = klab_server::files::gone(std::fs::remove_dir_all(&folder));
         gone.map_err(|error| klab_operations::state::home::state_error(error, "remove", &folder))
     });
     removed.await.kind(Kind::Failed, || "could not remove the seats".to_owned())??;

@@ -149,7 +149,7 @@ pub async fn forget_pods(client: &Client, nodes: &BTreeSet<String>) -> Result<()
 mod tests {
     use super::*;
     use klab_cluster::Cluster;
-    use klab_cluster::server::Seed;
+    use klab_server::Seed;
     use kube::api::{PatchParams, PostParams};
     use serde_json::Value;
 

@@ -279,8 +279,7 @@ impl Command {
             }
         }
         let _ = writeln!(entry, "= {status} after {}", klab_lab::words::duration(took));
-        let _ = klab_cluster::server::files::open_private_append(file)
-            .and_then(|mut file| file.write_all(entry.as_bytes()));
+        let _ = klab_server::files::open_private_append(file).and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 
     /// Starts it for the person, and thinks no more of it: a browser. What it writes goes nowhere.
@@ -388,7 +387,7 @@ fn status_words(output: &Output) -> String {
 /// A file with a shared lock, to be a program's stdin: empty, and inherited by all its children, so that the system lets go of
 /// the lock when the last of them has ended. None where it cannot be had; work goes on without it.
 fn held(path: &Path) -> Option<File> {
-    let file = klab_cluster::server::files::open_private_append(path).ok()?;
+    let file = klab_server::files::open_private_append(path).ok()?;
     file.lock_shared().ok()?;
     Some(file)
 }

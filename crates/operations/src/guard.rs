@@ -48,7 +48,7 @@ pub fn guarded(client: Client, lab: &str) -> Client {
 }
 
 async fn pass(client: &Client, lab: &str, request: Request<Body>) -> Result<Response<Body>, BoxError> {
-    if !klab_cluster::server::changes(request.method(), request.uri().path()) {
+    if !klab_cluster::api::changes(request.method(), request.uri().path()) {
         return send(client, request).await;
     }
     let Some(object) = Object::of(request.uri().path()) else {

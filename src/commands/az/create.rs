@@ -19,13 +19,13 @@ use klab_az::names::{Site, lab_name, region};
 use klab_az::notes::ClusterNote;
 use klab_az::refusal::Refusal;
 use klab_az::{checks, messages, versions};
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_operations::background;
 use klab_operations::environment;
 use klab_operations::render;
 use klab_operations::state::azure;
 use klab_operations::state::home::state_error;
 use klab_operations::state::operation::{Operation, OperationKind, Task};
+use klab_server::files::{create_private_folder, write_private};
 
 /// `create`.
 pub(super) fn create(session: &Session<'_>, given: &Arguments) -> Answer {

@@ -9,8 +9,8 @@ use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
 use klab_az::kubeconfig::{handed_out, merged};
 use klab_az::refusal::Refusal;
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_operations::environment;
+use klab_server::files::{create_private_folder, write_private};
 
 /// `get-credentials`.
 pub(super) fn get(session: &Session<'_>, given: &Arguments) -> Answer {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::super::Context;
-use klab_cluster::server::files::write_private;
 use klab_lab::board::escaped;
 use klab_operations::board::{Feed, Frame, Server, Shown, Written};
 use klab_operations::error::Result;
 use klab_operations::exec::Command;
+use klab_server::files::write_private;
 
 /// How the page is served.
 #[derive(Clone, Copy)]

@@ -9,8 +9,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::super::on_kubernetes;
 use super::{addresses, sign_in};
 use klab_cluster::clock::later;
-use klab_cluster::server::Certificate;
-use klab_cluster::server::files::write_private;
 use klab_host::address::Network;
 use klab_host::console;
 use klab_host::webhook::delivery::{Receiver, Settings};
@@ -18,6 +16,8 @@ use klab_host::webhook::signature::Signer;
 use klab_operations::environment;
 use klab_operations::error::{Context as _, Error, Kind, Result};
 use klab_operations::state::home::state_error;
+use klab_server::Certificate;
+use klab_server::files::write_private;
 
 /// The default port, on an address that others reach.
 const PORT: u16 = 8443;

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Context;
 use super::Arguments;
-use klab_cluster::server::files::write_private;
 use klab_lab::spec::{self, Lab, LoadOptions, Reach};
 use klab_operations::bundled_lessons;
 use klab_operations::context::{absolute, invalid};
 use klab_operations::error::{Context as _, Error, Kind, Result};
 use klab_operations::state::home::{HOSTED, state_error};
+use klab_server::files::write_private;
 
 const SCHEMA: &str = "klab.hosted/1";
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::super::Context;
 use super::record::Hosted;
-use klab_cluster::server::files::gone;
 use klab_host::journal;
 use klab_host::register::{Entry, Phase, Register};
 use klab_lab::words::plural;
@@ -15,6 +14,7 @@ use klab_operations::error::{Error, Kind, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::provider::sim::server_lock::{Attempt, ServerLock};
 use klab_operations::state::home::state_error;
+use klab_server::files::gone;
 
 /// What is known of a class without its host.
 struct ClassState {

@@ -12,7 +12,6 @@ use kube::Client;
 use super::super::lesson::note_before;
 use super::super::{Context, LabOptions, absolute, duration, invalid};
 use super::taken::taken;
-use klab_cluster::server::files::write_private;
 use klab_lab::cost::{LabCost, dollars};
 use klab_lab::plan::{Observed, plan};
 use klab_lab::spec::Lab;
@@ -33,6 +32,7 @@ use klab_operations::provider::{Options, foreign_pools, refuse_foreign_pools};
 use klab_operations::render::{self, Manifest};
 use klab_operations::state::home::state_error;
 use klab_operations::state::{Progress, Record};
+use klab_server::files::write_private;
 
 /// Largest class.
 const MAX_SEATS: i64 = 10_000;

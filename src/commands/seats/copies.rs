@@ -12,8 +12,6 @@ use serde_json::Value;
 use super::super::one::{Arguments, save_lab_file};
 use super::super::{Context, invalid};
 use super::{Workshop, at_once, jobs, lab_of};
-use klab_cluster::server::files::sync_all_of;
-use klab_cluster::server::{NewCopy, Renaming};
 use klab_lab::names::LAB_LABEL;
 use klab_lab::spec::Lab;
 use klab_operations::error::Result;
@@ -23,6 +21,8 @@ use klab_operations::render::{Manifest, render};
 use klab_operations::state::class::{self, seat_name};
 use klab_operations::state::home::state_error;
 use klab_operations::state::{Home, Journal, Lock, Progress, Record};
+use klab_server::files::sync_all_of;
+use klab_server::{NewCopy, Renaming};
 
 const COMMAND: &str = "up --seats";
 

@@ -11,7 +11,6 @@ use super::super::one::{Arguments, make, refuse, refuse_stranger, wait};
 use super::super::{Context, absolute, invalid};
 use super::copies::Original;
 use super::{Failed, Workshop, copies, down, jobs, lab_of, show};
-use klab_cluster::server::files::create_private_folder;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::words::{duration, plural};
 use klab_operations::error::{Error, Kind, Result};
@@ -24,6 +23,7 @@ use klab_operations::state::class::{self, Class, seat_name};
 use klab_operations::state::home::state_error;
 use klab_operations::state::{Home, Lock, Record};
 use klab_operations::ui::Format;
+use klab_server::files::create_private_folder;
 
 /// Largest class of clusters that are more than objects; a kind cluster's name has room for no more digits.
 const MAX_CLUSTERS: u32 = 999;

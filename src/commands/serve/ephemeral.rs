@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use klab_cluster::server::ephemeral::{EphemeralOptions, EphemeralServer, Time};
+use klab_server::ephemeral::{EphemeralOptions, EphemeralServer, Time};
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use klab_cluster::server::ephemeral::CONTEXT;
-use klab_cluster::server::files::write_private_later;
+use klab_server::ephemeral::CONTEXT;
+use klab_server::files::write_private_later;
 
 use klab_operations::error::{Error, Kind, Result};
 

@@ -1,6 +1,6 @@
 //! Why a server could not start, for the person who started it.
 
-use klab_cluster::server::StartError;
+use klab_server::StartError;
 
 use klab_operations::error::{Error, Kind};
 use klab_operations::state::home::state_error;

@@ -19,10 +19,8 @@ pub(super) struct Shared {
     pub(super) metrics: RwLock<Metrics>,
     /// `127.0.0.1:6443`, for the documents that name the server; empty in process.
     pub(super) address: String,
-    #[cfg(feature = "server")]
     pub(super) itself: std::sync::Weak<Self>,
     /// Commands that are being executed in containers.
-    #[cfg(feature = "server")]
     pub(super) executed: super::executed::Executed,
 }
 
@@ -63,7 +61,6 @@ impl Target {
     }
 }
 
-#[cfg(feature = "server")]
 impl Shared {
     /// A way to tell whether it is still there.
     pub(super) fn itself(&self) -> std::sync::Weak<Self> {

@@ -4,11 +4,11 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::{SinkExt, StreamExt};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode};
+
+use super::upgrade::Upgraded;
 
 /// In bytes; a longer message ends the connection.
 const MAX_MESSAGE: usize = 256 * 1024;
@@ -37,12 +37,12 @@ pub(super) enum Heard {
 }
 
 /// A WebSocket with a command's streams.
-pub(super) struct Channels(WebSocketStream<TokioIo<Upgraded>>);
+pub(super) struct Channels(WebSocketStream<Upgraded>);
 
 impl Channels {
     pub(super) async fn new(upgraded: Upgraded) -> Self {
         let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
-        Self(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await)
+        Self(WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config)).await)
     }
 
     pub(super) async fn send(&mut self, channel: Channel, text: &[u8]) -> Option<()> {

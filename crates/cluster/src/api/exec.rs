@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::{Method, Response};
-use hyper::upgrade::OnUpgrade;
 use jiff::Timestamp;
 use klab_api_machinery::resource::PODS;
 use klab_api_machinery::status::Status;
@@ -14,7 +13,7 @@ use klab_api_machinery::value::text;
 use klab_containers::{Container, Executed, Ran, Refusal, Stream, instance, status_of};
 use klab_scheduler::hash::fnv64;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::super::clock::later;
 use super::super::cluster::Cluster;
@@ -26,6 +25,7 @@ use super::executed::{MOST, One};
 use super::offer::Offer;
 use super::streams::{not_known, reachable};
 use super::terminal::{Asked, Terminal, ended, failed};
+use super::upgrade::Upgrade;
 use crate::body::Body;
 
 /// How long the other end may take to speak the new protocol.
@@ -68,7 +68,7 @@ impl Call<'_> {
             return Ok(answer::text(404, format!("container not found (\"{name}\")")));
         }
         let offer = Offer::of(&self.parts.headers)?;
-        let Some(on_upgrade) = self.parts.extensions.get::<OnUpgrade>().cloned() else {
+        let Some(upgrade) = self.parts.extensions.get::<Upgrade>().cloned() else {
             return Err(Status::bad_request("Upgrade request required"));
         };
         let Some(one) = self.api.executed.one_more() else {
@@ -96,7 +96,7 @@ impl Call<'_> {
         };
         let answer = offer.taken();
         tokio::spawn(async move {
-            let Ok(Ok(upgraded)) = timeout(CHANGE, on_upgrade).await else { return };
+            let Some(upgraded) = upgrade.within(CHANGE).await else { return };
             let mut terminal = Terminal::new(upgraded, &offer, execution.asked).await;
             if let Some(status) = execution.run(&mut terminal).await {
                 terminal.end(&status).await;

@@ -8,14 +8,13 @@ use futures::SinkExt;
 use http::header::{SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt;
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::handshake::switching;
+use super::upgrade::Upgrade;
 use crate::body::Body;
 
 /// The protocol in which every message is a piece of the log.
@@ -24,17 +23,17 @@ const BINARY: &str = "binary.k8s.io";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A log as it was answered, on a WebSocket where one is asked for.
-pub(super) fn as_asked(answered: Response<Body>, headers: &HeaderMap, on_upgrade: Option<OnUpgrade>) -> Response<Body> {
+pub(super) fn as_asked(answered: Response<Body>, headers: &HeaderMap, upgrade: Option<Upgrade>) -> Response<Body> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let offered = header(SEC_WEBSOCKET_PROTOCOL).split(',').any(|protocol| protocol.trim() == BINARY);
-    let Some(on_upgrade) = on_upgrade.filter(|_| offered && header(UPGRADE).eq_ignore_ascii_case("websocket")) else {
+    let Some(upgrade) = upgrade.filter(|_| offered && header(UPGRADE).eq_ignore_ascii_case("websocket")) else {
         return answered;
     };
     let key = header(SEC_WEBSOCKET_KEY).to_owned();
     tokio::spawn(async move {
         let mut body = answered.into_body();
-        let Ok(Ok(upgraded)) = timeout(PATIENCE, on_upgrade).await else { return };
-        let mut socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
+        let Some(upgraded) = upgrade.within(PATIENCE).await else { return };
+        let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
         while let Some(Ok(frame)) = body.frame().await {
             let Ok(piece) = frame.into_data() else { continue };
             if !matches!(timeout(PATIENCE, socket.send(Message::Binary(piece))).await, Ok(Ok(()))) {

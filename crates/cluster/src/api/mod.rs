@@ -8,29 +8,23 @@ mod access;
 pub(crate) mod add_objects;
 mod answer;
 mod call;
-#[cfg(feature = "server")]
 mod channels;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 mod custom;
 mod discovery;
-#[cfg(feature = "server")]
 mod exec;
-#[cfg(feature = "server")]
 mod executed;
 mod fairness;
-#[cfg(feature = "server")]
 mod handshake;
 mod health;
 mod impersonation;
 mod issuer;
 mod leases;
-#[cfg(feature = "server")]
 mod log_socket;
 mod logs;
 mod metrics;
 mod negotiate;
-#[cfg(feature = "server")]
 mod offer;
 mod pages;
 mod path;
@@ -46,15 +40,14 @@ mod selector;
 mod streams;
 mod subresource;
 mod table;
-#[cfg(feature = "server")]
 mod terminal;
 pub(crate) mod token;
 mod twice;
 mod unstored;
+mod upgrade;
 mod usage;
 pub(crate) mod versions;
 mod watch;
-#[cfg(feature = "server")]
 mod weight;
 mod write;
 mod yaml;
@@ -71,10 +64,11 @@ use klab_api_machinery::status::Status;
 
 pub use self::answer::status as status_response;
 pub use self::health::VERSION_ANNOTATION;
+pub use self::request_info::changes;
+pub use self::token::user_of;
+pub use self::upgrade::{Stream, Upgrade};
 pub use self::usage::Metrics;
-pub use super::body::Body;
-#[cfg(feature = "server")]
-pub(crate) use super::body::keeping;
+pub use super::body::{Body, keeping};
 
 use self::answer::{method_not_allowed, no_such_resource, page_not_found};
 use self::call::{Call, Shared, Target};
@@ -82,10 +76,8 @@ use self::path::{Path, ResourcePath};
 use self::query::Query;
 #[cfg(feature = "client")]
 pub(crate) use self::request_info::RequestInfo;
-#[cfg(feature = "server")]
-pub(crate) use self::request_info::changes;
 use super::cluster::{Cluster, group_versions, resource_at};
-pub(crate) use super::dynamic_admission::Consultation;
+pub use super::dynamic_admission::Consultation;
 pub use super::rbac::User;
 
 /// Largest request body, as in the real API server.
@@ -106,18 +98,12 @@ impl Api {
     /// The API of `cluster` behind a server that listens at `address`.
     pub fn at(cluster: Arc<Cluster>, address: String) -> Self {
         Self {
-            shared: Arc::new_cyclic(|itself| {
-                #[cfg(not(feature = "server"))]
-                let _ = itself;
-                Shared {
-                    #[cfg(feature = "server")]
-                    itself: std::sync::Weak::clone(itself),
-                    cluster,
-                    metrics: RwLock::new(Metrics::Absent),
-                    address,
-                    #[cfg(feature = "server")]
-                    executed: executed::Executed::default(),
-                }
+            shared: Arc::new_cyclic(|itself| Shared {
+                itself: std::sync::Weak::clone(itself),
+                cluster,
+                metrics: RwLock::new(Metrics::Absent),
+                address,
+                executed: executed::Executed::default(),
             }),
         }
     }
@@ -133,8 +119,7 @@ impl Api {
     }
 
     /// Whether nobody has it but the one who asks, and no more than so many have its cluster, of whom it is one.
-    #[cfg(feature = "server")]
-    pub(crate) fn is_held_by(&self, most: usize) -> bool {
+    pub fn is_held_by(&self, most: usize) -> bool {
         Arc::strong_count(&self.shared) == 1 && Arc::strong_count(&self.shared.cluster) <= most
     }
 
@@ -160,19 +145,18 @@ impl Api {
 
     /// Answers a request whose body has arrived. The answer is none while the request has to wait for webhooks: see
     /// [`Api::consult`].
-    pub(crate) fn respond(&self, parts: &Parts, body: Bytes, consultation: &Consultation) -> Response<Body> {
+    pub fn respond(&self, parts: &Parts, body: Bytes, consultation: &Consultation) -> Response<Body> {
         self.shared.answer(parts, body, consultation)
     }
 
     /// Asks the webhooks that a request has to wait for. Says whether there were any: then the request is to be answered
     /// again.
-    pub(crate) async fn consult(&self, consultation: &Consultation) -> bool {
+    pub async fn consult(&self, consultation: &Consultation) -> bool {
         self.cluster().consult(consultation).await
     }
 
     /// Whether a request may take more than a few milliseconds.
-    #[cfg(feature = "server")]
-    pub(crate) fn is_long(&self, parts: &Parts, body: &Bytes) -> bool {
+    pub fn is_long(&self, parts: &Parts, body: &Bytes) -> bool {
         self.shared.is_long(parts, body)
     }
 }
@@ -180,10 +164,13 @@ impl Api {
 /// The path before those of the API, where a request came by a server that has several: documents that name paths of the server
 /// name it, as older clients (kubectl before 1.28) put nothing before them.
 #[derive(Debug, Clone)]
-pub(crate) struct PathBefore(pub(crate) String);
+pub struct PathBefore(pub String);
 
-/// A request whose body has arrived.
-pub(crate) async fn receive<B>(request: Request<B>) -> Result<(Parts, Bytes), Status>
+/// A request whose body has arrived; the answer 413 where the body is larger than an API server takes.
+///
+/// # Errors
+/// When the body is too large or does not arrive.
+pub async fn receive<B>(request: Request<B>) -> Result<(Parts, Bytes), Status>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -191,8 +178,11 @@ where
     receive_at_most(request, MAX_BODY).await
 }
 
-/// [`receive`] of a body of so many bytes at most.
-pub(crate) async fn receive_at_most<B>(request: Request<B>, most: usize) -> Result<(Parts, Bytes), Status>
+/// [`receive`] of a body of at most `most` bytes.
+///
+/// # Errors
+/// When the body is too large or does not arrive.
+pub async fn receive_at_most<B>(request: Request<B>, most: usize) -> Result<(Parts, Bytes), Status>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

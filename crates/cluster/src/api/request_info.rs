@@ -4,13 +4,11 @@
 use http::Method;
 #[cfg(feature = "client")]
 use http::request::Parts;
-#[cfg(any(feature = "client", feature = "server"))]
 use klab_api_machinery::resource::ResourceId;
 
 #[cfg(feature = "client")]
 use super::super::cluster::{Cluster, resource_at};
 use super::path::ResourcePath;
-#[cfg(any(feature = "client", feature = "server"))]
 use super::path::{self, Path};
 use super::query::Query;
 use super::selector::exact_name;
@@ -20,8 +18,7 @@ const STREAMS: [&str; 3] = ["exec", "attach", "portforward"];
 
 /// Whether a request may change anything. What reaches into a container or passes through a proxy may, whatever its method; reviews
 /// only ask. A verb or a path that is not served counts as a change.
-#[cfg(feature = "server")]
-pub(crate) fn changes(method: &Method, path: &str) -> bool {
+pub fn changes(method: &Method, path: &str) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let Some(Path::Resource(path)) = path::parse(path) else { return !reads };
     let part = path.subresource.as_deref().unwrap_or_default();
@@ -37,7 +34,6 @@ pub(crate) fn changes(method: &Method, path: &str) -> bool {
 }
 
 /// The groups whose objects are questions to the API server.
-#[cfg(feature = "server")]
 const REVIEW_GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// The verb of a request, and the name of the one object that it is about; empty where it is about many.
@@ -99,7 +95,6 @@ impl RequestInfo {
 }
 
 #[cfg(test)]
-#[cfg(feature = "server")]
 mod tests {
     use super::*;
     use klab_api_machinery::resource::served;

@@ -72,23 +72,17 @@ impl Call<'_> {
         match (name, assigned) {
             // A container that has not started has written nothing.
             ("log", false) => Ok(answer::text(200, "")),
-            #[cfg(feature = "server")]
             ("log", true) => {
-                let on_upgrade = self.parts.extensions.get().cloned();
+                let upgrade = self.parts.extensions.get().cloned();
                 let answered = self.logs(target, &pod, container)?;
-                Ok(super::log_socket::as_asked(answered, &self.parts.headers, on_upgrade))
+                Ok(super::log_socket::as_asked(answered, &self.parts.headers, upgrade))
             }
-            #[cfg(not(feature = "server"))]
-            ("log", true) => self.logs(target, &pod, container),
             (_, false) => Err(Status::bad_request(format!("pod {} does not have a host assigned", target.name()))),
             ("portforward", true) => Err(not_known("there is nothing to forward to")),
             ("attach", true) => Err(not_known(
                 "there is nothing to attach to (`kubectl logs -f` shows what is printed, where that is known)",
             )),
-            #[cfg(feature = "server")]
             (_, true) => self.exec(target, &pod, container),
-            #[cfg(not(feature = "server"))]
-            (_, true) => Err(not_known("no command can be executed")),
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use hyper::upgrade::Upgraded;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::channels::{Channel, Channels, Heard};
 use super::offer::Offer;
+use super::upgrade::Upgraded;
 
 /// So long what is printed waits for somebody who reads it.
 const UNREAD: Duration = Duration::from_mins(15);

@@ -103,8 +103,7 @@ pub(super) fn review(cluster: &Cluster, spec: &Value) -> Value {
 }
 
 /// The ServiceAccount behind a token that this cluster has signed, if it is meant for the API server.
-#[cfg(feature = "server")]
-pub(crate) fn user_of(cluster: &Cluster, token: &Signed<'_>) -> Option<User> {
+pub fn user_of(cluster: &Cluster, token: &Signed<'_>) -> Option<User> {
     verify(cluster, token, &[ISSUER]).ok().map(|(user, _)| user)
 }
 

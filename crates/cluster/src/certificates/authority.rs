@@ -33,7 +33,7 @@ const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 const SHORT: SignedDuration = SignedDuration::from_hours(8);
 
 /// The authority of one cluster, which signs what is asked for in it and nothing else: no client trusts it for a server's address.
-pub(crate) struct Authority {
+pub struct Authority {
     key: Ed25519KeyPair,
     /// Which cluster it signs for.
     pub(super) mark: [u8; 32],
@@ -45,31 +45,35 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// What a certificate is to be.
+/// A certificate that an [`Authority`] signs.
 #[derive(Debug)]
-pub(crate) struct Order<'a> {
-    pub(crate) asked: &'a Asked,
-    pub(crate) usages: &'a [&'a str],
-    pub(crate) lifetime: SignedDuration,
-    pub(crate) now: Timestamp,
-    pub(crate) serial: u64,
+pub struct Order<'a> {
+    /// What the request for it asks: the subject, the key, alternative names.
+    pub asked: &'a Asked,
+    /// For what it is good, as `spec.usages` of a request spells it.
+    pub usages: &'a [&'a str],
+    /// How long it is good.
+    pub lifetime: SignedDuration,
+    /// When the authority signs it.
+    pub now: Timestamp,
+    /// Its serial number.
+    pub serial: u64,
 }
 
 /// What certificates name as their issuer.
-pub(crate) fn name() -> Vec<u8> {
+pub fn name() -> Vec<u8> {
     let pair = of(SEQUENCE, &[element(OBJECT, COMMON_NAME), element(UTF8_STRING, NAME.as_bytes())]);
     of(SEQUENCE, &[of(SET, &[pair])])
 }
 
 impl Authority {
     /// The authority of the cluster of this mark, with the key of this seed; none where the seed makes no key.
-    #[cfg(feature = "server")]
-    pub(crate) fn new(seed: &[u8; 32], mark: [u8; 32]) -> Option<Self> {
+    pub fn new(seed: &[u8; 32], mark: [u8; 32]) -> Option<Self> {
         Some(Self { key: Ed25519KeyPair::from_seed_unchecked(seed).ok()?, mark })
     }
 
     /// A certificate, in PEM.
-    pub(crate) fn sign(&self, order: &Order<'_>) -> String {
+    pub fn sign(&self, order: &Order<'_>) -> String {
         let signed_by = of(SEQUENCE, &[element(OBJECT, ED25519)]);
         let lifetime = if order.lifetime < SHORT { order.lifetime } else { order.lifetime.saturating_sub(BACKDATE) };
         let validity = [earlier(order.now, BACKDATE), later(order.now, lifetime)].map(time);
@@ -91,7 +95,6 @@ impl Authority {
     }
 
     /// What others check its signatures with.
-    #[cfg(feature = "server")]
     pub(super) fn public_key(&self) -> &[u8] {
         ring::signature::KeyPair::public_key(&self.key).as_ref()
     }

@@ -21,9 +21,9 @@ const ANY_USAGE: &[u8] = &[0x55, 0x1d, 0x25, 0x00];
 
 /// Who holds a certificate, and for how long it says so.
 #[derive(Debug, Clone)]
-pub(crate) struct Holder {
+pub struct Holder {
     /// Which cluster signed it.
-    pub(crate) mark: [u8; 32],
+    pub mark: [u8; 32],
     user: User,
     from: Timestamp,
     until: Timestamp,
@@ -31,13 +31,13 @@ pub(crate) struct Holder {
 
 impl Holder {
     /// The user, while the certificate is good.
-    pub(crate) fn user(&self, now: Timestamp) -> Option<User> {
+    pub fn user(&self, now: Timestamp) -> Option<User> {
         (self.from <= now && now <= self.until).then(|| self.user.clone())
     }
 }
 
 /// Of which cluster a certificate in DER says that it signed it. Anybody may say so.
-pub(crate) fn mark(der: &[u8]) -> Option<[u8; 32]> {
+pub fn mark(der: &[u8]) -> Option<[u8; 32]> {
     let [outer] = parts(der)?;
     let [body] = parts(outer.content)?;
     let [list] = parts(Elements(body.content).nth(7)?.content)?;
@@ -48,7 +48,7 @@ pub(crate) fn mark(der: &[u8]) -> Option<[u8; 32]> {
 
 impl Authority {
     /// The holder of a certificate in DER; none if the authority did not sign it for a client of its cluster.
-    pub(crate) fn holder(&self, der: &[u8]) -> Option<Holder> {
+    pub fn holder(&self, der: &[u8]) -> Option<Holder> {
         let outer = Elements(der).next().filter(|outer| outer.whole.len() == der.len() && outer.tag == SEQUENCE)?;
         let [body, signed_by, signature] = parts(outer.content)?;
         let [id] = parts(signed_by.content)?;

@@ -11,7 +11,7 @@ use crate::transaction::{Random, State};
 
 /// The objects of a cluster at one moment. Objects do not change, so that it holds references only.
 #[derive(Debug, Clone)]
-pub(crate) struct Checkpoint {
+pub struct Checkpoint {
     pub(super) objects: Vec<Arc<Object>>,
     pub(super) version: u64,
     pub(super) random: Random,
@@ -25,13 +25,11 @@ impl Checkpoint {
     }
 
     /// The resourceVersion that it reaches to.
-    #[cfg(feature = "server")]
-    pub(crate) fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.version
     }
 
     /// The same with other objects.
-    #[cfg(feature = "server")]
     pub(crate) fn with_objects(&self, objects: Vec<Arc<Object>>) -> Self {
         Self { objects, root_certificate: self.root_certificate.clone(), ..*self }
     }
@@ -52,7 +50,7 @@ fn hold(state: &mut State, checkpoint: &Checkpoint, version: u64) {
 
 impl Cluster {
     /// What the cluster holds now.
-    pub(crate) fn checkpoint(&self) -> Checkpoint {
+    pub fn checkpoint(&self) -> Checkpoint {
         let state = self.lock();
         Checkpoint {
             objects: state.store.all().cloned().collect(),

@@ -10,7 +10,7 @@ use super::durable::Recovery;
 use super::template::Template;
 use crate::clock::Clock;
 use crate::log::{Base, Log};
-use crate::transaction::{Ever, Limits, Random};
+use crate::transaction::{EverDefined, Limits, Random};
 
 impl Cluster {
     /// Opens a copy of a template. It is kept in the file at `path`, which is made with the first write. With a `seed` of
@@ -18,7 +18,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the file cannot be read, or is one of another template.
-    pub(crate) fn open_copy(
+    pub fn open_copy(
         path: &Path,
         template: &Arc<Template>,
         base: &Base,
@@ -46,7 +46,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When it is no copy, or its log cannot be written; it then stays as it is.
-    pub(crate) fn return_to_template(&self) -> io::Result<()> {
+    pub fn return_to_template(&self) -> io::Result<()> {
         let Some(template) = &self.template else { return Err(io::Error::other("the cluster is no copy")) };
         let version = {
             let mut state = self.lock();
@@ -68,34 +68,34 @@ impl Cluster {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn settle_down(&self) -> io::Result<()> {
+    pub fn settle_down(&self) -> io::Result<()> {
         let long = self.lock().log.as_ref().is_some_and(Log::may_be_shorter);
         if long { self.compact() } else { self.sync() }
     }
 
     /// Whether it has a file of its own.
-    pub(crate) fn is_written(&self) -> bool {
+    pub fn is_written(&self) -> bool {
         self.lock().log.as_ref().is_some_and(Log::is_written)
     }
 
     /// How many objects it holds, and bytes of their JSON.
-    pub(crate) fn size(&self) -> (usize, usize) {
+    pub fn size(&self) -> (usize, usize) {
         let state = self.lock();
         (state.store.len(), state.store.bytes())
     }
 
     /// Sets the certificate authority (PEM) that namespaces made from now on publish; those that exist have it.
-    pub(crate) fn assume_root_certificate(&self, pem: &str) {
+    pub fn assume_root_certificate(&self, pem: &str) {
         pem.clone_into(&mut self.lock().root_certificate);
     }
 
     /// Counts on from what the cluster defined before it was parked.
-    pub(crate) fn count_kinds(&self, ever: &Ever) {
+    pub fn count_kinds(&self, ever: &EverDefined) {
         self.lock().kinds = Arc::clone(ever);
     }
 
     /// Sets the limits of what it may hold.
-    pub(crate) fn set_limits(&self, limits: Arc<Limits>) {
+    pub fn set_limits(&self, limits: Arc<Limits>) {
         self.lock().limits = limits;
     }
 }

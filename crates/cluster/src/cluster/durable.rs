@@ -50,7 +50,7 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Cluster::open`].
-    pub(crate) fn open_trusting(
+    pub fn open_trusting(
         path: &Path,
         clock: Arc<dyn Clock>,
         seed: u64,
@@ -110,9 +110,7 @@ impl Cluster {
     }
 
     /// What differs from what the cluster is a copy of; all objects of one that is none.
-    #[cfg_attr(not(feature = "server"), expect(clippy::unused_self, reason = "only a server has copies"))]
     fn changes_to_base(&self, state: &State) -> Changes {
-        #[cfg(feature = "server")]
         if let Some(template) = &self.template {
             // Whatever was written to the copy has a higher version than all that it began with.
             let is_new = |object: &&Arc<Object>| object.resource_version > template.version();

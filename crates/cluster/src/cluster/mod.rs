@@ -7,7 +7,6 @@ mod checkpoint;
 mod common;
 mod consulting;
 mod converting;
-#[cfg(feature = "server")]
 mod copy;
 mod durable;
 mod event;
@@ -17,7 +16,6 @@ mod recorded;
 mod served;
 mod services;
 mod subresource;
-#[cfg(feature = "server")]
 mod template;
 #[cfg(test)]
 mod tests;
@@ -41,24 +39,22 @@ use super::certificates::Authority;
 use super::clock::Clock;
 use super::definitions::Definitions;
 use super::dynamic_admission::Kept;
+pub use super::log::Base;
 use super::pipeline;
 pub(crate) use super::pipeline::{EventSource, KIND_RANGE, NewEvent, RANGE, ROOT_CERTIFICATE, SERVICE_CIDR};
 use super::store::Store;
 pub use super::store::{Change, Event, Gone};
-pub(crate) use super::transaction::Ever;
-#[cfg(feature = "server")]
-pub(crate) use super::transaction::Limits;
-pub use super::transaction::{DeleteOptions, Deleted, FieldValidation, Propagation, WriteOptions, Written};
+pub use super::transaction::EverDefined;
+pub use super::transaction::{DeleteOptions, Deleted, FieldValidation, Limits, Propagation, WriteOptions, Written};
 pub(crate) use super::transaction::{Guard, Intent};
 use super::transaction::{Random, State, Transaction, Trees};
 use super::webhook::Transport;
-pub(crate) use checkpoint::Checkpoint;
+pub use checkpoint::Checkpoint;
 pub(crate) use common::Common;
 pub use durable::Recovery;
 pub(crate) use served::{group_versions, has_custom_kinds, listings, resource_at, resources_of};
 pub(crate) use services::service_range;
-#[cfg(feature = "server")]
-pub(crate) use template::Template;
+pub use template::Template;
 
 /// One embedded cluster.
 pub struct Cluster {
@@ -73,7 +69,6 @@ pub struct Cluster {
     /// Whether the API is to answer nobody.
     silent: Arc<watch::Sender<bool>>,
     /// What it is a copy of.
-    #[cfg(feature = "server")]
     template: Option<Arc<Template>>,
     /// Who signs certificate requests, if anybody does.
     authority: OnceLock<Arc<Authority>>,
@@ -86,10 +81,8 @@ pub struct Cluster {
 }
 
 /// A long request is under way until this is dropped.
-#[cfg(feature = "server")]
-pub(crate) struct Busy(Arc<Cluster>);
+pub struct Busy(Arc<Cluster>);
 
-#[cfg(feature = "server")]
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.busy.send_modify(|requests| *requests -= 1);
@@ -127,7 +120,7 @@ impl Cluster {
                 random: Random::new(seed),
                 addresses: None,
                 log: None,
-                kinds: Ever::default(),
+                kinds: EverDefined::default(),
                 refused: false,
                 root_certificate: String::new(),
                 trees: Trees::default(),
@@ -142,7 +135,6 @@ impl Cluster {
             settled: Mutex::default(),
             busy: watch::Sender::new(0),
             silent: Arc::new(watch::Sender::new(false)),
-            #[cfg(feature = "server")]
             template: None,
             authority: OnceLock::new(),
             token_key: OnceLock::new(),
@@ -152,8 +144,7 @@ impl Cluster {
     }
 
     /// Has it say through this sender whether it answers: one that outlives it.
-    #[cfg(feature = "server")]
-    pub(crate) fn with_silence(self, silent: Arc<watch::Sender<bool>>) -> Self {
+    pub fn with_silence(self, silent: Arc<watch::Sender<bool>>) -> Self {
         Self { silent, ..self }
     }
 
@@ -168,7 +159,8 @@ impl Cluster {
         seen == self.version() && due.is_none_or(|due| due > self.now())
     }
 
-    pub(crate) fn set_settled(&self, seen: u64, due: Option<Timestamp>) {
+    /// Notes up to which change its controllers have done what was due, and when something is due next.
+    pub fn set_settled(&self, seen: u64, due: Option<Timestamp>) {
         *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = (seen, due);
     }
 
@@ -186,8 +178,7 @@ impl Cluster {
     }
 
     /// Says that a request may hold the cluster's lock for long.
-    #[cfg(feature = "server")]
-    pub(crate) fn be_busy(self: &Arc<Self>) -> Busy {
+    pub fn be_busy(self: &Arc<Self>) -> Busy {
         self.busy.send_modify(|requests| *requests += 1);
         Busy(Arc::clone(self))
     }
@@ -198,7 +189,7 @@ impl Cluster {
     }
 
     /// Returns when nobody holds the cluster's lock for long: what runs on a thread of many clusters may look then.
-    pub(crate) async fn at_leisure(&self) {
+    pub async fn at_leisure(&self) {
         while self.is_locked() {
             // An error means that the cluster is gone, which this reference keeps.
             let _ = self.busy.subscribe().wait_for(|requests| *requests == 0).await;
@@ -208,26 +199,24 @@ impl Cluster {
     }
 
     /// Sets who signs certificate requests.
-    #[cfg(feature = "server")]
-    pub(crate) fn set_authority(&self, authority: Arc<Authority>) {
+    pub fn set_authority(&self, authority: Arc<Authority>) {
         // It is the same for as long as the cluster is served.
         let _set = self.authority.set(authority);
     }
 
     /// Who signs certificate requests, if anybody does.
-    pub(crate) fn authority(&self) -> Option<Arc<Authority>> {
+    pub fn authority(&self) -> Option<Arc<Authority>> {
         self.authority.get().cloned()
     }
 
     /// Sets what tokens of ServiceAccounts are signed with.
-    #[cfg(feature = "server")]
-    pub(crate) fn set_token_key(&self, key: [u8; 32]) {
+    pub fn set_token_key(&self, key: [u8; 32]) {
         // It is the same for as long as the cluster is served.
         let _set = self.token_key.set(key);
     }
 
     /// What tokens of ServiceAccounts are signed with: at random, by each process, unless somebody has set it.
-    pub(crate) fn token_key(&self) -> [u8; 32] {
+    pub fn token_key(&self) -> [u8; 32] {
         *self.token_key.get_or_init(|| {
             let mut key = [0; 32];
             if SystemRandom::new().fill(&mut key).is_err() {

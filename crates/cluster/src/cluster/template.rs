@@ -20,7 +20,7 @@ use crate::transaction::Random;
 const ID: usize = 16;
 
 /// What copies begin with.
-pub(crate) struct Template {
+pub struct Template {
     id: String,
     checkpoint: Checkpoint,
     /// What whoever keeps it wants to know of it.
@@ -32,7 +32,7 @@ pub(crate) struct Template {
 
 impl Template {
     /// A template of what a cluster holds, and the text that it is kept as.
-    pub(crate) fn new(checkpoint: Checkpoint, about: Value) -> io::Result<(Self, Vec<u8>)> {
+    pub fn new(checkpoint: Checkpoint, about: Value) -> io::Result<(Self, Vec<u8>)> {
         let mut text = Vec::new();
         let told = serde_json::to_vec(&about)?;
         record::append(&mut text, |payload| payload.extend_from_slice(&told));
@@ -45,7 +45,7 @@ impl Template {
     ///
     /// # Errors
     /// When it is another text.
-    pub(crate) fn read(wanted: &str, text: &Bytes) -> io::Result<Self> {
+    pub fn read(wanted: &str, text: &Bytes) -> io::Result<Self> {
         let damaged = |words: String| io::Error::new(io::ErrorKind::InvalidData, words);
         if id(text) != wanted {
             return Err(damaged("it is damaged: it is not the text that its name tells".to_owned()));
@@ -83,17 +83,17 @@ impl Template {
     }
 
     /// What it is called by: a hash of all that it holds.
-    pub(crate) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         &self.id
     }
 
     /// What whoever keeps it said of it.
-    pub(crate) fn about(&self) -> &Value {
+    pub fn about(&self) -> &Value {
         &self.about
     }
 
     /// The resourceVersion that it reaches to.
-    pub(crate) fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.checkpoint.version
     }
 
@@ -102,7 +102,7 @@ impl Template {
     }
 
     /// How many objects it holds, and bytes of their JSON.
-    pub(crate) fn size(&self) -> (usize, usize) {
+    pub fn size(&self) -> (usize, usize) {
         (self.checkpoint.objects.len(), self.bytes)
     }
 

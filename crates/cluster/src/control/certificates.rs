@@ -146,7 +146,6 @@ fn client_fault(usages: &[&str]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "server")]
 mod tests {
     use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 

@@ -122,7 +122,6 @@ impl Queue {
     }
 
     /// When the next timer fires of those that `counts`.
-    #[cfg(feature = "server")]
     pub(crate) fn next_due_of(&self, counts: impl Fn(&Key) -> bool) -> Option<Timestamp> {
         self.timers.iter().find(|(_, key)| counts(key)).map(|(instant, _)| *instant)
     }

@@ -22,7 +22,6 @@ pub(super) trait Reconciler: Send {
 
     /// Whether a piece of its work that is due at a later time would change nothing that anybody could see before he
     /// asks, as long as nothing else changes: it may wait until then.
-    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "clusters are put away by servers alone"))]
     fn may_wait(&self, _: &Plane, _: &Key) -> bool {
         false
     }

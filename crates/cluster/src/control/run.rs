@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use super::control_plane::ControlPlane;
 use super::fault::Subject;
-#[cfg(feature = "server")]
 use super::queue::Key;
 
 /// How many pieces of work one run does at most.
@@ -39,12 +38,6 @@ impl ControlPlane {
         }
     }
 
-    /// Does all that is due at the cluster's present, as long as `go_on` says so.
-    #[cfg(feature = "server")]
-    pub(crate) fn run_as_long(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {
-        self.run_while(go_on)
-    }
-
     /// Does what is due for about so long: the time is looked at between two pieces of work.
     pub fn run_for(&mut self, budget: Duration) -> Progress {
         let begun = Instant::now();
@@ -52,20 +45,19 @@ impl ControlPlane {
     }
 
     /// The resourceVersion up to which it has read the changes.
-    #[cfg(feature = "server")]
-    pub(crate) fn seen(&self) -> u64 {
+    pub fn seen(&self) -> u64 {
         self.seen
     }
 
     /// When something is to be done that somebody could see, if nothing changes until then.
-    #[cfg(feature = "server")]
-    pub(crate) fn due_if_nothing_changes(&self) -> Option<Timestamp> {
+    pub fn due_if_nothing_changes(&self) -> Option<Timestamp> {
         let may_wait = |key: &Key| self.controllers[key.controller as usize].may_wait(&self.plane, key);
         let switched_off = |key: &Key| self.plane.settings.switched_off.contains(&key.controller);
         self.plane.queue.next_due_of(|key| !may_wait(key) && !switched_off(key))
     }
 
-    fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {
+    /// Does all that is due at the cluster's present, as long as `go_on` says so.
+    pub fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {
         loop {
             // What a panic leaves behind half done is forgotten: the next turn reads all objects again.
             match catch_unwind(AssertUnwindSafe(|| self.turns(go_on))) {

@@ -56,7 +56,7 @@ impl fmt::Debug for Batch {
 
 /// What webhooks have said to one write so far.
 #[derive(Debug, Default)]
-pub(crate) struct Consultation(Mutex<Inner>);
+pub struct Consultation(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {

@@ -11,6 +11,7 @@ pub(crate) mod request;
 pub(crate) mod scene;
 pub(crate) mod webhooks;
 
-pub(crate) use consultation::{Batch, Beginning, Consultation, waiting};
+pub use consultation::Consultation;
+pub(crate) use consultation::{Batch, Beginning, waiting};
 pub(crate) use kept::Kept;
 pub(crate) use request::Operation;

@@ -6,12 +6,12 @@ use klab_api_machinery::status::Status;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::node::node;
-use super::{Cluster, beginning};
+use super::Cluster;
 use crate::clock::SteppedClock;
 use crate::control::{Controller, UnknownController};
 use crate::seed::Seed;
 use crate::system::Flavour;
+use crate::system::ordinary_node;
 use crate::webhook::{NoWay, Transport};
 
 /// What a new cluster holds and how it acts. Without further words: no nodes, no workloads, all controllers.
@@ -123,12 +123,12 @@ impl ClusterBuilder {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        let objects = (0..self.nodes).map(node).chain(self.objects).collect();
+        let objects = (0..self.nodes).map(ordinary_node).chain(self.objects).collect();
         let seed = Seed { seed: self.seed, flavour: self.flavour, objects, ..Seed::default() };
         let mut settings = seed.settings();
         settings.switched_off.extend(self.switched_off);
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
-        Ok(Cluster::planted("test", &seed, settings, self.clock.unwrap_or_else(beginning), webhooks)?)
+        Ok(Cluster::planted("test", &seed, settings, self.clock.unwrap_or_default(), webhooks)?)
     }
 
     fn refuse(&mut self, error: impl Into<BuildError>) {

@@ -41,7 +41,6 @@ impl Snapshot {
     ///
     /// # Errors
     /// When the snapshot cannot be written as text.
-    #[cfg(feature = "server")]
     pub fn copies(&self, renamings: &[Renaming]) -> std::io::Result<Vec<Self>> {
         let (template, _) = cluster::Template::new(self.checkpoint.clone(), serde_json::Value::Null)?;
         let copy = |renaming: &Renaming| Self {

@@ -78,9 +78,9 @@ mod tests {
 
     use super::*;
     use crate::clock::SteppedClock;
-    use crate::cluster::{Cluster, DeleteOptions, Ever, WriteOptions};
+    use crate::cluster::{Cluster, DeleteOptions, EverDefined, WriteOptions};
 
-    fn cluster(ever: &Ever) -> Cluster {
+    fn cluster(ever: &EverDefined) -> Cluster {
         let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
         let counted = cluster.transact(&WriteOptions::by(""), |transaction| {
             transaction.state.kinds = Arc::clone(ever);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_a_parked_cluster_has_defined_counts_when_it_is_awake_again() {
-        let ever = Ever::default();
+        let ever = EverDefined::default();
         create(&cluster(&ever), "early", false).unwrap();
         assert_eq!(ever.lock().unwrap().len(), 2);
         ever.lock().unwrap().extend((0..).map(|at| ResourceId(u32::MAX - at)).take(MAX_EVER - 4));
@@ -121,12 +121,12 @@ mod tests {
         create(&again, "last", false).unwrap();
         let refused = create(&again, "late", false).unwrap_err();
         assert!(refused.message.contains("would have defined 10002 different kinds"), "{refused}");
-        create(&cluster(&Ever::default()), "late", false).unwrap();
+        create(&cluster(&EverDefined::default()), "late", false).unwrap();
     }
 
     #[test]
     fn definitions_that_are_gone_are_forgotten() {
-        let cluster = cluster(&Ever::default());
+        let cluster = cluster(&EverDefined::default());
         for round in 0..5 {
             let (plural, name) = (format!("round{round}"), format!("round{round}.kinds.test"));
             create(&cluster, &plural, false).unwrap();

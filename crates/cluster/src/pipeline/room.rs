@@ -50,7 +50,6 @@ fn refuse_beyond(
     Err(Status::forbidden(resource.row(), name, &because))
 }
 
-#[cfg(feature = "server")]
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

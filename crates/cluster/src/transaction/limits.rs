@@ -14,7 +14,7 @@ pub(crate) const NAMES: [&str; 4] = ["pods", "objects", "events", "bytes"];
 
 /// The limits of all clusters of a server.
 #[derive(Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     pub(crate) alone: [usize; 4],
     pub(crate) least: [usize; 4],
     pub(crate) clusters: AtomicUsize,
@@ -40,14 +40,12 @@ impl Default for Limits {
 
 impl Limits {
     /// Says how many clusters there are.
-    #[cfg(feature = "server")]
-    pub(crate) fn share_among(&self, clusters: usize) {
+    pub fn share_among(&self, clusters: usize) {
         self.clusters.store(clusters, Ordering::Relaxed);
     }
 
     /// Says what none holds more of (pods, other objects, events, bytes of JSON), and how many bytes of past versions.
-    #[cfg(feature = "server")]
-    pub(crate) fn set_most(&self, most: [usize; 4], history: usize) {
+    pub fn set_most(&self, most: [usize; 4], history: usize) {
         for (limit, most) in self.most.iter().zip(most) {
             limit.store(most, Ordering::Relaxed);
         }
@@ -69,7 +67,6 @@ impl Limits {
 mod tests {
     use super::*;
 
-    #[cfg(feature = "server")]
     #[test]
     fn the_more_clusters_the_less_each_may_hold() {
         let limits = Limits::default();

@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 
 use crate::patch::Writer;
 pub(crate) use guard::{Guard, Intent};
-#[cfg(feature = "server")]
-pub(crate) use limits::Limits;
+pub use limits::Limits;
 pub(crate) use limits::NAMES;
 pub use options::{DeleteOptions, Deleted, FieldValidation, Propagation, WriteOptions, Written};
 pub(crate) use random::Random;
-pub(crate) use state::{Ever, State};
+pub use state::EverDefined;
+pub(crate) use state::State;
 pub(crate) use trees::Trees;
 
 /// One write, with the cluster's lock held.

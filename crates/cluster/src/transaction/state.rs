@@ -17,7 +17,7 @@ use crate::log::{Contents, Entry, Log};
 use crate::store::Store;
 
 /// The kinds that a cluster has ever defined. They outlive its being parked: an id is good as long as the process lives.
-pub(crate) type Ever = Arc<Mutex<HashSet<ResourceId>>>;
+pub type EverDefined = Arc<Mutex<HashSet<ResourceId>>>;
 
 /// Everything behind the lock.
 pub(crate) struct State {
@@ -28,7 +28,7 @@ pub(crate) struct State {
     /// Where writes go before they are acknowledged; `None` for a cluster in memory.
     pub(crate) log: Option<Log>,
     /// The kinds that it has ever defined.
-    pub(crate) kinds: Ever,
+    pub(crate) kinds: EverDefined,
     /// Whether writes were refused because the log could not be written.
     pub(crate) refused: bool,
     /// The certificate authority published to pods in `kube-root-ca.crt`.

@@ -2,14 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
 
 mod api;
-mod clients;
 mod conformance;
 mod control;
-mod copies;
-mod credentials;
 mod extremes;
 mod fuzz;
 mod growth;
-mod kubectl;
-#[path = "../../../../tests/skipped/mod.rs"]
-mod skipped;

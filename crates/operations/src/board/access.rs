@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use klab_cluster::server::{Digest, Token};
+use klab_server::{Digest, Token};
 
 /// Who has come in.
 pub(super) struct PageAccess {

@@ -13,9 +13,9 @@ use super::change::{Change, Named, Objects, Scope};
 use super::compare::compare;
 use crate::error::Result;
 use crate::state::home::state_error;
-use klab_cluster::server::files::write_private;
 use klab_lab::names::LAB_LABEL;
 use klab_lab::spec::Lab;
+use klab_server::files::write_private;
 
 /// Labels by which the managers of add-ons find what they keep: a key, and the value where only that one tells.
 // upstream: https://github.com/kubernetes/kubernetes/tree/master/cluster/addons/addon-manager

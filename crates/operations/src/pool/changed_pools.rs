@@ -9,8 +9,8 @@ use toml::Table;
 
 use crate::error::Result;
 use crate::state::home::state_error;
-use klab_cluster::server::files::write_private;
 use klab_lab::spec::KubernetesVersion;
+use klab_server::files::write_private;
 
 /// Pools that were added, changed or removed by hand, in the order of their first change: the nodes of a pool have their
 /// addresses by its place among the others, so that none ever leaves the list.

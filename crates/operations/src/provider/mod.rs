@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::state::Journal;
-use klab_cluster::server::{NewCopy, Renaming};
 use klab_lab::plan::{Action, Observed, ObservedPool};
 use klab_lab::spec::Lab;
 use klab_lab::words::plural;
+use klab_server::{NewCopy, Renaming};
 
 pub use row::{Memory, provider, refused_anywhere};
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::home::state_error;
 use crate::error::Result;
-use klab_cluster::server::files::write_private;
+use klab_server::files::write_private;
 
 const FILE: &str = "azure.json";
 

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::Home;
 use super::home::{read_document, state_error};
 use crate::error::{Error, Kind, Result};
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::Provider;
 use klab_lab::words::plural;
+use klab_server::files::{create_private_folder, write_private};
 
 /// What klab knows of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

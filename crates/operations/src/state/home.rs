@@ -155,7 +155,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use klab_cluster::server::files::{create_private_folder, write_private};
+    use klab_server::files::{create_private_folder, write_private};
 
     #[test]
     fn files_and_folders_are_private() {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Home;
 use super::home::{read_document, remove_empty, state_error};
 use crate::error::{Error, Kind, Result};
-use klab_cluster::server::files::{create_private_folder, gone, write_private};
+use klab_server::files::{create_private_folder, gone, write_private};
 
 /// What is known of a seat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::environment;
-use klab_cluster::server::files::open_private_append;
 use klab_lab::spec::Provider;
+use klab_server::files::open_private_append;
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

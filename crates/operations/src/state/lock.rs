@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::home::{remove_empty, state_error};
 use crate::error::{Error, Kind, Result};
-use klab_cluster::server::files::{create_private_folder, open_private_append};
+use klab_server::files::{create_private_folder, open_private_append};
 
 /// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

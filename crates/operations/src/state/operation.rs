@@ -14,7 +14,7 @@ use toml::Table;
 use super::home::state_error;
 use super::lock::is_at;
 use crate::error::Result;
-use klab_cluster::server::files::{create_private_folder, open_private_append};
+use klab_server::files::{create_private_folder, open_private_append};
 
 /// What is being done, in Azure's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

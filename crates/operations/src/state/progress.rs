@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::home::state_error;
 use crate::error::Result;
-use klab_cluster::server::files::write_private;
 use klab_lab::verify::Before;
+use klab_server::files::write_private;
 
 /// How far a lesson has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

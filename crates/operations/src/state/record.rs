@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::home::state_error;
 use super::journal;
 use crate::error::{Error, Kind, Result};
-use klab_cluster::server::files::{write_private, write_private_later};
 use klab_lab::spec::Provider;
 use klab_lab::verify::Prediction;
+use klab_server::files::{write_private, write_private_later};
 
 /// What klab knows of a lab it made or began to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,9 @@
 use futures::StreamExt;
 use http_body_util::BodyExt;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use klab_cluster::api::Api;
+use klab_cluster::api::{Api, Upgrade};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_tungstenite::WebSocketStream;
@@ -48,8 +49,12 @@ async fn asked(api: &Api, method: &str, path: &str, headers: &str) -> (DuplexStr
     let (mut client, server) = tokio::io::duplex(64 * 1024);
     let api = api.clone();
     tokio::spawn(async move {
-        let service = service_fn(move |request| {
+        let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             let api = api.clone();
+            if let Some(connection) = request.extensions_mut().remove::<OnUpgrade>() {
+                let changed = async { connection.await.map(TokioIo::new).map_err(std::io::Error::other) };
+                request.extensions_mut().insert(Upgrade::new(changed));
+            }
             async move { Ok::<_, std::convert::Infallible>(api.answer(request).await) }
         });
         let _ = hyper::server::conn::http1::Builder::new()

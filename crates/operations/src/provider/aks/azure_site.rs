@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::account::Account;
 use crate::error::Result;
 use crate::state::home::state_error;
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::Lab;
+use klab_server::files::{create_private_folder, write_private};
 
 /// Tag with the lab's name.
 pub(super) const LAB_TAG: &str = "klab-lab";

@@ -11,7 +11,7 @@ use super::request::answered;
 use super::site::Site;
 use crate::error::{Context, Error, Kind, Result};
 use crate::state::home::state_error;
-use klab_cluster::server::files::write_private;
+use klab_server::files::write_private;
 
 /// Where the kubeconfig of the lab in `folder` is.
 pub(super) fn path(folder: &Path) -> PathBuf {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::state::home::state_error;
-use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_server::files::{create_private_folder, write_private};
 
 /// The file in a lab's folder.
 pub(super) fn path(folder: &Path) -> PathBuf {

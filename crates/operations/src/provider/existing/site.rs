@@ -10,8 +10,8 @@ use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::kubeconfig::{of_context, programs, read};
 use crate::state::home::state_error;
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::{Lab, Located};
+use klab_server::files::{create_private_folder, write_private};
 
 const FILE: &str = "existing.json";
 

@@ -20,9 +20,9 @@ use crate::exec;
 use crate::provider::Work;
 use crate::state::home::state_error;
 use klab_cluster::deadline;
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::Lab;
 use klab_lab::words::plural;
+use klab_server::files::{create_private_folder, write_private};
 
 /// The network that all clusters of kind share.
 const NETWORK: &str = "kind";

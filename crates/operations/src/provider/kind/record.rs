@@ -11,9 +11,9 @@ use super::names::Names;
 use super::roster::Roster;
 use crate::error::Result;
 use crate::state::home::state_error;
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::plan::{Declared, wanted_version};
 use klab_lab::spec::Lab;
+use klab_server::files::{create_private_folder, write_private};
 
 /// The record of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use super::record::ClusterRecord;
 use super::version::KindVersion;
 use crate::error::{Error, Kind, Result};
 use crate::state::home::state_error;
-use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::{Lab, Pool};
+use klab_server::files::{create_private_folder, write_private};
 
 /// The tools and names of one lab.
 pub(super) struct Session {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use klab_cluster::server::{Flavour, Seed};
 use klab_cluster::system;
 use klab_lab::spec::{Addon, Lab, SimLike};
+use klab_server::{Flavour, Seed};
 
 /// What a lab's embedded cluster begins with; `seed` breaks ties.
 pub(super) fn seed(lab: &Lab, seed: u64) -> Seed {

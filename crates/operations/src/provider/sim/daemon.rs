@@ -12,8 +12,8 @@ use crate::error::{Context, Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::state::Home;
 use crate::state::home::state_error;
-use klab_cluster::server::files::create_private_folder;
-use klab_cluster::server::{Access, Health};
+use klab_server::files::create_private_folder;
+use klab_server::{Access, Health};
 
 /// How long a server may take to stop before it is ended the hard way.
 const STOP: Duration = Duration::from_secs(5);

@@ -29,13 +29,13 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb, Warning};
 use crate::state::Home;
 use crate::state::home::state_error;
-use klab_cluster::server::files::write_link;
-use klab_cluster::server::{Access, Delays, NewCopy, Renaming, Seed};
-use klab_cluster::server::{is_served, remove_saved};
 use klab_lab::nodes::{VERSION, full_version};
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::Lab;
 use klab_lab::words::plural;
+use klab_server::files::write_link;
+use klab_server::{Access, Delays, NewCopy, Renaming, Seed};
+use klab_server::{is_served, remove_saved};
 
 /// How long `down` asks a server before it ends it.
 const ASKED: Duration = Duration::from_secs(10);

@@ -12,9 +12,9 @@ use super::pools;
 use crate::error::{Error, Kind, Result};
 use crate::provider::{Options, Provider, Work};
 use klab_cluster::Status;
-use klab_cluster::server::Server;
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::Lab;
+use klab_server::Server;
 
 /// A cluster of a server. Not to be used from within a runtime: it waits for what it does.
 pub struct Seat {

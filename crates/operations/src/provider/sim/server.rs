@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::client::bearer::{self, Trust};
 use crate::error::{Error, Kind, Result};
 use klab_cluster::seed::{Figures, Seed};
-use klab_cluster::server::{ACCESS_FILE, Access, ClusterAccess, ClusterState, Copied, Health, NewCopy, Removed};
+use klab_server::{ACCESS_FILE, Access, ClusterAccess, ClusterState, Copied, Health, NewCopy, Removed};
 
 /// How many objects are sent in one request: some MiB of nodes.
 const AT_ONCE: usize = 1000;

@@ -10,7 +10,7 @@ use super::server;
 use crate::error::Result;
 use crate::state::home::state_error;
 use crate::state::lock::is_at;
-use klab_cluster::server::files::{create_private_folder, gone, open_private_append};
+use klab_server::files::{create_private_folder, gone, open_private_append};
 
 /// How long a look at the lock by another klab may keep a server from taking it.
 const LOOKED_AT: Duration = Duration::from_millis(200);
