@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes crates/cluster/src/openapi/descriptions.gz: the schemas of all that is sent and answered, and the parameters of requests, as API
+"""Writes crates/api-machinery/src/openapi/descriptions.gz: the schemas of all that is sent and answered, and the parameters of requests, as API
 servers publish them.
 
-usage: tools/kubernetes-descriptions.py <clone of kubernetes/kubernetes> <git ref> [<folder in it>] > crates/cluster/src/openapi/descriptions.gz
+usage: tools/kubernetes-descriptions.py <clone of kubernetes/kubernetes> <git ref> [<folder in it>] > crates/api-machinery/src/openapi/descriptions.gz
 
 They are those of api/openapi-spec/v3. What values a field may have is not in them: API servers add it, so it is taken from
 pkg/generated/openapi/zz_generated.openapi.go (which `make generated_files` writes where it is not in the repository).

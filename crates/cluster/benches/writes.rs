@@ -10,7 +10,7 @@ use std::time::Instant;
 use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, PODS};
 use klab_cluster::clock::SystemClock;
 use klab_cluster::cluster::{Cluster, Part, WriteOptions};
-use klab_cluster::patch::Patch;
+use klab_fields::Patch;
 use serde_json::{Value, json};
 
 fn main() {

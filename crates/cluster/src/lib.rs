@@ -78,7 +78,6 @@ mod embedded;
 mod log;
 pub mod node_pools;
 mod openapi;
-pub mod patch;
 mod pipeline;
 mod pod_token;
 mod rbac;

@@ -217,7 +217,7 @@ async fn remove_all(shared: &Arc<Shared>, body: &[u8]) -> Result<Response<Body>,
     Ok(json(200, &removed.await?))
 }
 
-/// Does what waits for the disk where nobody else waits for it.
+/// Does what waits for the disk on a thread that no other request needs.
 async fn waiting<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Shared) -> Result<T, Status> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Client certificates in TLS handshakes: any is taken, and whose it is, is looked at when something is asked for. So whoever
-//! shows one that is not good, or not good any more, is answered with 401 as by every API server.
+//! Client certificates in TLS handshakes: the server takes any, and finds out whose it is when a request comes. So a client
+//! whose certificate is not good, or no longer good, gets the answer 401, as from every API server.
 
 // upstream: staging/src/k8s.io/apiserver/pkg/server/secure_serving.go: `tls.RequestClientCert` (v1.36)
 

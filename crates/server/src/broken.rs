@@ -1,4 +1,4 @@
-//! A cluster that is kept and cannot be served: what says so to whoever asks for it.
+//! A cluster that is kept and cannot be served: the answer that its clients get.
 
 use std::path::Path;
 

@@ -32,7 +32,7 @@ use super::{admin, exchange, tls};
 use klab_cluster::api::{Body, PathBefore, User, keeping, status_response};
 use klab_cluster::certificates::Holder;
 
-/// How long a connection to a cluster is kept that answers nobody; kubectl gives up after ten seconds.
+/// How long a connection to a silent cluster is kept; kubectl gives up after ten seconds.
 const UNHEARD: Duration = Duration::from_secs(30);
 /// As [`exchange::HEAD`], where others than this machine's own reach the server.
 const OUTSIDE_HEAD: Duration = Duration::from_secs(30);
@@ -96,7 +96,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Returns when the server is told to stop.
+/// Returns when the server has to stop.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // An error means that the server is gone.
     let _ = stop.wait_for(|stop| *stop).await;
@@ -163,13 +163,13 @@ where
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut served = std::pin::pin!(served);
     tokio::select! {
-        // An error ends the connection; there is nobody left to tell.
+        // An error ends the connection: no other end is left that could read it.
         _ = served.as_mut() => {}
         () = probation(&peer) => {}
-        // As if nobody were there: without a word.
+        // Without a word, as if the server were gone.
         () = peer.silenced() => {}
         () = stopped(&mut stop) => {
-            // Whoever waits for an answer gets it; watches, which never end, are cut off.
+            // Requests under way are answered; watches, which never end, are cut off.
             served.as_mut().graceful_shutdown();
             let _ = tokio::time::timeout(FAREWELL / 2, served).await;
         }
@@ -278,7 +278,7 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -
     })
 }
 
-/// Answers somebody who may be anywhere: a cluster that the path names, to whoever shows its token, else the front.
+/// Answers a client that may be anywhere: the cluster that the path names answers one with its token, the front all others.
 async fn answer_outside(shared: &Shared, outside: &Outside, request: Request<Incoming>, peer: &Peer) -> Answer {
     let path = without(request.uri().path(), path_of(&outside.url));
     let Some((name, rest)) = inside(path, &outside.folder).map(named) else {

@@ -16,8 +16,8 @@ use klab_cluster::control::{ControlPlane, Progress, Settings};
 const MOST: usize = 4;
 /// How long a control plane works before others on its thread have their turn, and before it looks whether it is to stop.
 const TURN: Duration = Duration::from_millis(10);
-/// How long whoever wakes a cluster and only reads is alone with it: to take in all that a cluster holds takes a control plane longer
-/// than most answers do.
+/// How long a client that wakes a cluster and only reads is alone with it: a control plane takes longer to read all objects of a
+/// cluster than most answers take.
 const PEACE: Duration = Duration::from_secs(2);
 /// A cluster where nothing is due for longer is at rest.
 const BREATHER: Duration = Duration::from_millis(200);
@@ -84,7 +84,7 @@ impl Drop for Running {
 }
 
 impl ControlThreads {
-    /// Who is told of clusters that come to rest.
+    /// Those who follow which clusters come to rest.
     pub(super) fn settled(&self) -> &Tellers {
         &self.settled
     }

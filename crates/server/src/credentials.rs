@@ -38,7 +38,7 @@ impl Token {
         (text.trim().len() == BYTES * 2).then(|| Self::of(text.trim()))
     }
 
-    /// A token that nobody else has.
+    /// A token that is like no other.
     ///
     /// # Errors
     /// When the system gives no random numbers.
@@ -63,7 +63,7 @@ impl Token {
         &self.text
     }
 
-    /// A secret for one purpose, from which nobody can tell the token or the secrets for other purposes.
+    /// A secret for one purpose. Neither the token nor the secrets for other purposes follow from it.
     pub(super) fn secret(&self, purpose: &str) -> [u8; 32] {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.text.as_bytes());
         let mut secret = [0; 32];

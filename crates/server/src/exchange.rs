@@ -1,4 +1,4 @@
-//! HTTP on a connection, whoever answers: HTTP/1.1 and HTTP/2 with their limits, answers in time, the token that is shown.
+//! HTTP on a connection, for every kind of server: HTTP/1.1 and HTTP/2 with their limits, answers in time, the token that is shown.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::refusal::panicked;
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time for the head of a request; also how long an idle connection is kept.
 pub(super) const HEAD: Duration = Duration::from_mins(2);
-/// Time until a connection has sent a request with credentials: whoever has none does not keep others out.
+/// Time until a connection has sent a request with credentials: connections without any do not keep others out.
 pub(super) const PROBATION: Duration = Duration::from_secs(10);
 /// Time for the body of a request to arrive and be worked on. Bodies of answers, which watches keep open, are not meant.
 pub(super) const REQUEST: Duration = Duration::from_mins(1);

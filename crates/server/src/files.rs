@@ -92,7 +92,7 @@ pub fn sync_all_of(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a symbolic link; what has its name already is replaced, and whoever follows that name finds the one or the other.
+/// Makes a symbolic link; what has its name already is replaced, and a reader of that name finds the one or the other.
 ///
 /// # Errors
 /// When the file system refuses; what was there is then untouched.

@@ -23,9 +23,9 @@ pub type FrontBody = UnsyncBoxBody<Bytes, BodyError>;
 /// Who asks something of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
-    /// Whoever has the cluster's own credentials.
+    /// A client with the cluster's own credentials.
     Owner,
-    /// Somebody with a token that the front knows.
+    /// A client with a token that the front knows.
     Guest,
 }
 

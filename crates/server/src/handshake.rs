@@ -95,7 +95,7 @@ impl Handshakes {
         let (begin, began) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).add(name, begin);
         self.more.notify_one();
-        // An error means that nobody gives turns any more: the server ends.
+        // An error means that turns are no longer given: the server ends.
         let _ = began.await;
     }
 

@@ -1,7 +1,7 @@
 //! The host name that a cluster's clients ask for in a TLS handshake: whose connection it is, before it costs anything.
 //!
 //! A kubeconfig names it (`tls-server-name`). Only the server can make such names, and none says which cluster it is of:
-//! nobody takes another cluster's turns, or turns for clusters that do not exist.
+//! no client takes another cluster's turns, or turns for clusters that do not exist.
 
 use ring::hmac;
 use subtle::ConstantTimeEq;

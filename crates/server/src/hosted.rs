@@ -40,7 +40,7 @@ pub(super) struct Hosted {
     lane: Lane,
     /// The kinds that it has ever defined.
     pub(super) kinds: EverDefined,
-    /// Whether it answers nobody.
+    /// Whether it is silent: it takes requests and gives no answers.
     pub(super) silent: Arc<watch::Sender<bool>>,
     frozen: AtomicBool,
     /// What its metrics show, where that was changed since it was made.
@@ -147,7 +147,7 @@ impl Hosted {
         }
     }
 
-    /// Whether it is awake, to be changed by whoever holds this.
+    /// Whether it is awake. Only the holder of this changes that.
     pub(super) fn stage(&self) -> MutexGuard<'_, Stage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,7 +161,7 @@ impl Hosted {
         }
     }
 
-    /// It, if it is awake and nobody is about to change that.
+    /// It, if it is awake and no other thread is about to change that.
     fn at_hand(&self) -> Option<Arc<Awake>> {
         match &*self.try_stage()? {
             Stage::Awake(awake) => Some(Arc::clone(awake)),
@@ -232,11 +232,11 @@ impl Hosted {
         Ok(self.wake()?.api.clone())
     }
 
-    /// The resourceVersion of what it holds; none where that cannot be told without waiting.
+    /// The resourceVersion of what it holds; none where klab would have to wait for it.
     pub(super) fn version(&self) -> Option<u64> {
         match &*self.try_stage()? {
             Stage::Awake(awake) => Some(awake.api.cluster().version()),
-            // Nothing is told of one that was awake when a server was killed.
+            // The version of one that was awake when a server was killed is not known.
             Stage::Parked(parked) => Some(parked.version).filter(|version| *version > 0),
             Stage::Gone => None,
         }
@@ -268,7 +268,7 @@ impl Hosted {
         &self.lane
     }
 
-    /// Whether it answers nobody.
+    /// Whether it is silent: it takes requests and gives no answers.
     pub(super) fn is_silent(&self) -> bool {
         *self.silent.borrow()
     }
@@ -279,7 +279,7 @@ impl Hosted {
         let _ = self.silent.subscribe().wait_for(|silent| !*silent).await;
     }
 
-    /// Returns when it answers nobody.
+    /// Returns when it is silent.
     pub(super) async fn silenced(&self) {
         // An error means that the cluster is gone, which this reference keeps.
         let _ = self.silent.subscribe().wait_for(|silent| *silent).await;
@@ -370,7 +370,7 @@ impl Hosted {
         self.folder().join(KUBECONFIG)
     }
 
-    /// Whether its kubeconfig is there, as far as can be told without reading it.
+    /// Whether its kubeconfig seems to be there; it is not read.
     pub(super) fn has_kubeconfig(&self) -> bool {
         std::fs::metadata(self.kubeconfig_path()).is_ok_and(|file| file.len() > 0)
     }
@@ -438,7 +438,7 @@ impl Hosted {
 
     /// The user behind what looks like a token of one of its ServiceAccounts.
     pub(super) async fn service_account(self: &Arc<Self>, presented: &str) -> Option<User> {
-        // Nobody wakes a cluster with a token that it did not sign.
+        // A token that the cluster did not sign does not wake it.
         let token = Signed::with(&self.token_key(), presented)?;
         self.is_used();
         let awake = self.awake().await.ok()?;

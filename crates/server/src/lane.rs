@@ -142,7 +142,7 @@ impl Lane {
                 return too_many_requests(what, Duration::from_secs(1));
             }
             let response = self.attempt(api, &parts, &body, &consultation, shares).await;
-            // Nobody waits in line for a webhook.
+            // A request that waits for a webhook is not in line.
             if !api.consult(&consultation).await {
                 break response;
             }

@@ -39,7 +39,7 @@ impl<S> Patient<S> {
         let patience = self.patience;
         let until = self.until.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(until.as_mut().poll(context));
-        // Whoever asks again is refused again.
+        // The next attempt is refused as well.
         until.as_mut().reset(Instant::now());
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other end takes nothing")))
     }

@@ -1,7 +1,7 @@
 //! The register of a server: what it must know of its clusters without opening them, in one file.
 //!
 //! Which are copies, of which template and under which names, with their tokens; which are parked, until when at most,
-//! and how much they hold. A copy that nobody has written to is nothing more than its entry here. The file is a sequence of
+//! and how much they hold. A copy without changes is nothing more than its entry here. The file is a sequence of
 //! [records](klab_cluster::record), each a change of an entry; what is true of a cluster is what was said last. A record is handed
 //! to the kernel before what it says is acknowledged, and is on the disk about a second later. A file that was altered, or is
 //! shorter than what was on the disk, is refused with the position, and stays as it is.
@@ -114,7 +114,7 @@ impl Contents {
 pub(super) struct Register {
     path: PathBuf,
     open: Mutex<Open>,
-    /// Whoever makes notes survive the machine holds this; who only notes something does not wait for the disk.
+    /// A thread that syncs the file holds this; one that only adds a note does not wait for the disk.
     durable: Mutex<()>,
 }
 
@@ -127,7 +127,7 @@ struct Open {
     marked: u64,
 }
 
-/// The right to change the register: nobody else does meanwhile.
+/// The right to change the register, which one thread has at a time.
 pub(super) struct Writing<'a>(MutexGuard<'a, Open>);
 
 impl Register {
@@ -214,7 +214,7 @@ impl Register {
     /// Writes it again with nothing but what is true now, which `entries` says: all that was noted before it is asked, at
     /// least. It is on the disk when this returns.
     pub(super) fn rewrite(&self, place: &str, entries: impl FnOnce() -> Vec<(String, Entry)>) -> io::Result<()> {
-        // Whoever notes something may hold what `entries` asks for, or a learner may wait for them: nothing of theirs is locked
+        // A thread that notes something may hold what `entries` asks for, and a learner may wait for it: nothing of theirs is locked
         // while something is made or goes to the disk.
         let _durable = self.durable();
         let mut copied = self.write().0.size;

@@ -67,7 +67,7 @@ impl Roll {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).by_time.first().map(|(instant, _)| *instant)
     }
 
-    /// Parked clusters that are due, so many at most.
+    /// Parked clusters that are due, at most `most`.
     pub(super) fn due(&self, now: Timestamp, most: usize) -> Vec<Arc<str>> {
         let due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         due.by_time

@@ -1,4 +1,4 @@
-//! What a server does now and then: what was written goes to the disk, clusters that nobody uses are parked, and those that
+//! What a server does now and then: what was written goes to the disk, clusters without clients are parked, and those that
 //! are due are woken.
 
 use std::os::unix::fs::MetadataExt;
@@ -16,9 +16,9 @@ use super::shared::Shared;
 const SYNC: Duration = Duration::from_secs(1);
 /// How often it is looked for clusters to be parked.
 const LOOK: Duration = Duration::from_millis(500);
-/// From so many on that are awake, those that nobody uses are parked sooner.
+/// From this number of awake clusters on, those without clients are parked sooner.
 const MANY: f64 = 300.0;
-/// So many are woken in one go because they are due: those of one class may all be due at once.
+/// How many are woken in one go because they are due: those of one class may all be due at once.
 const AT_ONCE: usize = 32;
 
 /// Which folder it is, whatever its name.
@@ -27,7 +27,7 @@ pub(super) fn place(folder: &Path) -> std::io::Result<(u64, u64)> {
 }
 
 /// Writes what changed to the disk, about once a second, until the server stops. A server whose folder was removed stops:
-/// nobody knows of it any more.
+/// no client can find it any more.
 pub(super) async fn sync_now_and_then(shared: Arc<Shared>, home: (u64, u64)) {
     let mut stop = shared.stop.subscribe();
     let mut told = shared.host.broken().len();
@@ -75,7 +75,7 @@ fn sync(shared: &Shared, tell: bool) {
     }
 }
 
-/// Parks what nobody has used for `quiet`, and wakes what is due, until the server stops.
+/// Parks clusters without requests for `quiet`, and wakes those that are due, until the server stops.
 pub(super) async fn park_and_wake(shared: Arc<Shared>, quiet: Option<Duration>) {
     let mut stop = shared.stop.subscribe();
     loop {
@@ -106,7 +106,7 @@ fn round(shared: &Shared, quiet: Option<Duration>) {
         };
         if let Err(status) = hosted.wake() {
             tracing::error!(cluster = hosted.name(), "{status}");
-            // Who asks for it is told; it is not tried again and again.
+            // Its next client gets the reason; klab does not try again by itself.
             shared.host.roll.is_gone(&name);
         }
     }

@@ -306,7 +306,7 @@ impl Server {
         let _ = stop.wait_for(|stop| *stop).await;
     }
 
-    /// After the server was told to stop: waits until its connections have ended, for a moment, and ends its controllers.
+    /// After [`Server::stop`]: waits until its connections have ended, for a moment, and ends its controllers.
     pub async fn close_down(&self) {
         tokio::time::sleep(connection::FAREWELL).await;
         let shared = Arc::clone(&self.shared);

@@ -1,11 +1,11 @@
-//! Which clusters have come to rest after a change, for whoever follows all of them.
+//! Which clusters have come to rest after a change, for those who follow all clusters.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-/// What one who follows has not been told yet.
+/// News that a follower has not taken yet.
 #[derive(Default)]
 struct News {
     names: Mutex<BTreeSet<Arc<str>>>,

@@ -1,4 +1,4 @@
-//! Whose turn it is on the processors: whoever has used more of them than is his waits, while others want them.
+//! Whose turn it is on the processors: a cluster that has used more than its share waits, while others want them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::rate::Bucket;
 const RECENT: Duration = Duration::from_millis(200);
 /// Seconds of a processor that each may use at once before it waits: many times what a command costs.
 const AT_ONCE: f64 = 0.1;
-/// Nobody waits longer for one request than this.
+/// No request waits longer than this.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Bodies of long requests that are worked on at a time: some twenty of the largest. Each takes many times its length.

@@ -31,7 +31,7 @@ pub use self::state::{ClusterState, ServerFigures};
 /// What all connections see.
 pub(super) struct Shared {
     clusters: RwLock<Clusters>,
-    /// Those that could not be restored: each keeps nobody but itself from being served.
+    /// Those that could not be restored: the others are served all the same.
     broken: RwLock<BTreeMap<String, Broken>>,
     /// Names of clusters that are being made or removed, and word of each that is done.
     changing: Mutex<BTreeSet<String>>,
@@ -127,7 +127,7 @@ impl Shared {
         self.clusters().by_name.get(name).cloned()
     }
 
-    /// The cluster of a host name, where it answers nobody.
+    /// The cluster of a host name, where it is silent.
     pub(super) fn silent(&self, host_name: &str) -> Option<Arc<Hosted>> {
         let clusters = self.clusters();
         let mut silent = clusters.by_name.values().filter(|hosted| hosted.is_silent()).peekable();
@@ -377,7 +377,7 @@ impl Shared {
         renewed.map_err(|error| hosted::io_status("give the cluster another token", &error))
     }
 
-    /// Waits until nobody makes or removes any of the clusters of these names.
+    /// Waits until no other thread makes or removes a cluster of these names.
     pub(super) fn turn(&self, names: &[&str]) -> Turn<'_> {
         let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         while names.iter().any(|name| changing.contains(*name)) {

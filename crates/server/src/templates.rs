@@ -74,7 +74,7 @@ impl Templates {
     pub(super) fn add(&self, checkpoint: Checkpoint, about: About) -> io::Result<Hold<'_>> {
         let (template, text) = Template::new(checkpoint, serde_json::to_value(&about)?)?;
         let id = template.id().to_owned();
-        // Held before it is there, so that nobody takes it away as one that is not needed.
+        // Held before it is there, so that no other thread removes it as one without copies.
         let hold = self.hold(&id);
         if !self.path(&id).is_file() {
             create_private_folder(&self.folder)?;
@@ -126,7 +126,7 @@ impl Templates {
 
     /// A template, read unless it was before.
     pub(super) fn load(&self, id: &str) -> io::Result<Arc<Loaded>> {
-        // Whoever needs the same one waits for the one who reads it.
+        // Other threads that need the same one wait until it is read.
         let mut known = self.known();
         let place = known.entry(id.to_owned()).or_default();
         if let Some(loaded) = &place.loaded {
@@ -139,12 +139,12 @@ impl Templates {
         Ok(loaded)
     }
 
-    /// So many more copies refer to it.
+    /// Notes that `copies` more copies refer to it.
     pub(super) fn refer(&self, id: &str, copies: usize) {
         self.known().entry(id.to_owned()).or_default().copies += copies;
     }
 
-    /// A copy of it is gone. Where nobody needs the template any more it goes, too, once `before` has made sure that the disk
+    /// A copy of it is gone. A template without copies goes as well, once `before` has made sure that the disk
     /// knows of no copy.
     pub(super) fn release(&self, id: &str, before: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let is_last = match self.known().get_mut(id) {

@@ -38,7 +38,7 @@ pub(super) struct Identity {
     pub(super) config: Arc<ServerConfig>,
 }
 
-/// What certificates say of the cluster that they were signed for: nobody can tell its token from that.
+/// What certificates say of the cluster that they were signed for: the token does not follow from it.
 pub(super) fn mark(cluster: &Token) -> [u8; 32] {
     cluster.secret("mark of certificates")
 }
@@ -116,7 +116,7 @@ impl Identity {
                 let (authority, key) = new_authority()?;
                 write_private(&folder.join("authority.pem"), authority.as_bytes())?;
                 write_private(&folder.join("authority.key"), key.as_bytes())?;
-                // What another authority signed is good for nobody any more.
+                // No client accepts what another authority signed.
                 gone(std::fs::remove_file(folder.join(SERVING)))?;
                 (authority, key)
             }

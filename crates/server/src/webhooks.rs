@@ -23,7 +23,7 @@ const MAX_ANSWER: usize = 4 * 1024 * 1024;
 const SYSTEM: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/// Which webhooks clusters of a server may call: whoever writes into a cluster names the address, and the server calls it.
+/// Which webhooks clusters of a server may call: a client of a cluster names the address, and the server calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Webhooks {
     /// None: for clusters of people one does not know.
@@ -39,7 +39,7 @@ pub enum Webhooks {
 #[derive(Debug, Clone)]
 pub struct HttpsWebhooks {
     allowed: Webhooks,
-    /// Where connections are worked on, whoever waits for them.
+    /// The runtime of the connections, apart from those that wait for them.
     runtime: tokio::runtime::Handle,
 }
 

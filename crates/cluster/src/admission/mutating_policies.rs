@@ -15,8 +15,8 @@ use crate::dynamic_admission::condition::{Verdict, failed, judge};
 use crate::dynamic_admission::policy::definition::{Mutation, Policy};
 use crate::dynamic_admission::request::Request;
 use crate::dynamic_admission::scene::Scene;
-use crate::patch::{Operations, merge_configuration};
 use crate::transaction::Transaction;
+use klab_fields::{Operations, merge_configuration};
 
 /// Asks the policies that may change the object.
 pub(crate) fn ask_mutating_policies(

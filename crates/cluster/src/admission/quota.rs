@@ -14,8 +14,8 @@ use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::patch::track;
 use crate::transaction::Transaction;
+use klab_fields::track;
 use klab_scheduler::quantity::Quantity;
 
 /// Requests and limits that a quota makes mandatory for every container.

@@ -21,9 +21,9 @@ use crate::dynamic_admission::scene::Scene;
 use crate::dynamic_admission::waiting;
 use crate::dynamic_admission::webhooks::answer::{self, Answer};
 use crate::dynamic_admission::webhooks::configuration::Hook;
-use crate::patch::Operations;
 use crate::transaction::Transaction;
 use crate::webhook::CallError;
+use klab_fields::Operations;
 
 /// Largest object that a patch may make.
 const LARGEST: usize = 3 * 1024 * 1024;

@@ -6,8 +6,8 @@ use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, Part, WriteOptions};
-use super::super::patch::Patch;
 use super::custom;
+use klab_fields::Patch;
 
 /// Makes an object that names its kind, of the fixed table or of a CustomResourceDefinition of this cluster, and writes
 /// its status. Says what was made, as `Deployment/web`; nothing when it is there already.

@@ -14,9 +14,9 @@ use super::answer::{self, method_not_allowed, no_such_resource, page_not_found};
 use super::call::{Call, Shared};
 use super::negotiate::Form;
 use super::path::ResourcePath;
-use super::selector::Selector;
 use super::usage::{Metrics, Use, container_use, node_use};
 use crate::body::Body;
+use klab_api_machinery::selector::Selector;
 
 /// Group of the metrics API.
 pub(super) const GROUP: &str = "metrics.k8s.io";

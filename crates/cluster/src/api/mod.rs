@@ -36,13 +36,11 @@ mod query;
 mod read;
 mod request_info;
 mod review;
-mod selector;
 mod streams;
 mod subresource;
 mod table;
 mod terminal;
 pub(crate) mod token;
-mod twice;
 mod unstored;
 mod upgrade;
 mod usage;
@@ -50,7 +48,6 @@ pub(crate) mod versions;
 mod watch;
 mod weight;
 mod write;
-mod yaml;
 
 use std::sync::{Arc, PoisonError, RwLock};
 

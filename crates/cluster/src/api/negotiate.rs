@@ -7,7 +7,7 @@ use klab_api_machinery::resource::Resource;
 use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use super::{twice, yaml};
+use klab_api_machinery::{duplicate_keys, yaml};
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,7 @@ pub(super) fn read_noting(body: &Bytes, encoding: Encoding, row: &Resource) -> R
     };
     let (value, twice): (Value, Vec<String>) = match encoding {
         Encoding::Yaml => yaml::read(body).map_err(|error| unrecognised(format!("yaml: {error}")))?,
-        _ => twice::read(body)
+        _ => duplicate_keys::read(body)
             .map_err(|error| unrecognised(format!("json parse error: {}", json_error(body, &error))))?,
     };
     if value.is_object() { Ok((value, twice)) } else { Err(unrecognised("not an object".to_owned())) }

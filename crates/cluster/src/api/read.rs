@@ -15,9 +15,9 @@ use super::leases;
 use super::pages::{Continue, KEPT};
 use super::present::ListMetadata;
 use super::query::Query;
-use super::selector::Selector;
 use super::unstored::unstored;
 use crate::body::Body;
+use klab_api_machinery::selector::Selector;
 
 impl Call<'_> {
     pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {

@@ -11,7 +11,7 @@ use super::super::cluster::{Cluster, resource_at};
 use super::path::ResourcePath;
 use super::path::{self, Path};
 use super::query::Query;
-use super::selector::exact_name;
+use klab_api_machinery::selector::exact_name;
 
 /// What reaches into a container, whatever the method.
 const STREAMS: [&str; 3] = ["exec", "attach", "portforward"];

@@ -9,13 +9,13 @@ use klab_api_machinery::resource::{
 use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use super::super::patch::new_managers;
 use super::super::rbac::{Attributes, PolicyRule, ResourceSubject, Subject, User, authorize, rules_for};
 use super::answer::{self, method_not_allowed};
 use super::call::{Call, Target};
 use super::negotiate::{self, Form};
 use super::token;
 use crate::body::Body;
+use klab_fields::new_managers;
 
 impl Call<'_> {
     pub(super) fn review(&self, target: &Target) -> Result<Response<Body>, Status> {

@@ -22,10 +22,10 @@ use super::call::{Call, Target};
 use super::negotiate::{self, Form};
 use super::present::partial;
 use super::read::{invalid_list_options, too_large, version};
-use super::selector::Selector;
 use super::table::table;
 use super::{answer, versions};
 use crate::body::Body;
+use klab_api_machinery::selector::Selector;
 
 /// Without `timeoutSeconds`.
 const LONGEST: Duration = Duration::from_mins(50);

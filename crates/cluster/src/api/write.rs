@@ -11,14 +11,15 @@ use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
-use super::super::patch::Patch;
 use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
 use super::read::invalid_options;
 use crate::body::Body;
+use klab_fields::Patch;
 
 use super::call::{Call, Target};
-use super::{answer, custom, twice, yaml};
+use super::{answer, custom};
+use klab_api_machinery::{duplicate_keys, yaml};
 
 /// Longest name of a field manager.
 const LONGEST_MANAGER: usize = 128;
@@ -208,7 +209,7 @@ impl Call<'_> {
     pub(super) fn patch_body(&self, target: &Target) -> Result<(Patch, Vec<String>), Status> {
         let kind = negotiate::media_type(&self.parts.headers);
         let json = |of: fn(Value) -> Patch| {
-            let (value, twice) = twice::read(&self.body).map_err(|error| {
+            let (value, twice) = duplicate_keys::read(&self.body).map_err(|error| {
                 let before = if kind.contains("strategic") { "" } else { "error decoding patch: " };
                 Status::bad_request(format!("{before}{}", negotiate::json_error(&self.body, &error)))
             })?;
@@ -244,7 +245,7 @@ impl Call<'_> {
                         "Required value: is required for apply patch",
                     ));
                 }
-                let (value, problems) = match twice::read(&self.body) {
+                let (value, problems) = match duplicate_keys::read(&self.body) {
                     Ok((value, twice)) if twice.is_empty() => (value, twice),
                     // Upstream reads all of them as YAML.
                     _ => self.configuration()?,

@@ -144,8 +144,8 @@ mod tests {
     use super::*;
     use crate::clock::SteppedClock;
     use crate::cluster::{DeleteOptions, Part};
-    use crate::patch::Patch;
     use klab_api_machinery::resource::{CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, CustomName, NAMESPACES, ResourceId};
+    use klab_fields::Patch;
 
     fn open(path: &Path) -> (Cluster, Recovery) {
         Cluster::open(path, Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7).expect("opens")

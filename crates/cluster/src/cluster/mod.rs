@@ -11,8 +11,6 @@ mod copy;
 mod durable;
 mod event;
 mod patch;
-#[cfg(test)]
-mod recorded;
 mod served;
 mod services;
 mod subresource;

@@ -8,8 +8,8 @@ use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::{Cluster, Part, WriteOptions, Written};
-use crate::patch::Patch;
-use crate::pipeline;
+use crate::pipeline::{self, Configuration};
+use klab_fields::Patch;
 
 impl Cluster {
     /// Patches an object; server-side apply creates it if there is none. Also says whether it was created.
@@ -44,8 +44,8 @@ impl Cluster {
     ) -> Result<Written, Status> {
         self.write(options, patch, |transaction, patch| {
             let (object, created) = match patch {
-                Patch::Apply { value, force } => {
-                    pipeline::apply(transaction, resource, part, namespace, name, value, force)?
+                Patch::Apply { value: config, force } => {
+                    pipeline::apply(transaction, Configuration { resource, part, namespace, name, config, force })?
                 }
                 other => (pipeline::patch(transaction, resource, part, namespace, name, other)?, false),
             };

@@ -23,7 +23,7 @@ const ID: usize = 16;
 pub struct Template {
     id: String,
     checkpoint: Checkpoint,
-    /// What whoever keeps it wants to know of it.
+    /// What whoever keeps it said of it.
     about: Value,
     bytes: usize,
     /// Where names stand in its objects, for all copies in which the same names become others.

@@ -1,30 +1,23 @@
-//! OpenAPI documents: every operation that is served, and the fields and descriptions of everything, definitions included.
+//! OpenAPI documents as clients ask for them: with or without descriptions, compressed, unless they have them.
 //!
 //! kubectl parses them again for every object it applies, so that a document of 1.6 MB costs 35 ms an object. It names
 //! its command in a header: to all but `explain` and `get --raw` they are given as small as their needs allow, under
 //! another hash.
 
-mod catalogue;
-mod explain;
 mod kept;
-mod operation;
-mod parameter;
-mod version2;
-mod version2_message;
-mod version3;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, USER_AGENT, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use klab_api_machinery::custom::Listing;
-use klab_api_machinery::resource::{Resource, served};
-use serde_json::{Value, json};
+use klab_api_machinery::openapi::{self, OTHERS, root};
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, served};
+use serde_json::Value;
 
-use self::catalogue::Catalogue;
-use self::operation::Path;
 use super::body::Body;
 use super::cluster::{Cluster, listings, resources_of};
 
@@ -35,8 +28,6 @@ const COMMAND: &str = "kubectl-command";
 /// `/openapi/v2` as a message.
 const MESSAGE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const JSON: &str = "application/json";
-/// What is served beside groups, by the path of its document.
-const OTHERS: &[&str] = &[".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version"];
 
 /// `/openapi/v2`: as JSON, or as a message; to a kubectl that is not to explain anything, an empty one is enough.
 pub(super) fn version2(cluster: &Cluster, headers: &HeaderMap) -> Response<Body> {
@@ -59,63 +50,27 @@ pub(super) fn version2(cluster: &Cluster, headers: &HeaderMap) -> Response<Body>
     unless_known(headers, &tag).unwrap_or_else(|| {
         let form = if protobuf { MESSAGE } else { JSON };
         let document = kept::compressed(&format!("v2 {form} {hash}"), || {
-            let kinds = kinds(listings(cluster), cluster);
-            let mut paths: Vec<Path> = OTHERS.iter().map(|path| operation::discovery(&format!("/{path}/"))).collect();
-            let groups: BTreeSet<_> = served().map(|row| row.group).filter(|group| !group.is_empty()).collect();
-            paths.extend(groups.into_iter().map(|group| operation::discovery(&format!("/apis/{group}/"))));
-            paths.extend(paths_of(&kinds));
-            whole_version2(cluster, &kinds, &paths, protobuf)
+            openapi::version2(&kinds(listings(cluster), cluster), &|row| definition(cluster, row), protobuf)
         });
         respond_packed(form, document, headers, &tag)
     })
 }
 
-/// Writes path by path: the text is all that is held of them.
-fn whole_version2(cluster: &Cluster, kinds: &[(Listing, String)], paths: &[Path], protobuf: bool) -> Vec<u8> {
-    let text = catalogue::descriptions();
-    let catalogue = Catalogue::of(&text);
-    let frame = version2::frame(paths, &catalogue);
-    let definitions = version2::definitions(explain::schemas(cluster, &catalogue, kinds, paths));
-    let items = paths.iter().map(|path| (path.name.as_str(), version2::item(path, &catalogue)));
-    if protobuf {
-        return version2_message::encode(&Value::Object(frame), items, &definitions);
-    }
-    let mut written = String::from("{\"paths\":");
-    write_items(&mut written, items);
-    let _ = write!(written, ",\"definitions\":{}", Value::Object(definitions));
-    for (key, value) in frame {
-        let _ = write!(written, ",\"{key}\":{value}");
-    }
-    written.push('}');
-    written.into_bytes()
-}
-
-/// `{"/api/v1/pods":{…},…}`
-fn write_items<'a>(written: &mut String, items: impl Iterator<Item = (&'a str, Value)>) {
-    written.push('{');
-    for (at, (name, item)) in items.enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        let _ = write!(written, "{comma}{}:{item}", json!(name));
-    }
-    written.push('}');
+/// The definition of a custom resource.
+fn definition(cluster: &Cluster, row: &Resource) -> Arc<Value> {
+    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
+    definition.map(|definition| definition.value()).unwrap_or_default()
 }
 
 /// Resources with the kinds of their lists.
 fn kinds(listings: Vec<Listing>, cluster: &Cluster) -> Vec<(Listing, String)> {
     let of = |listing: Listing| {
-        let list_kind = explain::list_kind(cluster, listing.row);
+        let outline = if listing.row.custom { cluster.outline(&listing.row.qualified()) } else { None };
+        let list_kind = outline.and_then(|outline| outline.list_kind.clone());
+        let list_kind = list_kind.unwrap_or_else(|| format!("{}List", listing.row.kind));
         (listing, list_kind)
     };
     listings.into_iter().map(of).collect()
-}
-
-/// All paths of these resources; the lists of what is built in are described as well.
-fn paths_of(kinds: &[(Listing, String)]) -> Vec<Path> {
-    let built_in = kinds.iter().map(|(listing, _)| listing.row).filter(|row| !row.custom);
-    let roots: BTreeSet<_> = built_in.map(|row| operation::root(row.group, row.version)).collect();
-    let mut found: Vec<Path> = roots.iter().map(|root| operation::discovery(&format!("{root}/"))).collect();
-    found.extend(kinds.iter().flat_map(|(listing, list_kind)| operation::paths(listing, list_kind)));
-    found
 }
 
 /// The resources of each group and version.
@@ -130,7 +85,7 @@ fn groups(cluster: &Cluster) -> BTreeMap<(&'static str, &'static str), Vec<&'sta
 /// What tells one state of a group and version from another one: its kinds, and how they are defined.
 fn identity(cluster: &Cluster, resources: &[&Resource]) -> String {
     let (custom, built_in): (Vec<&Resource>, Vec<&Resource>) = resources.iter().copied().partition(|row| row.custom);
-    let mut text = operations(&built_in);
+    let mut text = openapi::operations(&built_in);
     for row in custom {
         if let Some(outline) = cluster.outline(&row.qualified()) {
             let _ = write!(text, " {} {}", row.api_version(), outline.hash);
@@ -153,7 +108,7 @@ pub(super) fn index(cluster: &Cluster, headers: &HeaderMap, before: &str) -> Res
     let mut documents: BTreeMap<String, String> = BTreeMap::new();
     for ((group, version), resources) in groups(cluster) {
         let hash = hash(&identity(cluster, &resources));
-        documents.insert(operation::root(group, version).split_off(1), hash);
+        documents.insert(root(group, version).split_off(1), hash);
     }
     // They have nothing that other commands look for.
     if !rich.is_empty() {
@@ -193,9 +148,9 @@ pub(super) fn document(
         ["api", version] => ("", *version),
         ["apis", group, version] => (*group, *version),
         ["apis", group] if served().any(|row| row.group == *group) => {
-            return Some(described(cluster, path, headers));
+            return Some(described(path, headers));
         }
-        _ if OTHERS.contains(&path) => return Some(described(cluster, path, headers)),
+        _ if OTHERS.contains(&path) => return Some(described(path, headers)),
         _ => return None,
     };
     let resources = resources_of(cluster, group, version);
@@ -212,41 +167,20 @@ pub(super) fn document(
         return Some(known);
     }
     if !rich {
-        return Some(respond(JSON, operations(&resources), Some(&tag)));
+        return Some(respond(JSON, openapi::operations(&resources), Some(&tag)));
     }
     let document = kept::compressed(&format!("v3 {path} {hash}"), || {
         let mut listings = listings(cluster);
         listings.retain(|listing| listing.row.group == group && listing.row.version == version);
-        let kinds = kinds(listings, cluster);
-        whole_version3(cluster, &kinds, &paths_of(&kinds))
+        openapi::version3(&kinds(listings, cluster), &|row| definition(cluster, row))
     });
     Some(respond_packed(JSON, document, headers, &tag))
 }
 
 /// The document of a group, or of what is no group.
-fn described(cluster: &Cluster, path: &str, headers: &HeaderMap) -> Response<Body> {
+fn described(path: &str, headers: &HeaderMap) -> Response<Body> {
     let tag = format!("\"{RICH}{}\"", hash(path));
-    unless_known(headers, &tag).unwrap_or_else(|| {
-        let path = operation::discovery(&format!("/{path}/"));
-        respond(JSON, whole_version3(cluster, &[], &[path]), Some(&tag))
-    })
-}
-
-fn whole_version3(cluster: &Cluster, kinds: &[(Listing, String)], paths: &[Path]) -> Vec<u8> {
-    let text = catalogue::descriptions();
-    let catalogue = Catalogue::of(&text);
-    let schemas = explain::schemas(cluster, &catalogue, kinds, paths);
-    let mut written =
-        String::from("{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":");
-    write_items(&mut written, paths.iter().map(|path| (path.name.as_str(), version3::item(path, &catalogue))));
-    let mut components = json!({"securitySchemes": {"BearerToken": {
-        "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey",
-    }}});
-    if !schemas.is_empty() {
-        components["schemas"] = Value::Object(schemas);
-    }
-    let _ = write!(written, ",\"components\":{components}}}");
-    written.into_bytes()
+    unless_known(headers, &tag).unwrap_or_else(|| respond(JSON, openapi::discovery(path), Some(&tag)))
 }
 
 /// A document, compressed for a client that takes it so.
@@ -279,47 +213,6 @@ fn hash(text: &str) -> String {
         let _ = write!(hash, "{byte:02X}");
         hash
     })
-}
-
-/// A document with only the operations kubectl looks at: for patches, whether the server validates fields and knows dry
-/// runs; for gets, which kind a path has.
-fn operations(resources: &[&Resource]) -> String {
-    let mut text =
-        String::from("{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":{");
-    for (at, row) in resources.iter().filter(|row| row.is_stored()).enumerate() {
-        let prefix = if row.group.is_empty() {
-            format!("/api/{}", row.version)
-        } else {
-            format!("/apis/{}/{}", row.group, row.version)
-        };
-        let namespace = if row.namespaced { "/namespaces/{namespace}" } else { "" };
-        let comma = if at == 0 { "" } else { "," };
-        let kind = format!(
-            "\"x-kubernetes-group-version-kind\":{{\"group\":\"{}\",\"version\":\"{}\",\"kind\":\"{}\"}}",
-            row.group, row.version, row.kind
-        );
-        let _ = write!(
-            text,
-            concat!(
-                // kubectl 1.27 finds the kind of what it explains at the list of all namespaces, later ones also at one object.
-                "{comma}\"{prefix}/{plural}\":{{",
-                "\"get\":{{\"x-kubernetes-action\":\"list\",{kind},\"responses\":{{}}}}}},",
-                "\"{prefix}{namespace}/{plural}/{{name}}\":{{",
-                "\"get\":{{\"x-kubernetes-action\":\"get\",{kind},\"responses\":{{}}}},",
-                "\"patch\":{{\"x-kubernetes-action\":\"patch\",{kind},",
-                "\"parameters\":[{{\"name\":\"dryRun\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}},",
-                "{{\"name\":\"fieldValidation\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}}],",
-                "\"responses\":{{}}}}}}"
-            ),
-            comma = comma,
-            prefix = prefix,
-            namespace = namespace,
-            plural = row.plural,
-            kind = kind,
-        );
-    }
-    text.push_str("}}");
-    text
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use flate2::read::GzDecoder;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
 use jiff::Timestamp;
-use klab_api_machinery::resource::CUSTOM_RESOURCE_DEFINITIONS;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::clock::SteppedClock;

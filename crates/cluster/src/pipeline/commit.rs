@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::admission::is_asked;
 use crate::admission::quota::{Bookkeeping, book, plan_quota, recount_quota};
-use crate::patch::Managed;
 use crate::transaction::Transaction;
+use klab_fields::Managed;
 
 /// Lets those see who manages an object's fields who are asked about it.
 pub(crate) fn show_managers(

@@ -10,8 +10,8 @@ use klab_api_machinery::schema::{Mismatch, schema};
 use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use crate::patch::is_deeper;
 use crate::transaction::{FieldValidation, Transaction};
+use klab_fields::is_deeper;
 
 /// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together
 /// with the ownership of its fields, which is kept a few levels deeper.

@@ -1,5 +1,10 @@
 //! Deletion: preconditions, grace periods, finalizers, propagation.
 
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "the stages of a list have one type, whether they refuse anything or not"
+)]
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -25,129 +30,55 @@ const ORPHAN: &str = "orphan";
 /// Namespaces a cluster cannot do without.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Deletes an object, or marks it for deletion, unless a webhook or a policy refuses.
-pub(crate) fn delete(
-    transaction: &mut Transaction<'_>,
+/// An object that is deleted, as the stages of its deletion change it.
+pub(crate) struct Removal<'a> {
+    /// The kind, as the request names it.
     resource: ResourceId,
-    namespace: &str,
-    name: &str,
-    options: &DeleteOptions,
-) -> Result<Deleted, Status> {
-    if is_asked(transaction, resource)
-        && let Some(current) = transaction.state.store.get(resource, namespace, name).cloned()
-    {
-        check_preconditions(&current, options)?;
-        let current = in_own_version(transaction, resource, current)?;
-        let old = current.whole();
-        let deed = Deed {
-            operation: Operation::Delete,
-            resource: current.resource,
-            subresource: "",
-            namespace,
-            name,
-            kind: None,
-            old: Some(&old),
-        };
-        consider(transaction, &deed, None)?;
-    }
-    delete_considered(transaction, resource, namespace, name, options)
+    options: &'a DeleteOptions,
+    current: Arc<Object>,
+    /// Its JSON, which becomes that of a last version or of one that waits.
+    value: Value,
+    /// The finalizers that it has from now on.
+    finalizers: Value,
+    /// How the deletion ends, once a stage says so.
+    pub(crate) ended: Option<Deleted>,
 }
 
-/// [`delete`] without webhooks and policies.
-pub(crate) fn delete_considered(
-    transaction: &mut Transaction<'_>,
-    resource: ResourceId,
-    namespace: &str,
-    name: &str,
-    options: &DeleteOptions,
-) -> Result<Deleted, Status> {
-    let row = resource.row();
-    if resource == kinds::NAMESPACES && IMMORTAL.contains(&name) {
-        return Err(Status::forbidden(row, name, "this namespace may not be deleted"));
+impl<'a> Removal<'a> {
+    /// Finds the object.
+    ///
+    /// # Errors
+    /// 404 where there is none.
+    pub(crate) fn of(
+        transaction: &Transaction<'_>,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        options: &'a DeleteOptions,
+    ) -> Result<Self, Status> {
+        let current = transaction.existing(resource, namespace, name)?;
+        let value = current.to_value();
+        Ok(Self { resource, options, current, value, finalizers: Value::Null, ended: None })
     }
-    let current = transaction.existing(resource, namespace, name)?;
-    let resource = current.resource;
-    check_preconditions(&current, options)?;
-    let mut value = current.to_value();
-    if resource == kinds::NAMESPACES {
-        return delete_namespace(transaction, &current, value);
+
+    /// Whether finalizers keep the object.
+    fn waits(&self) -> bool {
+        self.finalizers.as_array().is_some_and(|list| !list.is_empty())
     }
-    let finalizers = finalizers_after(resource, &value["metadata"], options.propagation);
-    let waits = finalizers.as_array().is_some_and(|list| !list.is_empty());
-    let already = current.deleting;
-    if resource == kinds::PODS {
-        let grace = pod_grace(&value, options);
-        if already {
-            let had = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
-            if grace.asked && grace.seconds < had {
-                let deadline = value["metadata"]["deletionTimestamp"].as_str().and_then(|at| at.parse().ok());
-                let began = earlier(deadline.unwrap_or(transaction.now), SignedDuration::from_secs(had));
-                mark(resource, &mut value, later(began, SignedDuration::from_secs(grace.seconds)), grace.seconds);
-                if grace.seconds == 0 && !waits {
-                    return Ok(Deleted::Gone(remove(transaction, resource, value)));
-                }
-                return Ok(Deleted::Terminating(commit(transaction, resource, value)));
-            }
-            if had == 0 && !waits {
-                return Ok(Deleted::Gone(remove(transaction, resource, value)));
-            }
-            return Ok(Deleted::Terminating(keep(transaction, &current, value, finalizers)));
-        }
-        mark(resource, &mut value, later(transaction.now, SignedDuration::from_secs(grace.seconds)), grace.seconds);
-        if grace.seconds == 0 && !waits {
-            return Ok(Deleted::Gone(remove(transaction, resource, value)));
-        }
-        set_finalizers(&mut value, finalizers);
-        return Ok(Deleted::Terminating(commit(transaction, resource, value)));
-    }
-    if !waits {
-        return Ok(Deleted::Gone(remove(transaction, resource, value)));
-    }
-    if already {
-        return Ok(Deleted::Terminating(keep(transaction, &current, value, finalizers)));
-    }
-    mark(resource, &mut value, transaction.now, 0);
-    set_finalizers(&mut value, finalizers);
-    Ok(Deleted::Terminating(commit(transaction, resource, value)))
 }
 
-/// An object that is already being deleted: only its garbage collection finalizers may change.
-fn keep(transaction: &mut Transaction<'_>, current: &Arc<Object>, mut value: Value, finalizers: Value) -> Arc<Object> {
-    if value["metadata"]["finalizers"] == finalizers
-        || (value["metadata"]["finalizers"].is_null() && finalizers == json!([]))
-    {
-        return Arc::clone(current);
+/// Refuses to delete a namespace that a cluster cannot do without.
+pub(crate) fn protect_namespaces(_: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
+    let name = &removal.current.name;
+    if removal.resource == kinds::NAMESPACES && IMMORTAL.contains(&name.as_ref()) {
+        return Err(Status::forbidden(removal.resource.row(), name, "this namespace may not be deleted"));
     }
-    set_finalizers(&mut value, finalizers);
-    commit(transaction, current.resource, value)
+    Ok(())
 }
 
-/// A namespace turns Terminating; the namespace controller empties it and then clears its finalizers.
-fn delete_namespace(
-    transaction: &mut Transaction<'_>,
-    current: &Arc<Object>,
-    mut value: Value,
-) -> Result<Deleted, Status> {
-    let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-    if !held(&value["spec"]["finalizers"]) && !held(&value["metadata"]["finalizers"]) {
-        return Ok(Deleted::Gone(remove(transaction, current.resource, value)));
-    }
-    if current.deleting {
-        return Err(Status::conflict_because(
-            current.resource.row(),
-            &current.name,
-            "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be purged by the system.",
-        ));
-    }
-    value["metadata"]["deletionTimestamp"] = json!(time_text(transaction.now));
-    if !value["status"].is_object() {
-        value["status"] = json!({});
-    }
-    value["status"]["phase"] = json!("Terminating");
-    Ok(Deleted::Terminating(commit(transaction, current.resource, value)))
-}
-
-fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), Status> {
+/// Refuses where the object is not the one that the client means.
+pub(crate) fn check_preconditions(_: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
+    let (current, options) = (&removal.current, removal.options);
     let row = current.resource.row();
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != current.uid.as_ref()) {
         let because = format!(
@@ -164,6 +95,125 @@ fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), 
         return Err(Status::precondition(row, &current.name, &because));
     }
     Ok(())
+}
+
+/// Asks webhooks and policies.
+pub(crate) fn ask_about_removal(transaction: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
+    if !is_asked(transaction, removal.resource) {
+        return Ok(());
+    }
+    let current = in_own_version(transaction, removal.resource, Arc::clone(&removal.current))?;
+    let old = current.whole();
+    let deed = Deed {
+        operation: Operation::Delete,
+        resource: current.resource,
+        subresource: "",
+        namespace: &current.namespace,
+        name: &current.name,
+        kind: None,
+        old: Some(&old),
+    };
+    consider(transaction, &deed, None)
+}
+
+/// A namespace turns Terminating; the namespace controller empties it and then clears its finalizers.
+pub(crate) fn end_namespace(transaction: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
+    let current = &removal.current;
+    if current.resource != kinds::NAMESPACES {
+        return Ok(());
+    }
+    let mut value = removal.value.take();
+    let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    if !held(&value["spec"]["finalizers"]) && !held(&value["metadata"]["finalizers"]) {
+        removal.ended = Some(Deleted::Gone(remove(transaction, current.resource, value)));
+        return Ok(());
+    }
+    if current.deleting {
+        return Err(Status::conflict_because(
+            current.resource.row(),
+            &current.name,
+            "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be purged by the system.",
+        ));
+    }
+    value["metadata"]["deletionTimestamp"] = json!(time_text(transaction.now));
+    if !value["status"].is_object() {
+        value["status"] = json!({});
+    }
+    value["status"]["phase"] = json!("Terminating");
+    removal.ended = Some(Deleted::Terminating(commit(transaction, current.resource, value)));
+    Ok(())
+}
+
+/// Chooses the finalizers by what the request says of dependents.
+pub(crate) fn choose_finalizers(_: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
+    let metadata = &removal.value["metadata"];
+    removal.finalizers = finalizers_after(removal.current.resource, metadata, removal.options.propagation);
+    Ok(())
+}
+
+/// A pod has a grace period, which a later request may shorten.
+pub(crate) fn end_pod(transaction: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
+    if removal.current.resource != kinds::PODS {
+        return Ok(());
+    }
+    let grace = pod_grace(&removal.value, removal.options);
+    let mut gone_at = later(transaction.now, SignedDuration::from_secs(grace.seconds));
+    if removal.current.deleting {
+        let metadata = &removal.value["metadata"];
+        let had = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+        if !grace.asked || grace.seconds >= had {
+            let is_over = had == 0 && !removal.waits();
+            removal.ended = Some(if is_over { removed(transaction, removal) } else { kept(transaction, removal) });
+            return Ok(());
+        }
+        let deadline = metadata["deletionTimestamp"].as_str().and_then(|at| at.parse().ok());
+        let began = earlier(deadline.unwrap_or(transaction.now), SignedDuration::from_secs(had));
+        gone_at = later(began, SignedDuration::from_secs(grace.seconds));
+    }
+    mark(kinds::PODS, &mut removal.value, gone_at, grace.seconds);
+    if grace.seconds == 0 && !removal.waits() {
+        removal.ended = Some(removed(transaction, removal));
+        return Ok(());
+    }
+    if !removal.current.deleting {
+        set_finalizers(&mut removal.value, removal.finalizers.take());
+    }
+    removal.ended = Some(Deleted::Terminating(commit(transaction, kinds::PODS, removal.value.take())));
+    Ok(())
+}
+
+/// Any other object that no finalizer keeps is gone.
+pub(crate) fn end_object(transaction: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
+    if !removal.waits() {
+        removal.ended = Some(removed(transaction, removal));
+    }
+    Ok(())
+}
+
+/// Has an object wait for its finalizers.
+pub(crate) fn wait_for_finalizers(transaction: &mut Transaction<'_>, mut removal: Removal<'_>) -> Deleted {
+    if removal.current.deleting {
+        return kept(transaction, &mut removal);
+    }
+    let resource = removal.current.resource;
+    mark(resource, &mut removal.value, transaction.now, 0);
+    set_finalizers(&mut removal.value, removal.finalizers);
+    Deleted::Terminating(commit(transaction, resource, removal.value))
+}
+
+fn removed(transaction: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Deleted {
+    Deleted::Gone(remove(transaction, removal.current.resource, removal.value.take()))
+}
+
+/// An object that is already being deleted: only its garbage collection finalizers may change.
+fn kept(transaction: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Deleted {
+    let (current, mut value, finalizers) = (&removal.current, removal.value.take(), removal.finalizers.take());
+    let had = &value["metadata"]["finalizers"];
+    if *had == finalizers || (had.is_null() && finalizers == json!([])) {
+        return Deleted::Terminating(Arc::clone(current));
+    }
+    set_finalizers(&mut value, finalizers);
+    Deleted::Terminating(commit(transaction, current.resource, value))
 }
 
 struct Grace {

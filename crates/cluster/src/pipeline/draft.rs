@@ -10,7 +10,7 @@ use klab_api_machinery::resource::ResourceId;
 use klab_api_machinery::validation::Errors;
 use serde_json::Value;
 
-use crate::patch::Managed;
+use klab_fields::Managed;
 
 /// A version of an object on its way into the cluster: what the stages of a write change and look at.
 pub(crate) struct Draft<'a> {

@@ -12,8 +12,8 @@ use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use crate::custom_versions::convert;
-use crate::patch::managed::{Managed, Writer, difference, track};
 use crate::transaction::Transaction;
+use klab_fields::{Managed, Writer, difference, track};
 
 /// What becomes of the managers in a write that is no server-side apply: [`track`], in the version that is written.
 pub(crate) fn track_in_version(

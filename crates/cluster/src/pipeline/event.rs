@@ -16,8 +16,8 @@ use super::decode::decode;
 use super::room::has_room;
 use super::stages::namespace_accepts;
 use super::write::create;
-use crate::patch::track;
 use crate::transaction::Transaction;
+use klab_fields::track;
 
 /// A core event, in the order in which API servers write its fields.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -87,8 +87,8 @@ mod tests {
     use super::*;
     use crate::clock::SteppedClock;
     use crate::cluster::{Cluster, Part, WriteOptions};
-    use crate::patch::Patch;
     use klab_api_machinery::resource::{CONFIG_MAPS, NODES};
+    use klab_fields::Patch;
 
     fn cluster() -> Cluster {
         Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7)

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use klab_api_machinery::go_text::json_kind;
-use klab_api_machinery::resource::Resource;
+use klab_api_machinery::resource::{Resource, ResourceId};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::validation::Errors;
 use klab_api_machinery::value::time_text;
@@ -12,6 +12,19 @@ use serde_json::{Map, Value, json};
 const LONGEST_GENERATED_NAME: usize = 63;
 /// Letters added to `generateName`.
 pub(super) const SUFFIX_LENGTH: usize = 5;
+
+/// Makes a body one of the object its path names.
+pub(crate) fn address_object(
+    resource: ResourceId,
+    namespace: &str,
+    name: &str,
+    value: &mut Value,
+) -> Result<(), Status> {
+    address(resource.row(), namespace, value)?;
+    check_name(name, value)?;
+    value["metadata"]["name"] = json!(name);
+    Ok(())
+}
 
 /// Makes `value` an object with `apiVersion`, `kind` and a `metadata` object in the right namespace.
 pub(crate) fn address(resource: &Resource, namespace: &str, value: &mut Value) -> Result<(), Status> {

@@ -1,7 +1,7 @@
 //! The write path: how a version of an object gets into the cluster, stage by stage, and how objects leave it.
 //!
-//! `write.rs` has the list of stages of each operation; a stage is a function on a transaction. What makes a new version
-//! out of a request (a patch, server-side apply, a Scale) stands in a file of its own and hands the version to these lists.
+//! `write.rs` has the list of stages of each operation; a stage is a function on a transaction. Those that make a new version
+//! of a patch, of a configuration or of a Scale, and those of a deletion, stand in a file of their own.
 
 mod apply;
 mod bootstrap;
@@ -19,19 +19,20 @@ mod parts;
 mod patch;
 mod room;
 mod root_certificate;
+mod scale;
 mod services;
 mod stages;
 mod strategy;
 mod subresource;
 mod write;
 
-pub(crate) use apply::apply;
+pub(crate) use apply::Configuration;
 pub(crate) use bootstrap::{publish_root_certificate, standard_objects};
 pub(crate) use decode::decode_scale;
-pub(crate) use delete::delete;
 pub(crate) use event::{EventSource, NewEvent, create_event};
-pub(crate) use patch::{patch, refused};
+pub(crate) use patch::refused;
 pub(crate) use root_certificate::{ROOT_CERTIFICATE, root_certificate};
+pub(crate) use scale::{ScaleChange, ScalePaths, no_scale, scale_of};
 pub(crate) use services::{KIND_RANGE, RANGE, SERVICE_CIDR};
-pub(crate) use subresource::{ScaleChange, ScalePaths, bind, evict, no_scale, scale, scale_of};
-pub(crate) use write::{create, modify, replace};
+pub(crate) use subresource::{bind, evict};
+pub(crate) use write::{apply, create, delete, modify, patch, replace, scale};

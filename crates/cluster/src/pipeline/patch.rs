@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use klab_api_machinery::go_text::go_text;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::part::Part;
 use klab_api_machinery::registry;
 use klab_api_machinery::resource::ResourceId;
 use klab_api_machinery::schema::Mismatch;
@@ -13,56 +12,77 @@ use klab_api_machinery::validation::Errors;
 use serde_json::{Value, json};
 
 use super::decode::{Fault, decode};
-use super::write::store_patched;
+use super::metadata;
 use crate::custom_versions::live;
-use crate::patch::Patch;
 use crate::transaction::Transaction;
+use klab_fields::Patch;
 
-pub(crate) fn patch(
-    transaction: &mut Transaction<'_>,
+/// An object, and what a patch makes of it.
+pub(crate) struct Patched {
     resource: ResourceId,
-    part: Part,
-    namespace: &str,
-    name: &str,
+    /// The second version that the patch is written in, if it is.
+    second: Option<ResourceId>,
     patch: Patch,
-) -> Result<Arc<Object>, Status> {
-    let row = resource.row();
-    let current = live(transaction, resource, namespace, name)?;
-    let old = current.value();
-    let mut new = current.whole();
-    // A patch is written in the version that it is sent to.
-    let second = transaction.second(resource);
-    if let Some(second) = second {
-        new = registry::served(second, new);
+    pub(crate) current: Arc<Object>,
+    /// The current JSON.
+    pub(crate) old: Arc<Value>,
+    pub(crate) new: Value,
+    /// What the patch has made, before it is decoded.
+    before: Value,
+}
+
+impl Patched {
+    /// Finds the object, and shows it in the version that the patch is written in.
+    ///
+    /// # Errors
+    /// 404 where there is none.
+    pub(crate) fn of(
+        transaction: &Transaction<'_>,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        patch: Patch,
+    ) -> Result<Self, Status> {
+        let current = live(transaction, resource, namespace, name)?;
+        let (old, mut new) = (current.value(), current.whole());
+        let second = transaction.second(resource);
+        if let Some(second) = second {
+            new = registry::served(second, new);
+        }
+        Ok(Self { resource, second, patch, current, old, new, before: Value::Null })
     }
-    let shown = second.unwrap_or(resource).row();
-    patch.carry_out(&shown.api_version(), shown.kind, &mut new)?;
-    if row.custom && matches!(patch, Patch::Strategic(_)) {
+
+    fn refused(&self, fault: &Fault) -> Status {
+        refused(&self.patch, &self.before, fault)
+    }
+}
+
+/// Carries out the patch.
+pub(crate) fn carry_out(_: &mut Transaction<'_>, patched: &mut Patched) -> Result<(), Status> {
+    let shown = patched.second.unwrap_or(patched.resource).row();
+    patched.patch.carry_out(&shown.api_version(), shown.kind, &mut patched.new)?;
+    patched.before = patched.new.clone();
+    Ok(())
+}
+
+/// Refuses a strategic merge patch of a custom resource.
+pub(crate) fn check_media_type(_: &mut Transaction<'_>, patched: &mut Patched) -> Result<(), Status> {
+    if patched.resource.row().custom && matches!(patched.patch, Patch::Strategic(_)) {
         return Err(unsupported());
     }
-    let before = new.clone();
-    check_patched_kind(transaction, resource, &patch, &before)?;
-    if let Some(second) = second {
-        decode(transaction, second, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
-        new = registry::stored(second, new);
-    }
-    decode(transaction, resource, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
-    store_patched(transaction, &current, part, namespace, &old, new)
+    Ok(())
 }
 
 /// Refuses an object that a patch has made one of another kind. A strategic merge patch cannot: it is of the kind that
 /// it is merged into.
-fn check_patched_kind(
-    transaction: &Transaction<'_>,
-    resource: ResourceId,
-    patch: &Patch,
-    patched: &Value,
-) -> Result<(), Status> {
-    let row = transaction.served(resource).row();
-    let (version, kind) = (patched["apiVersion"].as_str(), patched["kind"].as_str());
+pub(crate) fn check_patched_kind(transaction: &mut Transaction<'_>, patched: &mut Patched) -> Result<(), Status> {
+    let row = transaction.served(patched.resource).row();
+    let before = &patched.before;
+    let (version, kind) = (before["apiVersion"].as_str(), before["kind"].as_str());
     let is_other = |given: Option<&str>, own: &str| given.is_some_and(|given| given != own);
     let own = row.api_version();
-    if !matches!(patch, Patch::Json(_) | Patch::Merge(_)) || !(is_other(version, &own) || is_other(kind, row.kind)) {
+    let is_typed = matches!(patched.patch, Patch::Json(_) | Patch::Merge(_));
+    if !is_typed || !(is_other(version, &own) || is_other(kind, row.kind)) {
         return Ok(());
     }
     let (version, kind) = (version.unwrap_or(&own), kind.unwrap_or(row.kind));
@@ -74,12 +94,28 @@ fn check_patched_kind(
                 errors.invalid(field, &json!(given), format!("must be {own}"));
             }
         }
-        return errors.into_result(row, patched["metadata"]["name"].as_str().unwrap_or_default());
+        return errors.into_result(row, before["metadata"]["name"].as_str().unwrap_or_default());
     }
-    if ResourceId::by_kind(version, kind).is_some_and(|other| other.row().stored_as.unwrap_or(other) == resource) {
+    let is_stored_as = |other: ResourceId| other.row().stored_as.unwrap_or(other) == patched.resource;
+    if ResourceId::by_kind(version, kind).is_some_and(is_stored_as) {
         return Ok(());
     }
-    Err(refused(patch, patched, &Fault::Mismatch(Mismatch(row.not_of(version, kind)))))
+    Err(patched.refused(&Fault::Mismatch(Mismatch(row.not_of(version, kind)))))
+}
+
+/// Decodes it, in a second version first where the patch is written in one.
+pub(crate) fn decode_patched(transaction: &mut Transaction<'_>, patched: &mut Patched) -> Result<(), Status> {
+    if let Some(second) = patched.second {
+        decode(transaction, second, &mut patched.new).map_err(|fault| patched.refused(&fault))?;
+        patched.new = registry::stored(second, patched.new.take());
+    }
+    decode(transaction, patched.resource, &mut patched.new).map_err(|fault| patched.refused(&fault))
+}
+
+/// Makes it the object that the path names.
+pub(crate) fn address_patched(_: &mut Transaction<'_>, patched: &mut Patched) -> Result<(), Status> {
+    let current = &patched.current;
+    metadata::address_object(current.resource, &current.namespace, &current.name, &mut patched.new)
 }
 
 /// 415: kinds defined at run time have no merge keys.

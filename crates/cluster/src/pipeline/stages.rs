@@ -25,8 +25,8 @@ use super::{kind_stages, metadata, parts, room};
 use crate::admission::{self, Deed, Newcomer, devices, quota};
 use crate::custom_versions::{for_storage, is_stored};
 use crate::dynamic_admission::Operation;
-use crate::patch::Managed;
 use crate::transaction::{Intent, Transaction};
+use klab_fields::Managed;
 
 /// How often a generated name that is taken is drawn again.
 const NAME_ATTEMPTS: usize = 8;

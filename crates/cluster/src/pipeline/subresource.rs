@@ -1,32 +1,23 @@
-//! Writes through subresources: binding, eviction, scale.
+//! Writes through subresources of pods: binding, eviction.
 
 use std::sync::Arc;
 
-use klab_api_machinery::custom::Definition;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::part::Part;
-use klab_api_machinery::resource::{self as kinds, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
+use klab_api_machinery::resource::{POD_DISRUPTION_BUDGETS, PODS};
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::{condition_is_true, selector_terms, time_text};
+use klab_api_machinery::value::{condition_is_true, time_text};
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
 use super::commit::commit;
-use super::delete::delete_considered;
-use super::write::write_over;
+use super::write::delete;
 use crate::admission::pods::copy_topology;
 use crate::admission::{Deed, consider, is_asked};
-use crate::custom_versions::{in_own_version, live};
 use crate::dynamic_admission::Operation;
-use crate::patch::ScaleManagers;
 use crate::transaction::{DeleteOptions, Deleted, Transaction};
 
 /// How many evicted pods a budget may wait for.
 const MAX_DISRUPTED_PODS: usize = 2000;
-
-/// What becomes of a Scale.
-pub(crate) type ScaleChange<'a> =
-    dyn Fn(&mut Transaction<'_>, Value, &mut ScaleManagers<'_>) -> Result<Value, Status> + 'a;
 
 pub(crate) fn bind(
     transaction: &mut Transaction<'_>,
@@ -130,7 +121,9 @@ pub(crate) fn evict(
         });
         commit(transaction, PODS, marked);
     }
-    delete_considered(transaction, PODS, namespace, name, options)
+    // They were asked about the eviction.
+    transaction.is_considered = true;
+    delete(transaction, PODS, namespace, name, options)
 }
 
 /// Takes the pod from the budget that covers it, or answers why that is not possible.
@@ -196,133 +189,6 @@ fn charge_budget(transaction: &mut Transaction<'_>, pod: &Arc<Object>, value: &V
     Ok(())
 }
 
-pub(crate) fn scale(
-    transaction: &mut Transaction<'_>,
-    resource: ResourceId,
-    namespace: &str,
-    name: &str,
-    change: &ScaleChange<'_>,
-) -> Result<Value, Status> {
-    let row = resource.row();
-    let definition = transaction.state.definitions.of(&transaction.state.store, resource);
-    let paths = ScalePaths::of(resource, definition.as_deref()).ok_or_else(no_scale)?;
-    let current = live(transaction, resource, namespace, name)?;
-    let old = current.value();
-    let before = scale_of(resource, &paths, &old);
-    let mut managers = ScaleManagers::of(&current, transaction.writer(resource, Part::Main), &paths.spec);
-    let scale = change(transaction, before.clone(), &mut managers)?;
-    if is_asked(transaction, resource) {
-        let deed = Deed {
-            operation: Operation::Update,
-            resource,
-            subresource: "scale",
-            namespace,
-            name,
-            kind: Some(("autoscaling", "v1", "Scale")),
-            old: Some(&before),
-        };
-        consider(transaction, &deed, Some(&scale))?;
-        // Not about the object whose scale it is.
-        transaction.is_considered = true;
-    }
-    let metadata = &scale["metadata"];
-    if metadata["uid"].as_str().is_some_and(|uid| !uid.is_empty() && uid != current.uid.as_ref())
-        || metadata["resourceVersion"]
-            .as_str()
-            .is_some_and(|version| !version.is_empty() && version != current.resource_version.to_string())
-    {
-        return Err(Status::conflict(row, name));
-    }
-    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-    if replicas < 0 {
-        let message = "must be greater than or equal to 0";
-        let whole =
-            format!("Scale.autoscaling \"{name}\" is invalid: spec.replicas: Invalid value: {replicas}: {message}");
-        return Err(Status {
-            details: json!({
-                "name": name, "group": "autoscaling", "kind": "Scale",
-                "causes": [{
-                    "reason": "FieldValueInvalid",
-                    "message": format!("Invalid value: {replicas}: {message}"),
-                    "field": "spec.replicas",
-                }],
-            }),
-            ..Status::new(422, "Invalid", whole)
-        });
-    }
-    let mut new = (*old).clone();
-    if let Some((last, holders)) = paths.spec.split_last() {
-        let holder = holders.iter().fold(&mut new, |value, part| &mut value[part.as_str()]);
-        holder[last.as_str()] = json!(replicas);
-    }
-    let managed = managers.after(before["spec"]["replicas"].as_i64().unwrap_or_default() != replicas);
-    let written = write_over(transaction, &current, Part::Main, &old, new, Some(managed))?;
-    let written = in_own_version(transaction, resource, written)?;
-    Ok(scale_of(resource, &paths, &written.value()))
-}
-
-/// Where a kind has what its Scale shows.
-pub(crate) struct ScalePaths {
-    spec: Vec<String>,
-    status: Vec<String>,
-    /// Of custom resources, whose selector is a text; other kinds have a label selector in their spec.
-    selector: Option<Vec<String>>,
-}
-
-impl ScalePaths {
-    /// `None` for kinds that have no scale.
-    pub(crate) fn of(resource: ResourceId, definition: Option<&Definition>) -> Option<Self> {
-        let parts = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        if !resource.row().custom {
-            resource.row().subresource("scale")?;
-            return Some(Self { spec: parts(".spec.replicas"), status: parts(".status.replicas"), selector: None });
-        }
-        let version = definition?.version(resource)?;
-        let scale = Some(&version.spec["subresources"]["scale"]).filter(|scale| scale.is_object())?;
-        let at = |name: &str| parts(scale[name].as_str().unwrap_or_default());
-        Some(Self {
-            spec: at("specReplicasPath"),
-            status: at("statusReplicasPath"),
-            selector: Some(at("labelSelectorPath")),
-        })
-    }
-}
-
-/// The Scale view of a workload. Zero replicas are left out of `spec`, as Go's `omitempty` does.
-pub(crate) fn scale_of(resource: ResourceId, paths: &ScalePaths, value: &Value) -> Value {
-    let metadata = &value["metadata"];
-    let at = |path: &[String]| path.iter().fold(value, |value, part| &value[part.as_str()]);
-    let mut spec = json!({});
-    if let Some(replicas) = at(&paths.spec).as_i64().filter(|replicas| *replicas != 0) {
-        spec["replicas"] = json!(replicas);
-    }
-    let mut status = json!({ "replicas": at(&paths.status).as_i64().unwrap_or_default() });
-    let selector = match &paths.selector {
-        Some(path) if path.is_empty() => String::new(),
-        Some(path) => at(path).as_str().unwrap_or_default().to_owned(),
-        None => selector_text(resource, &value["spec"]["selector"]),
-    };
-    if !selector.is_empty() {
-        status["selector"] = json!(selector);
-    }
-    json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1",
-        "metadata": {
-            "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"],
-            "resourceVersion": metadata["resourceVersion"], "creationTimestamp": metadata["creationTimestamp"],
-        },
-        "spec": spec, "status": status,
-    })
-}
-
-/// A label selector in the form of a query parameter: `app=web,tier in (a,b)`.
-fn selector_text(resource: ResourceId, selector: &Value) -> String {
-    let equals = if resource == kinds::REPLICATION_CONTROLLERS { selector } else { &selector["matchLabels"] };
-    let mut terms = selector_terms(equals, &selector["matchExpressions"]);
-    terms.sort();
-    terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
-}
-
 /// Changes the condition of that type, adding it if there is none.
 fn set_condition(status: &mut Value, kind: &str, change: impl FnOnce(&mut Value)) {
     if !status.is_object() {
@@ -339,13 +205,6 @@ fn set_condition(status: &mut Value, kind: &str, change: impl FnOnce(&mut Value)
     let mut condition = json!({ "type": kind });
     change(&mut condition);
     conditions.push(condition);
-}
-
-/// 404 for kinds that have no scale.
-pub(crate) fn no_scale() -> Status {
-    let mut status = Status::new(404, "NotFound", "the server could not find the requested resource");
-    status.details = json!({});
-    status
 }
 
 fn too_many(cause: String) -> Status {

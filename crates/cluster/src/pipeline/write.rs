@@ -1,4 +1,4 @@
-//! The one path every create and update takes, under the cluster's lock: for each operation the list of its stages.
+//! The one path every write takes, under the cluster's lock: for each operation the list of its stages.
 //!
 //! An admission step is a function in `stages.rs` and an entry in a list; one for a single kind is an arm in `kind_stages.rs`.
 
@@ -10,11 +10,23 @@ use klab_api_machinery::resource::{self as kinds, ResourceId};
 use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
+use super::apply::{
+    Configuration, Merge, address_configured, check_configured_fields, check_configured_kind, check_configured_version,
+    check_manager, compare_versions, decode_merged, drop_unwanted, merge_configuration, note_last_applied, take_fields,
+};
 use super::commit::commit_managed;
 use super::decode::{decode, decode_changed};
+use super::delete::{
+    Removal, ask_about_removal, check_preconditions, choose_finalizers, end_namespace, end_object, end_pod,
+    protect_namespaces, wait_for_finalizers,
+};
 use super::draft::Draft;
 use super::metadata;
+use super::patch::{Patched, address_patched, carry_out, check_media_type, check_patched_kind, decode_patched};
 use super::root_certificate::root_certificate;
+use super::scale::{
+    ScaleChange, Scaling, ask_about_scale, change_scale, check_replicas, check_scaled_object, scale_of,
+};
 use super::stages::{
     admit_change, admit_claim_status, admit_dynamically, admit_new, ask_guard, assign_fields, carry_over, charge_quota,
     check_parents, check_pod_security, check_room, check_room_to_grow, choose_name, complete, convert_for_storage,
@@ -23,12 +35,18 @@ use super::stages::{
     set_initial_status, stamp, validate, validate_ephemeral_containers, validate_resize, validate_status,
     validate_version, warn,
 };
-use crate::custom_versions::live;
-use crate::patch::Managed;
-use crate::transaction::{Transaction, WriteOptions};
+use crate::custom_versions::{in_own_version, live};
+use crate::transaction::{DeleteOptions, Deleted, Transaction, WriteOptions};
+use klab_fields::{Managed, Patch};
 
 /// A step of a write: it changes the new version, or refuses the write.
 type Stage = fn(&mut Transaction<'_>, &mut Draft<'_>) -> Result<(), Status>;
+/// A step from a patch, a configuration or a Scale to a version, or of a deletion.
+type PatchStage = fn(&mut Transaction<'_>, &mut Patched) -> Result<(), Status>;
+type ConfigurationStage = fn(&mut Transaction<'_>, &mut Configuration<'_>) -> Result<(), Status>;
+type MergeStage = fn(&mut Transaction<'_>, &mut Merge<'_, '_>) -> Result<(), Status>;
+type ScaleStage = fn(&mut Transaction<'_>, &mut Scaling<'_, '_>) -> Result<(), Status>;
+type RemovalStage = fn(&mut Transaction<'_>, &mut Removal<'_>) -> Result<(), Status>;
 
 /// A new object: `POST`, and server-side apply where there is none.
 const CREATE: &[Stage] = &[
@@ -175,6 +193,38 @@ const RESIZE: &[Stage] = &[
     fit_managers,
 ];
 
+/// What a patch makes of an object. The next version then passes the stages of its part.
+const PATCH: &[PatchStage] = &[carry_out, check_media_type, check_patched_kind, decode_patched, address_patched];
+
+/// A configuration of server-side apply. Where there is no object, it then passes the stages of a new one.
+const CONFIGURE: &[ConfigurationStage] =
+    &[check_manager, check_configured_kind, check_configured_fields, address_configured];
+
+/// What a configuration makes of an object. The next version then passes the stages of its part.
+const APPLY: &[MergeStage] = &[
+    merge_configuration,
+    drop_unwanted,
+    decode_merged,
+    compare_versions,
+    check_configured_version,
+    take_fields,
+    note_last_applied,
+];
+
+/// What a Scale makes of a workload. The next version then passes the stages of an update.
+const SCALE: &[ScaleStage] = &[change_scale, ask_about_scale, check_scaled_object, check_replicas];
+
+/// A deletion. An object that no stage has ended waits for its finalizers.
+const DELETE: &[RemovalStage] = &[
+    protect_namespaces,
+    check_preconditions,
+    ask_about_removal,
+    end_namespace,
+    choose_finalizers,
+    end_pod,
+    end_object,
+];
+
 /// Takes a version through the stages, and stores it.
 fn run(transaction: &mut Transaction<'_>, stages: &[Stage], mut draft: Draft<'_>) -> Result<Arc<Object>, Status> {
     for stage in stages {
@@ -257,27 +307,6 @@ pub(crate) fn create(
     insert(transaction, resource, namespace, value, None)
 }
 
-/// Makes a body one of the object its path names.
-pub(crate) fn address(resource: ResourceId, namespace: &str, name: &str, value: &mut Value) -> Result<(), Status> {
-    metadata::address(resource.row(), namespace, value)?;
-    metadata::check_name(name, value)?;
-    value["metadata"]["name"] = json!(name);
-    Ok(())
-}
-
-/// Stores an object that a patch has changed and that is decoded.
-pub(crate) fn store_patched(
-    transaction: &mut Transaction<'_>,
-    current: &Arc<Object>,
-    part: Part,
-    namespace: &str,
-    old: &Value,
-    mut new: Value,
-) -> Result<Arc<Object>, Status> {
-    address(current.resource, namespace, &current.name, &mut new)?;
-    write_over(transaction, current, part, old, new, None)
-}
-
 /// Replaces an object by what a client sent.
 pub(crate) fn replace(
     transaction: &mut Transaction<'_>,
@@ -314,4 +343,70 @@ pub(crate) fn modify(
     decode_changed(transaction, resource, part, &old, &mut value).map_err(|fault| fault.of_body(resource.row()))?;
     metadata::address(resource.row(), namespace, &mut value)?;
     write_over(transaction, &current, part, &old, value, None)
+}
+
+/// Changes an object by a patch other than server-side apply.
+pub(crate) fn patch(
+    transaction: &mut Transaction<'_>,
+    resource: ResourceId,
+    part: Part,
+    namespace: &str,
+    name: &str,
+    patch: Patch,
+) -> Result<Arc<Object>, Status> {
+    let mut patched = Patched::of(transaction, resource, namespace, name, patch)?;
+    PATCH.iter().try_for_each(|stage| stage(transaction, &mut patched))?;
+    write_over(transaction, &patched.current, part, &patched.old, patched.new, None)
+}
+
+/// Applies a configuration; creates the object if there is none. Also says whether it did.
+pub(crate) fn apply(
+    transaction: &mut Transaction<'_>,
+    mut applied: Configuration<'_>,
+) -> Result<(Arc<Object>, bool), Status> {
+    CONFIGURE.iter().try_for_each(|stage| stage(transaction, &mut applied))?;
+    let (resource, namespace, part) = (applied.resource, applied.namespace, applied.part);
+    let Some(current) = applied.current(transaction)? else {
+        let (value, managed) = applied.into_new(transaction)?;
+        return Ok((insert(transaction, resource, namespace, value, Some(managed))?, true));
+    };
+    let mut merge = Merge::of(transaction, applied, current)?;
+    APPLY.iter().try_for_each(|stage| stage(transaction, &mut merge))?;
+    let Merge { current, live, merged, managed, .. } = merge;
+    Ok((write_over(transaction, &current, part, &live, merged, Some(managed))?, false))
+}
+
+/// Changes the Scale of a workload, and returns the new one.
+pub(crate) fn scale(
+    transaction: &mut Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    name: &str,
+    change: &ScaleChange<'_>,
+) -> Result<Value, Status> {
+    let mut scaling = Scaling::of(transaction, resource, namespace, name, change)?;
+    SCALE.iter().try_for_each(|stage| stage(transaction, &mut scaling))?;
+    let (current, old, paths) = (Arc::clone(&scaling.current), Arc::clone(&scaling.old), scaling.paths.clone());
+    let (new, managed) = scaling.scaled();
+    let written = write_over(transaction, &current, Part::Main, &old, new, Some(managed))?;
+    let written = in_own_version(transaction, resource, written)?;
+    Ok(scale_of(resource, &paths, &written.value()))
+}
+
+/// Deletes an object, or marks it for deletion.
+pub(crate) fn delete(
+    transaction: &mut Transaction<'_>,
+    resource: ResourceId,
+    namespace: &str,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Deleted, Status> {
+    let mut removal = Removal::of(transaction, resource, namespace, name, options)?;
+    for stage in DELETE {
+        stage(transaction, &mut removal)?;
+        if let Some(ended) = removal.ended.take() {
+            return Ok(ended);
+        }
+    }
+    Ok(wait_for_finalizers(transaction, removal))
 }

@@ -10,6 +10,7 @@ mod resolve;
 
 use std::collections::BTreeMap;
 
+pub(crate) use klab_api_machinery::go_text::quoted;
 use klab_api_machinery::status::Status;
 use serde::Deserialize;
 use serde_json::json;
@@ -238,55 +239,9 @@ pub(crate) fn forbidden(user: &User, asked: &Attributes<'_>, reason: &str) -> St
     Status { details, ..Status::new(403, "Forbidden", format!("{what}forbidden: {because}{reason}")) }
 }
 
-/// Text in the double quotes of Go's `%q`.
-pub(crate) fn quoted(text: &str) -> String {
-    use std::fmt::Write;
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        let _ = match character {
-            '"' => out.write_str("\\\""),
-            '\\' => out.write_str("\\\\"),
-            '\n' => out.write_str("\\n"),
-            '\r' => out.write_str("\\r"),
-            '\t' => out.write_str("\\t"),
-            '\u{7}' => out.write_str("\\a"),
-            '\u{8}' => out.write_str("\\b"),
-            '\u{b}' => out.write_str("\\v"),
-            '\u{c}' => out.write_str("\\f"),
-            ascii if ascii.is_ascii_control() => write!(out, "\\x{:02x}", u32::from(ascii)),
-            other if is_printed(other) => out.write_char(other),
-            other if u32::from(other) < 0x1_0000 => write!(out, "\\u{:04x}", u32::from(other)),
-            other => write!(out, "\\U{:08x}", u32::from(other)),
-        };
-    }
-    out.push('"');
-    out
-}
-
-/// Whether the character can be seen: not so for controls, the marks that turn the direction of text, and blanks but one.
-fn is_printed(character: char) -> bool {
-    character == ' '
-        || !(character.is_control()
-            || character.is_whitespace()
-            || matches!(u32::from(character), 0xad | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xe000..=0xf8ff | 0xfeff | 0xfff0..=0xfffb | 0xfffe..=0xffff | 0xe_0000..=0xe_0fff | 0xf_0000..))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_is_quoted_as_go_does() {
-        for (text, wanted) in [
-            ("jürgen", "\"jürgen\""),
-            ("a\"b\\\n\u{1}\u{7f}", "\"a\\\"b\\\\\\n\\x01\\x7f\""),
-            ("a\u{202e}b\u{85}", "\"a\\u202eb\\u0085\""),
-            ("\u{a0}\u{f0000}", "\"\\u00a0\\U000f0000\""),
-        ] {
-            assert_eq!(quoted(text), wanted);
-        }
-    }
 
     #[test]
     fn rules_allow_what_upstreams_allow() {

@@ -19,8 +19,8 @@ use klab_api_machinery::status::Status;
 
 use serde_json::{Value, json};
 
-use crate::patch::Writer;
 pub(crate) use guard::{Guard, Intent};
+use klab_fields::Writer;
 pub use limits::Limits;
 pub(crate) use limits::NAMES;
 pub use options::{DeleteOptions, Deleted, FieldValidation, Propagation, WriteOptions, Written};

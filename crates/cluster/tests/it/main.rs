@@ -7,3 +7,5 @@ mod control;
 mod extremes;
 mod fuzz;
 mod growth;
+mod patches;
+mod recorded;

@@ -109,7 +109,7 @@ impl Buffer {
     }
 }
 
-/// What a program reads from a pipe, a file or a here-document; none where that is not known.
+/// What a program reads from a pipe, a file or a here-document; none where that cannot be told.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     text: Option<Vec<u8>>,

@@ -61,7 +61,7 @@ async fn connection(stream: TcpStream, world: Arc<World>) {
     });
     let builder = exchange::builder(http_2, exchange::HEAD);
     tokio::select! {
-        // An error ends the connection; there is nobody left to tell.
+        // An error ends the connection: no other end is left that could read it.
         _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service) => {}
         () = probation(&known) => {}
     }
@@ -98,7 +98,7 @@ async fn answer(
         Ok(received) => received,
         Err(status) => return status_response(&status),
     };
-    // On its own: whoever goes away while it is worked on does not leave half of what follows undone.
+    // In a task of its own: a client that goes away meanwhile leaves nothing half done.
     let answered = tokio::spawn(async move {
         if of_clock { clock::answer(&world, &parts.method, &body).await } else { world.answer(parts, body).await }
     });

@@ -71,7 +71,7 @@ impl EphemeralServer {
         self.world.settled().await;
     }
 
-    /// Answers whoever comes, until this is dropped.
+    /// Answers all connections, until this is dropped.
     pub async fn serve(self) {
         connection::serve(self.listener, self.world).await;
     }

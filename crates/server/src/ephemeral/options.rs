@@ -9,7 +9,7 @@ pub const CONTEXT: &str = "klab-ephemeral";
 /// How an ephemeral cluster is made.
 #[derive(Debug, Clone, Default)]
 pub struct EphemeralOptions {
-    /// So many nodes, `node-0` and on, as [`ClusterBuilder::nodes`](klab_cluster::ClusterBuilder::nodes) makes them.
+    /// The number of nodes, `node-0` and on, as [`ClusterBuilder::nodes`](klab_cluster::ClusterBuilder::nodes) makes them.
     pub nodes: usize,
     /// Names, uids and the scheduler's choice among equal nodes follow from it.
     pub seed: u64,

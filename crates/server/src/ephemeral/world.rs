@@ -45,7 +45,7 @@ pub(super) struct World {
 enum Pace {
     /// Threads of their own, by the machine's clock; they end when this is dropped.
     Machine { running: Mutex<Running>, _threads: ControlThreads },
-    /// Whoever asks waits until it has done what follows.
+    /// Each request waits until the control plane has done what follows from it.
     Stepped(ClockHand),
 }
 

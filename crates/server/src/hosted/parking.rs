@@ -1,5 +1,5 @@
-//! How a cluster is woken, parked, reset and frozen. It is parked when nobody holds any part of it, so that there are never
-//! two of one cluster.
+//! How a cluster is woken, parked, reset and frozen. It is parked when no other code holds any part of it, so that there are
+//! never two of one cluster.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ use klab_cluster::system;
 
 /// What is due within this time is waited for.
 const SOON: SignedDuration = SignedDuration::from_secs(30);
-/// Who may hold a cluster while nobody uses it: its API, and three parts of its control plane.
+/// How many hold a cluster that is not used: its API, and three parts of its control plane.
 const OWN: usize = 4;
 
 impl Hosted {
@@ -158,8 +158,8 @@ impl Hosted {
         Ok((cluster, loaded.about.seed.clone()))
     }
 
-    /// Puts it away, if nobody has used it for so long, nobody holds it, and nothing is to be done in it soon. Says whether it
-    /// was put away.
+    /// Parks it, if no request has come for as long as `quiet`, no other code holds it, and nothing is due soon. Says whether it
+    /// did.
     pub(crate) fn park(&self, quiet: Duration) -> bool {
         let Some(mut stage) = self.try_stage() else { return false };
         let Stage::Awake(awake) = &*stage else { return false };

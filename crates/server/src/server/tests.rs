@@ -141,8 +141,8 @@ async fn watches_bodies_and_objects_have_their_limits() {
     assert_eq!(ask(&hosted, Method::DELETE, &format!("{MAPS}/one"), &Value::Null).await.status(), 200);
 }
 
-/// A watch holds a place in the history and no changes: one that nobody reads costs its cluster nothing, and is told that
-/// its place is gone when what it has missed is too much.
+/// A watch holds a place in the history and no changes: one that is not read costs its cluster nothing, and ends with
+/// 410 when it has missed too much.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_does_not_read_holds_up_nobody_and_no_memory() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ use crate::register::{CopyOf, Entry, Note, Parked};
 use crate::templates::{About, Hold};
 use klab_cluster::cluster::Base;
 
-/// So many threads write kubeconfigs.
+/// How many threads write kubeconfigs.
 const WRITERS: usize = 2;
 
 /// A copy of a cluster, to be made.
@@ -106,7 +106,7 @@ impl Shared {
         Ok(outcomes)
     }
 
-    /// A copy that is known to nobody yet; none where there is a cluster of that name.
+    /// A copy that has no clients yet; none where there is a cluster of that name.
     fn begin_copy(
         &self,
         template: &str,
@@ -126,7 +126,7 @@ impl Shared {
         Ok(Some((Hosted::of_copy(&copy.name, of, &entry, &self.host), entry)))
     }
 
-    /// Has a copy never been: nobody was told of it.
+    /// Takes back a copy that no client knows of.
     fn take_back(&self, hosted: &Arc<Hosted>, template: &str) {
         hosted.close();
         self.forget(hosted.name());

@@ -1,4 +1,4 @@
-//! How a server's clusters are, told without waking them.
+//! How a server's clusters are; none is woken for it.
 
 use std::sync::atomic::Ordering;
 

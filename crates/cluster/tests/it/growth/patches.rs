@@ -8,7 +8,7 @@ use klab_api_machinery::resource::{CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, Cus
 use klab_api_machinery::work::counted;
 use klab_cluster::clock::SteppedClock;
 use klab_cluster::cluster::{Cluster, FieldValidation, Part, WriteOptions};
-use klab_cluster::patch::Patch;
+use klab_fields::Patch;
 use serde_json::{Map, Value, json};
 
 use super::{FEW, FLOOR, MANY, MOST};

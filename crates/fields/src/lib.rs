@@ -1,21 +1,25 @@
-//! The four kinds of patches an API server takes.
+//! Managed fields, server-side apply and the three merging patches of Kubernetes: functions of JSON and of the schemas of kinds.
 
-pub(crate) mod apply;
-pub(crate) mod faults;
-pub(crate) mod fields;
+mod apply;
+mod disputes;
+mod faults;
+mod fields;
 mod json;
-pub(crate) mod managed;
+mod managed;
 mod operations;
-pub(crate) mod place;
+mod place;
 mod scale;
 mod strategic;
-#[cfg(test)]
-mod tests;
-pub(crate) mod typed;
+mod typed;
 
-pub(crate) use managed::{Managed, Writer, new_managers, track};
-pub(crate) use operations::{Operations, is_deeper};
-pub(crate) use scale::ScaleManagers;
+pub use apply::{check_types, no_manager, untyped, wrong_kind};
+pub use disputes::{KUBECTL, LAST_APPLIED, take_from_others, taken_over};
+pub use fields::Fields;
+pub use managed::{Entry, Managed, Writer, difference, new_managers, strip, track};
+pub use operations::{Operations, Unfit, is_deeper};
+pub use place::{Place, Root};
+pub use scale::ScaleManagers;
+pub use typed::{Difference, fields_of, merge, prune};
 
 use klab_api_machinery::go_text::no_map;
 use klab_api_machinery::resource::ResourceId;
@@ -41,15 +45,15 @@ pub enum Patch {
     },
 }
 
-/// Merges a configuration of a kind into an object, as server-side apply does, whoever owns its fields.
-pub(crate) fn merge_configuration(resource: ResourceId, object: &mut Value, config: &Value) {
+/// Merges a configuration of a kind into an object, as server-side apply does, without regard to managers.
+pub fn merge_configuration(resource: ResourceId, object: &mut Value, config: &Value) {
     let row = resource.row();
     typed::merge(object, config, place::Root::new(&row.api_version(), row.kind, None).place());
 }
 
 impl Patch {
     /// What a client may want to know of the patch itself, beside what it has twice.
-    pub(crate) fn unknown(&self) -> Vec<String> {
+    pub fn unknown(&self) -> Vec<String> {
         if let Self::Json(operations) = self { json::unknown(operations) } else { Vec::new() }
     }
 
@@ -82,3 +86,8 @@ impl Patch {
         }
     }
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

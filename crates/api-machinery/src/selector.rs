@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use klab_api_machinery::custom::{self, Definition};
-use klab_api_machinery::object::Object;
-use klab_api_machinery::registry::{self, Field};
-use klab_api_machinery::resource::{PODS, ResourceId};
-use klab_api_machinery::status::Status;
+use crate::custom::{self, Definition};
+use crate::object::Object;
+use crate::registry::{self, Field};
+use crate::resource::{PODS, ResourceId};
+use crate::status::Status;
 use klab_scheduler::selector::{Selector as LabelSelector, SelectorError};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::query::quoted;
+use crate::go_text::quoted;
 
 /// Label and field selector together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Selector {
+pub struct Selector {
     labels: LabelSelector,
     fields: Vec<FieldTerm>,
 }
@@ -40,7 +40,7 @@ const METADATA_NAME: Field = Field::at("metadata.name");
 const METADATA_NAMESPACE: Field = Field::at("metadata.namespace");
 
 /// The one name that objects must have by a field selector, if it is one that can be part of a path.
-pub(super) fn exact_name(fields: &str) -> Option<String> {
+pub fn exact_name(fields: &str) -> Option<String> {
     let terms = parse_fields(fields).ok()?;
     let name = terms.into_iter().find(|term| term.equal && term.label == METADATA_NAME.label)?.value;
     (!matches!(name.as_str(), "." | "..") && !name.contains(['/', '%'])).then_some(name)
@@ -53,7 +53,7 @@ fn parse_labels(text: &str) -> Result<LabelSelector, String> {
 
 impl Selector {
     /// Reads both selectors of a request for `resource`.
-    pub(super) fn parse(resource: ResourceId, labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
+    pub fn parse(resource: ResourceId, labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
         let labels = parse_labels(labels.unwrap_or_default()).map_err(Status::bad_request)?;
         let fields = parse_fields(fields.unwrap_or_default()).map_err(Status::bad_request)?;
         let fields = fields.into_iter().map(|Written { label, equal, value }| {
@@ -65,7 +65,7 @@ impl Selector {
     /// The same for a custom resource, whose definition says which fields may be named.
     ///
     /// // upstream: apiextensions-apiserver pkg/crdserverscheme, pkg/registry/customresource/strategy.go GetAttrs
-    pub(super) fn parse_custom(
+    pub fn parse_custom(
         definition: &Definition,
         resource: ResourceId,
         labels: Option<&str>,
@@ -92,18 +92,18 @@ impl Selector {
     }
 
     /// Only objects of that name.
-    pub(super) fn and_name(mut self, name: &str) -> Self {
+    pub fn and_name(mut self, name: &str) -> Self {
         self.fields.push(FieldTerm { field: METADATA_NAME, path: None, equal: true, value: name.to_owned() });
         self
     }
 
     /// Whether everything matches.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// Whether it asks for names and namespaces alone, which are the same in all versions of an object.
-    pub(super) fn is_of_names(&self) -> bool {
+    pub fn is_of_names(&self) -> bool {
         self.labels.is_empty()
             && self
                 .fields
@@ -112,14 +112,14 @@ impl Selector {
     }
 
     /// The one name that can match, if the selector says so.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         self.fields
             .iter()
             .find(|term| term.equal && term.path.is_none() && term.field == METADATA_NAME)
             .map(|term| term.value.as_str())
     }
 
-    pub(super) fn matches(&self, object: &Object) -> bool {
+    pub fn matches(&self, object: &Object) -> bool {
         self.labels.matches_by(|key| object.label(key)) && self.fields_match(object)
     }
 
@@ -306,7 +306,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use klab_api_machinery::resource::{DEPLOYMENTS, EVENTS, NODES};
+    use crate::resource::{DEPLOYMENTS, EVENTS, NODES};
 
     fn pod(labels: &Value) -> Object {
         Object::new(

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 /// A set of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Fields {
+pub struct Fields {
     /// Whether the place itself is in the set (`.` when there is more below).
     pub(crate) member: bool,
     /// What is below.
@@ -24,13 +24,14 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether no field is in the set.
+    pub fn is_empty(&self) -> bool {
         !self.member && self.below.values().all(Self::is_empty)
     }
 
-    /// Says that an object's metadata stays, whoever gives up labels and annotations in it: what makes the object itself
-    /// (name, namespace, finalizers, owners) is nobody's to apply.
-    pub(crate) fn keep_identity(&mut self) {
+    /// Keeps an object's metadata, even where all managers give up labels and annotations in it: no manager applies what makes the
+    /// object itself (name, namespace, finalizers, owners).
+    pub fn keep_identity(&mut self) {
         let metadata = self.below.entry("f:metadata".to_owned()).or_default();
         metadata.below.entry("f:name".to_owned()).or_default().member = true;
     }
@@ -69,7 +70,8 @@ impl Fields {
         }
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
+    /// Adds the fields of another set.
+    pub fn add(&mut self, other: &Self) {
         self.member |= other.member;
         for (key, inner) in &other.below {
             work::step();

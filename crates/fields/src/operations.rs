@@ -14,7 +14,7 @@ const ENTRIES: usize = 256;
 
 /// Why an operation was not carried out.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unfit {
+pub enum Unfit {
     /// It does not fit the object.
     #[error("{0}")]
     Object(PatchError),
@@ -33,7 +33,7 @@ pub(crate) enum Unfit {
 
 /// Carries out operations of one patch.
 #[derive(Debug, Default)]
-pub(crate) struct Operations {
+pub struct Operations {
     done: usize,
     copied: usize,
 }
@@ -43,7 +43,7 @@ impl Operations {
     ///
     /// # Errors
     /// The first operation that was not carried out.
-    pub(crate) fn all(value: &mut Value, patch: json_patch::Patch) -> Result<(), Unfit> {
+    pub fn all(value: &mut Value, patch: json_patch::Patch) -> Result<(), Unfit> {
         let mut operations = Self::default();
         patch.0.into_iter().try_for_each(|operation| operations.carry_out(value, operation))
     }
@@ -52,7 +52,7 @@ impl Operations {
     ///
     /// # Errors
     /// When it does not fit, or leaves its bounds.
-    pub(crate) fn carry_out(&mut self, value: &mut Value, operation: PatchOperation) -> Result<(), Unfit> {
+    pub fn carry_out(&mut self, value: &mut Value, operation: PatchOperation) -> Result<(), Unfit> {
         let (path, from) = (operation.path().as_str(), from(&operation));
         let moved = from.map_or(0, |from| behind(value, from)).saturating_add(behind(value, path));
         if !work::steps(1 + (moved / ENTRIES) as u64) {
@@ -120,7 +120,7 @@ fn behind(value: &Value, path: &str) -> usize {
 }
 
 /// Whether a value has more levels than that.
-pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
+pub fn is_deeper(value: &Value, levels: usize) -> bool {
     let inner = |length: usize| {
         work::steps((length / ENTRIES) as u64);
         levels.checked_sub(1)

@@ -11,7 +11,7 @@ use super::fields::Fields;
 use super::place::{Kind, Place};
 
 /// The fields an applied configuration sets.
-pub(crate) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
+pub fn fields_of(value: &Value, place: Place<'_>) -> Fields {
     let mut set = Fields::default();
     collect(value, place, &mut set);
     set
@@ -47,14 +47,16 @@ fn collect(value: &Value, place: Place<'_>, set: &mut Fields) {
 
 /// How `new` differs from `old`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Difference {
+pub struct Difference {
+    /// Fields that `new` lacks.
     pub(crate) removed: Fields,
     /// Modified and added fields: ownership treats them alike.
     pub(crate) changed: Fields,
 }
 
 impl Difference {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether the versions have the same fields and values.
+    pub fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.changed.is_empty()
     }
 }
@@ -154,7 +156,7 @@ fn descend(
 }
 
 /// Merges an applied configuration into the live object.
-pub(crate) fn merge(live: &mut Value, config: &Value, place: Place<'_>) {
+pub fn merge(live: &mut Value, config: &Value, place: Place<'_>) {
     match (place.kind(config), config) {
         (Kind::Map, Value::Object(config)) => {
             if !live.is_object() {
@@ -222,10 +224,10 @@ fn merge_list(
     *live = Value::Array(merged);
 }
 
-/// Takes out of `value` what the manager set last time (`last`) and nobody sets any more (`kept` has what all set now). A
-/// field of a type stays for what is below it; an entry of a list or a map only if somebody has the entry itself.
+/// Takes out of `value` what the manager set last time (`last`) and no manager sets any more (`kept` has what all set now). A
+/// field of a type stays for what is below it; an entry of a list or a map only if a manager has the entry itself.
 // upstream: structured-merge-diff fieldpath/set.go EnsureNamedFieldsAreMembers, as merge/update.go prune asks it (v1.36)
-pub(crate) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Place<'_>) {
+pub fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Place<'_>) {
     let kind = place.kind(value);
     // Entries are found by their keys and taken out together, so that long lists are walked only once.
     let mut places: HashMap<String, usize> = match (&kind, &*value) {

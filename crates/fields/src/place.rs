@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// What is known of a kind.
 #[derive(Debug)]
-pub(crate) struct Root<'a> {
+pub struct Root<'a> {
     shape: Option<Shape>,
     schema: Option<&'a Value>,
 }
@@ -16,12 +16,12 @@ pub(crate) struct Root<'a> {
 impl<'a> Root<'a> {
     /// A kind of Kubernetes', or one with that schema; without either everything is owned field by field, and lists as a
     /// whole.
-    pub(crate) fn new(api_version: &str, kind: &str, schema_of_custom: Option<&'a Value>) -> Self {
+    pub fn new(api_version: &str, kind: &str, schema_of_custom: Option<&'a Value>) -> Self {
         Self { shape: schema().kind(api_version, kind).map(Shape::Struct), schema: schema_of_custom }
     }
 
     /// The place of a whole object.
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub fn place(&self) -> Place<'_> {
         let known = match (&self.shape, self.schema) {
             (Some(shape), _) => Known::Shape(shape),
             (None, Some(schema)) => Known::Schema(schema, true, keeps(schema)),
@@ -49,7 +49,7 @@ enum Owned<'a> {
     Keys(Keys<'a>),
 }
 
-/// The fields by which the entries of a list are told apart.
+/// The fields that identify the entries of a list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keys<'a> {
     BuiltIn(&'a [&'static str]),
@@ -68,7 +68,7 @@ impl<'a> Keys<'a> {
 
 /// What is known of a place: its type, and how lists and maps there are owned.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub struct Place<'a> {
     known: Known<'a>,
     owned: Owned<'a>,
 }

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use klab_api_machinery::custom::Listing;
-use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
+use crate::custom::Listing;
+use crate::resource::Resource;
 use serde_json::{Map, Value, json};
 
-use super::super::cluster::Cluster;
 use super::catalogue::Catalogue;
 use super::operation::{Kind, Path, part_schema, schema_names};
+
+/// Reads the CustomResourceDefinition of a resource, as it is stored.
+pub type Definitions<'a> = dyn Fn(&Resource) -> Arc<Value> + 'a;
 
 /// The schema of every object's metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -29,7 +31,7 @@ const OF_CORE: &[&str] = &["APIGroup", "APIGroupList", "APIResourceList", "APIVe
 
 /// The schemas of what a document's paths send and answer, and all that they refer to.
 pub(super) fn schemas(
-    cluster: &Cluster,
+    definition: &Definitions<'_>,
     catalogue: &Catalogue<'_>,
     kinds: &[(Listing, String)],
     paths: &[Path],
@@ -45,7 +47,7 @@ pub(super) fn schemas(
             wanted.insert(OBJECT_META.to_owned());
             wanted.insert(format!("{COMMON}ListMeta"));
             schemas.insert(list, custom_list(listing.row, list_kind, &object));
-            schemas.insert(object, custom_schema(cluster, listing.row));
+            schemas.insert(object, custom_schema(&definition(listing.row), listing.row));
         } else {
             wanted.insert(object);
         }
@@ -90,17 +92,6 @@ fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
     json!({"group": group, "kind": kind, "version": version})
 }
 
-/// The kind of a resource's lists.
-pub(super) fn list_kind(cluster: &Cluster, row: &Resource) -> String {
-    let outline = if row.custom { cluster.outline(&row.qualified()) } else { None };
-    outline.and_then(|outline| outline.list_kind.clone()).unwrap_or_else(|| format!("{}List", row.kind))
-}
-
-fn definition(cluster: &Cluster, row: &Resource) -> Arc<Value> {
-    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
-    definition.map(|definition| definition.value()).unwrap_or_default()
-}
-
 // upstream: buildListSchema
 fn custom_list(row: &Resource, list_kind: &str, object: &str) -> Value {
     let reference = |name: &str| format!("#/components/schemas/{name}");
@@ -127,8 +118,7 @@ fn custom_list(row: &Resource, list_kind: &str, object: &str) -> Value {
     })
 }
 
-fn custom_schema(cluster: &Cluster, row: &Resource) -> Value {
-    let definition = definition(cluster, row);
+fn custom_schema(definition: &Value, row: &Resource) -> Value {
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     let version = versions.into_iter().find(|version| version["name"] == row.version);
     let mut schema = version.map(|version| version["schema"]["openAPIV3Schema"].clone()).unwrap_or_default();

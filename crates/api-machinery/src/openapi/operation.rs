@@ -3,9 +3,9 @@
 // upstream: apiserver pkg/endpoints/installer.go registerResourceHandlers, pkg/endpoints/openapi/openapi.go;
 // apiextensions-apiserver pkg/controller/openapi/builder/builder.go for custom resources (v1.36)
 
-use klab_api_machinery::custom::Listing;
-use klab_api_machinery::registry;
-use klab_api_machinery::resource::{Resource, ResourceId, Subresource};
+use crate::custom::Listing;
+use crate::registry;
+use crate::resource::{Resource, ResourceId, Subresource};
 
 use super::parameter::{self, Parameter};
 
@@ -115,7 +115,7 @@ fn kind_of(row: &Resource, part: &Subresource) -> Kind {
 }
 
 /// `/api/v1`, `/apis/apps/v1`
-pub(super) fn root(group: &str, version: &str) -> String {
+pub fn root(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 

@@ -1,15 +1,17 @@
 //! Field managers, server-side apply and the three merging patches.
 
+mod scale;
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS};
+use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, ResourceId, STATEFUL_SETS};
+use klab_api_machinery::status::Status;
+use klab_cluster::clock::SteppedClock;
+use klab_cluster::cluster::{Cluster, FieldValidation, Part, WriteOptions};
+use klab_fields::Patch;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-use super::*;
-use crate::clock::SteppedClock;
-use crate::cluster::{Cluster, FieldValidation, Part, WriteOptions};
 
 fn cluster() -> (Arc<SteppedClock>, Cluster) {
     let clock = Arc::new(SteppedClock::new(Timestamp::from_second(1_800_000_000).expect("in range")));

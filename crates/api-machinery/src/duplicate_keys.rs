@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 
-use klab_api_machinery::texts::Texts;
+use crate::texts::Texts;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Reads a body of JSON. Gives what is there twice, as clients are told: `duplicate field "spec.replicas"`.
-pub(super) fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
+pub fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let found = read_from::<String, _>(&mut reader)?;
     reader.end()?;
@@ -18,14 +18,14 @@ pub(super) fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
 }
 
 /// Reads a value, and what is there twice in the words of its keys.
-pub(super) fn read_from<'de, K: Key<'de>, D: Deserializer<'de>>(reader: D) -> Result<(Value, Vec<String>), D::Error> {
+pub fn read_from<'de, K: Key<'de>, D: Deserializer<'de>>(reader: D) -> Result<(Value, Vec<String>), D::Error> {
     let found = RefCell::new(Texts::default());
     let value = Place { way: &Way::Root, found: &found, keys: PhantomData::<K> }.deserialize(reader)?;
     Ok((value, found.into_inner().into_list()))
 }
 
 /// A key of a map.
-pub(super) trait Key<'de>: Deserialize<'de> {
+pub trait Key<'de>: Deserialize<'de> {
     /// Its text.
     fn name(&self) -> &str;
     /// That it is there once more.
@@ -43,7 +43,7 @@ impl Key<'_> for String {
 }
 
 /// The way to a value.
-pub(super) enum Way<'a> {
+pub enum Way<'a> {
     Root,
     Field(&'a Way<'a>, &'a str),
     Entry(&'a Way<'a>, usize),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::fields::write_element;
 use super::place::{Expected, Keys, Kind, Place};
 
-/// Paths longer than this are not looked at: nobody nests that deep who means it.
+/// Paths longer than this are not looked at: no real object nests that deep.
 const LONGEST_PATH: usize = 10_000;
 
 /// The faults of a configuration.

@@ -5,10 +5,10 @@
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
-use super::twice::{self, Key, Way};
+use crate::duplicate_keys::{self, Key, Way};
 
-/// Reads a body. Gives what is there twice, as clients are told: `line 5: key "replicas" already set in map`.
-pub(super) fn read(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+/// Reads a body. Gives what is there twice, in the words for clients: `line 5: key "replicas" already set in map`.
+pub fn read(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let error = match serde_saphyr::from_slice(body) {
         Ok(value) => return Ok((value, Vec::new())),
         Err(error) => error.to_string(),
@@ -17,7 +17,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Value, Vec<String>), String> {
         return Err(error);
     }
     let last_wins = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-    let walk = |reader: serde_saphyr::Deserializer<'_, '_>| twice::read_from::<Spanned<String>, _>(reader);
+    let walk = |reader: serde_saphyr::Deserializer<'_, '_>| duplicate_keys::read_from::<Spanned<String>, _>(reader);
     serde_saphyr::with_deserializer_from_slice_with_options(body, last_wins, walk).map_err(|error| error.to_string())
 }
 
@@ -32,7 +32,7 @@ impl Key<'_> for Spanned<String> {
 }
 
 /// The words for all that is there twice, as a client that wants nothing twice is refused with them.
-pub(super) fn all_at_once(twice: &[String]) -> String {
+pub fn all_at_once(twice: &[String]) -> String {
     format!("yaml: unmarshal errors:\n  {}", twice.join("\n  "))
 }
 

@@ -57,8 +57,8 @@ impl<'a> Catalogue<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use klab_api_machinery::registry;
-    use klab_api_machinery::resource::ResourceId;
+    use crate::registry;
+    use crate::resource::ResourceId;
 
     #[test]
     fn every_kind_that_names_a_schema_has_it_with_all_that_it_refers_to() {

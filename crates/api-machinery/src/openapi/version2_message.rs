@@ -2,7 +2,7 @@
 
 // upstream: vendor/github.com/google/gnostic-models/openapiv2/OpenAPIv2.proto (v1.36)
 
-use klab_api_machinery::protobuf::{bytes, double, varint};
+use crate::protobuf::{bytes, double, varint};
 use serde_json::{Map, Value};
 
 /// How deep schemas may nest.

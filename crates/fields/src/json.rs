@@ -61,7 +61,7 @@ fn add(path: &str) -> Option<PatchOperation> {
     read(json!({ "op": "add", "path": path }))
 }
 
-/// The fields that operations have and do not know, as clients are told.
+/// The fields of operations that JSON patches do not have, in the words for clients.
 pub(crate) fn unknown(operations: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (at, operation) in operations.as_array().into_iter().flatten().enumerate() {

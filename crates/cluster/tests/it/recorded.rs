@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use jiff::Timestamp;
-use klab_api_machinery::resource::{NAMESPACES, NODES, PODS};
+use klab_api_machinery::resource::{NAMESPACES, NODES, PODS, ResourceId};
+use klab_cluster::clock::SteppedClock;
+use klab_cluster::cluster::{Cluster, DeleteOptions, FieldValidation, Part, Propagation, WriteOptions};
+use klab_fields::Patch;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::clock::SteppedClock;
-use crate::patch::Patch;
-
 fn recordings() -> Vec<Value> {
-    let packed = include_bytes!("../../tests/golden/writes.jsonl.gz");
+    let packed = include_bytes!("../golden/writes.jsonl.gz");
     let mut text = String::new();
     flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).expect("a gzip file");
     text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()

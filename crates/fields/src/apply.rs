@@ -7,21 +7,20 @@ use super::faults::faults;
 use super::place::Root;
 
 /// 400: a configuration of another kind than the path's.
-pub(crate) fn wrong_kind(config: &Value) -> Status {
+pub fn wrong_kind(config: &Value) -> Status {
     let text = |field: &str| config[field].as_str().unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     let shown = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
     Status::bad_request(format!("invalid object type: {shown}, Kind={kind}"))
 }
 
-/// [`check_declared`] of a kind that may have no row.
-pub(crate) fn checked(api_version: &str, kind: &str, config: &Value) -> Result<(), Status> {
-    let root = Root::new(api_version, kind, None);
-    check_types(api_version, kind, config, &faults(config, root.place()))
-}
-
-pub(crate) fn check_types(api_version: &str, kind: &str, config: &Value, faults: &[String]) -> Result<(), Status> {
-    let text = match faults {
+/// Refuses fields that a kind does not have, and values of other types. `schema` is that of a custom resource.
+///
+/// # Errors
+/// 500, as server-side apply answers it.
+pub fn check_types(api_version: &str, kind: &str, schema: Option<&Value>, config: &Value) -> Result<(), Status> {
+    let root = Root::new(api_version, kind, schema);
+    let text = match faults(config, root.place()).as_slice() {
         [] => return Ok(()),
         [one] => one.clone(),
         many => format!("errors:\n  {}", many.join("\n  ")),
@@ -29,7 +28,8 @@ pub(crate) fn check_types(api_version: &str, kind: &str, config: &Value, faults:
     Err(untyped(api_version, kind, config, &text))
 }
 
-pub(crate) fn untyped(api_version: &str, kind: &str, config: &Value, text: &str) -> Status {
+/// 500: a configuration that does not fit its kind, for the reason `text`.
+pub fn untyped(api_version: &str, kind: &str, config: &Value, text: &str) -> Status {
     let metadata = |field: &str| config["metadata"][field].as_str().unwrap_or_default();
     let before = if api_version.contains('/') { "" } else { "/" };
     Status::new(
@@ -43,7 +43,8 @@ pub(crate) fn untyped(api_version: &str, kind: &str, config: &Value, text: &str)
     )
 }
 
-pub(crate) fn no_manager() -> Status {
+/// 422: a configuration whose request names no manager.
+pub fn no_manager() -> Status {
     let message = "Required value: is required for apply patch";
     let mut status =
         Status::new(422, "Invalid", format!("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: {message}"));
@@ -54,6 +55,7 @@ pub(crate) fn no_manager() -> Status {
     status
 }
 
+/// 409: each manager that has disputed fields, with their paths.
 pub(crate) fn conflict(mut conflicts: Vec<(String, Vec<String>)>) -> Status {
     conflicts.sort();
     let count: usize = conflicts.iter().map(|(_, paths)| paths.len()).sum();

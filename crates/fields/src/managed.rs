@@ -23,10 +23,10 @@ use super::typed::{Difference, compare};
 /// More managers of plain writes than this are merged into one, the oldest first.
 const MAX_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
-/// Who owns the fields of an object nobody tracked before it was applied.
+/// The manager of the fields of an object that had no managers before it was applied.
 const BEFORE_APPLY: &str = "before-first-apply";
 
-/// Fields nobody owns.
+/// Fields without managers.
 const UNOWNED: &[&[&str]] = &[
     &["f:apiVersion"],
     &["f:kind"],
@@ -42,13 +42,19 @@ const UNOWNED: &[&[&str]] = &[
 
 /// One manager's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) manager: String,
-    pub(crate) applied: bool,
-    pub(crate) api_version: String,
-    pub(crate) time: Option<String>,
-    pub(crate) subresource: String,
-    pub(crate) fields: Fields,
+pub struct Entry {
+    /// Who manages them.
+    pub manager: String,
+    /// Whether by server-side apply.
+    pub applied: bool,
+    /// The version in which the fields are named.
+    pub api_version: String,
+    /// When the manager last changed them, in RFC 3339.
+    pub time: Option<String>,
+    /// The subresource that they were written through; empty for the object itself.
+    pub subresource: String,
+    /// The fields.
+    pub fields: Fields,
 }
 
 impl Entry {
@@ -74,26 +80,30 @@ impl Entry {
 
 /// All managers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Managed(pub(crate) Vec<Entry>);
+pub struct Managed(pub Vec<Entry>);
 
 /// Whose write it is.
 #[derive(Debug, Clone)]
-pub(crate) struct Writer<'a> {
-    pub(crate) manager: &'a str,
-    pub(crate) resource: ResourceId,
-    pub(crate) part: Part,
+pub struct Writer<'a> {
+    /// What the writer calls itself.
+    pub manager: &'a str,
+    /// The kind, as it is written.
+    pub resource: ResourceId,
+    /// The part that is written.
+    pub part: Part,
     /// Whether the kind has a `status` subresource.
-    pub(crate) has_status: bool,
-    pub(crate) now: Timestamp,
+    pub has_status: bool,
+    /// When.
+    pub now: Timestamp,
     /// Of a custom resource.
-    pub(crate) definition: Option<Arc<Definition>>,
+    pub definition: Option<Arc<Definition>>,
     /// How the write looks in other versions, where managers own fields in those and a webhook converts objects.
-    pub(crate) elsewhere: Vec<(String, Difference)>,
+    pub elsewhere: Vec<(String, Difference)>,
 }
 
 impl<'a> Writer<'a> {
     /// Somebody's write of a kind, or of the definition's version of it.
-    pub(crate) fn new(manager: &'a str, resource: ResourceId, part: Part, now: Timestamp) -> Self {
+    pub fn new(manager: &'a str, resource: ResourceId, part: Part, now: Timestamp) -> Self {
         Self { manager, resource, part, has_status: false, now, definition: None, elsewhere: Vec::new() }
     }
 
@@ -105,7 +115,7 @@ impl<'a> Writer<'a> {
 
 impl Writer<'_> {
     /// What is known of the kind, in the version that is written.
-    pub(crate) fn root(&self) -> Root<'_> {
+    pub fn root(&self) -> Root<'_> {
         let row = self.resource.row();
         let version = self.definition.as_ref().and_then(|definition| definition.version(self.resource));
         Root::new(&row.api_version(), row.kind, version.map(Version::schema))
@@ -135,7 +145,7 @@ enum Operation {
 
 impl Managed {
     /// The managers of an object.
-    pub(crate) fn of(object: &Object) -> Self {
+    pub fn of(object: &Object) -> Self {
         let Some(managed) = object.managed() else { return Self::default() };
         Self::of_text(&managed.text()).unwrap_or_else(|| Self::of_list(&object.managed_fields()))
     }
@@ -174,7 +184,7 @@ impl Managed {
     /// # Errors
     /// What is wrong with it.
     // upstream: apimachinery pkg/util/managedfields/internal/managedfields.go DecodeManagedFields (v1.36)
-    pub(crate) fn checked(list: &Value) -> Result<Self, String> {
+    pub fn checked(list: &Value) -> Result<Self, String> {
         for (at, entry) in list.as_array().into_iter().flatten().enumerate() {
             if !["Apply", "Update"].iter().any(|operation| entry["operation"] == *operation) {
                 return Err("operation must be `Apply` or `Update`".to_owned());
@@ -195,7 +205,7 @@ impl Managed {
     }
 
     /// The list as an object of the kind keeps it; none of an empty one.
-    pub(crate) fn kept(mut self, resource: ResourceId) -> Option<ManagedFields> {
+    pub fn kept(mut self, resource: ResourceId) -> Option<ManagedFields> {
         self.0.retain(|entry| !entry.fields.is_empty());
         self.0.sort_by(|left, right| {
             let rank = |entry: &Entry| (!entry.applied, entry.time.clone().unwrap_or_default());
@@ -228,7 +238,7 @@ impl Managed {
     }
 
     /// The entry of that manager, added if there is none.
-    pub(crate) fn entry(&mut self, writer: &Writer<'_>, applied: bool) -> &mut Entry {
+    pub fn entry(&mut self, writer: &Writer<'_>, applied: bool) -> &mut Entry {
         let version = writer.resource.row().api_version();
         let subresource = writer.part.subresource();
         let at = self.0.iter().position(|entry| entry.is(writer.manager, applied, &version, subresource));
@@ -265,7 +275,7 @@ impl Managed {
 
     /// Whether the same own the same fields in two lists, whenever they wrote them.
     // upstream: apiserver pkg/endpoints/handlers/fieldmanager/equality.go IgnoreManagedFieldsTimestampsTransformer (v1.36)
-    pub(crate) fn are_alike(one: Option<&ManagedFields>, other: Option<&ManagedFields>) -> bool {
+    pub fn are_alike(one: Option<&ManagedFields>, other: Option<&ManagedFields>) -> bool {
         let timeless = |managed: &ManagedFields| {
             let mut managed = Self::of_text(&managed.text())?;
             managed.0.iter_mut().for_each(|entry| entry.time = None);
@@ -298,7 +308,7 @@ impl Managed {
     }
 
     /// The managers of an object about to be applied to.
-    pub(crate) fn before_apply(current: &Object, live: &Value, writer: &Writer<'_>) -> Self {
+    pub fn before_apply(current: &Object, live: &Value, writer: &Writer<'_>) -> Self {
         let mut managed = Self::of(current);
         if managed.0.is_empty() {
             let difference = difference(&zero(writer.resource), live, writer);
@@ -311,7 +321,7 @@ impl Managed {
 
 /// What becomes of the managers of an object in a write that is no server-side apply; `None` if they stay. `current` is
 /// `None` for a new object.
-pub(crate) fn track(current: Option<(&Object, &Value)>, new: &mut Value, writer: &Writer<'_>) -> Option<Managed> {
+pub fn track(current: Option<(&Object, &Value)>, new: &mut Value, writer: &Writer<'_>) -> Option<Managed> {
     let sent = new["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
     let sent = sent.filter(|_| writer.part == Part::Main).and_then(|list| asked_for(&list));
     if writer.manager.is_empty() {
@@ -350,12 +360,7 @@ fn asked_for(list: &Value) -> Option<Managed> {
 }
 
 /// Who manages the fields of an object that is answered and not stored.
-pub(crate) fn new_managers(
-    resource: ResourceId,
-    value: &mut Value,
-    manager: &str,
-    now: Timestamp,
-) -> Option<ManagedFields> {
+pub fn new_managers(resource: ResourceId, value: &mut Value, manager: &str, now: Timestamp) -> Option<ManagedFields> {
     let writer = Writer { has_status: true, ..Writer::new(manager, resource, Part::Main, now) };
     track(None, value, &writer)?.kept(resource)
 }
@@ -373,15 +378,15 @@ fn zero(resource: ResourceId) -> Value {
 }
 
 /// How two versions differ in fields that can be owned through the writer's part.
-pub(crate) fn difference(old: &Value, new: &Value, writer: &Writer<'_>) -> Difference {
+pub fn difference(old: &Value, new: &Value, writer: &Writer<'_>) -> Difference {
     let mut difference = compare(old, new, writer.root().place());
     strip(&mut difference.changed, writer);
     strip(&mut difference.removed, writer);
     difference
 }
 
-/// Takes out fields that nobody owns, or that the part cannot write.
-pub(crate) fn strip(fields: &mut Fields, writer: &Writer<'_>) {
+/// Takes out fields that have no managers, or that the part cannot write.
+pub fn strip(fields: &mut Fields, writer: &Writer<'_>) {
     for path in UNOWNED {
         fields.cut(path);
     }
