@@ -1,6 +1,7 @@
 //! How the sources are laid out: no circles among the files and rooms of a crate, a first line that says what a file is for,
 //! no file that is too long.
 
+mod field_names;
 mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
