@@ -40,7 +40,7 @@ enum Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Latest {
     pub time: Timestamp,
-    /// Whether so many have passed that a clock must have jumped.
+    /// Whether more have passed than without a jump of the clock.
     pub too_many: bool,
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Reads a body of JSON. Gives what is there twice, as clients are told: `duplicate field "spec.replicas"`.
+/// Reads a body of JSON. Gives what is there twice, in the words for clients: `duplicate field "spec.replicas"`.
 pub fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let found = read_from::<String, _>(&mut reader)?;

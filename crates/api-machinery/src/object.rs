@@ -13,8 +13,8 @@ use super::managed_fields::ManagedFields;
 use super::resource::ResourceId;
 
 /// An immutable version of an object. Kept as JSON text; a tree takes ten times the memory, so the one it was written
-/// from stays only while the cluster works with it. Its `metadata.managedFields` stand beside the text, which nobody in
-/// this process reads with them: [`Object::served`] has the two together.
+/// from stays only while the cluster works with it. Its `metadata.managedFields` stand beside the text, as no code of
+/// this process reads the two together but for clients: [`Object::served`] has the two together.
 #[derive(Debug, Clone)]
 pub struct Object {
     /// Which row of the resource table.
@@ -142,7 +142,7 @@ impl Object {
         }
     }
 
-    /// [`Object::new`], which keeps the value; its managers are told beside it.
+    /// [`Object::new`], which keeps the value; its managers are given beside it.
     pub fn with_tree(
         resource: ResourceId,
         resource_version: u64,
@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(object.managed_fields(), value["metadata"]["managedFields"]);
         let metadata: Value = serde_json::from_str(&object.metadata_text()).unwrap();
         assert_eq!(metadata, value["metadata"]);
-        // Who reads it in this process is not told who wrote it.
+        // Its readers in this process do not see its managers.
         assert_eq!(object.value()["metadata"]["managedFields"], Value::Null);
         assert!(!String::from_utf8_lossy(&object.json).contains("managedFields"));
     }

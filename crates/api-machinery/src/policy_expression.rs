@@ -1,4 +1,4 @@
-//! Expressions of admission: what they may name, what they must come to, and how that is told.
+//! Expressions of admission: what they may name, what they must come to, and the words for it.
 
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/cel/compile.go CompileCELExpression, BuildRequestType,
 // BuildNamespaceType (v1.36)

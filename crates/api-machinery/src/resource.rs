@@ -197,7 +197,7 @@ resources! {
     RESOURCE_SLICES = global("resource.k8s.io", "v1", "ResourceSlice", "resourceslices");
     FLOW_SCHEMAS = global("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas").parts(ONLY_STATUS);
     PRIORITY_LEVEL_CONFIGURATIONS = global("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").parts(ONLY_STATUS);
-    // What executed commands have done to the files of a pod's containers. It is nobody's to see; no definition can have this version.
+    // What executed commands have done to the files of a pod's containers. No client sees them; no definition can have this version.
     CONTAINER_FILES = namespaced("internal.klab.dev", "1", "ContainerFiles", "containerfiles").verbs(&[]);
 }
 

@@ -215,7 +215,7 @@ fn copied(tree: &mut Tree, node: &Expr) -> Expr {
             target: target.as_ref().map(|target| Box::new(inner(target))),
             arguments: arguments.iter().map(inner).collect(),
         },
-        // Parts of literals and folds are told apart by the place of the whole.
+        // Parts of literals and folds are identified by the place of the whole.
         other => other.clone(),
     };
     tree.node(offset, kind)

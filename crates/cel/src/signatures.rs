@@ -1,7 +1,7 @@
 //! Which functions there are, what they take and what they give.
 //!
 //! One line an overload: its name, what it takes (with a receiver before the dot), what it gives, and its upstream id, by
-//! which costs are told apart.
+//! which costs differ.
 //!
 //! // upstream: cel-go common/stdlib/standard.go, ext/*.go; apiserver pkg/cel/library/*.go
 

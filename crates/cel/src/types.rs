@@ -215,12 +215,12 @@ impl Declaration {
         Self { shape: Shape::Simple(shape), max_elements: None, min_size: 1 }
     }
 
-    /// A text of at most so many characters.
+    /// A text of at most this number of characters.
     pub fn string(max: u64) -> Self {
         Self { shape: Shape::Simple(Type::String), max_elements: Some(max), min_size: 2 }
     }
 
-    /// A list of at most so many elements.
+    /// A list of at most this number of elements.
     pub fn list(element: Self, max: u64) -> Self {
         Self { shape: Shape::List(Arc::new(element), ListKind::Atomic), max_elements: Some(max), min_size: 2 }
     }

@@ -22,7 +22,7 @@ pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 const WARNED: i64 = 60 * 60 + 7;
 const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
-/// For how many seconds a token is good that was asked for with so many, and after how many its use is worth a warning.
+/// For how many seconds a token is good that a client wants for `seconds`, and after how many its use is worth a warning.
 fn lifetime(seconds: i64, is_of_pod: bool, is_for_api: bool) -> (i64, Option<i64>) {
     if is_of_pod && is_for_api && seconds == WARNED { (EXTENDED, Some(WARNED)) } else { (seconds, None) }
 }
@@ -137,7 +137,7 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// What a token claims, whoever signed it.
+/// What a token claims; its signature is not checked.
 pub(crate) fn claims(token: &str) -> Option<Value> {
     let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     serde_json::from_slice(&claims).ok()

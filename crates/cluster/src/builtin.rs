@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::store::Store;
 
-/// Name, priority level, matching precedence, how flows are told apart.
+/// Name, priority level, matching precedence, by what flows differ.
 const FLOWS: &[(&str, &str, i64, &str)] = &[
     ("exempt", "exempt", 1, ""),
     ("probes", "exempt", 2, ""),

@@ -1,7 +1,7 @@
-//! A cluster inside this process whose time stands still: it acts while somebody talks to it, and waits while nobody does.
+//! A cluster inside this process whose time stands still: it acts while a client talks to it, and waits otherwise.
 //!
 //! Nothing runs in the background. When no request is under way any more, the control plane does all that is due at this
-//! instant, in the thread that asked; time passes only when it is told to, from one due moment to the next. So equal
+//! instant, in the thread that asked; time passes only when the test steps it, from one due moment to the next. So equal
 //! requests give equal clusters, and an eviction after five minutes takes microseconds.
 
 mod builder;
@@ -125,7 +125,7 @@ impl Cluster {
         Self::behind(api, Conduct { settings, metrics, webhooks }, clock)
     }
 
-    /// Whether its control plane has seen all that has changed, as far as can be told without waiting. Experimental.
+    /// Whether its control plane has seen all that has changed, as far as is known without waiting. Experimental.
     pub fn is_settled(&self) -> bool {
         self.0.plane.try_lock().is_ok_and(|plane| plane.seen() >= self.inner().version())
     }

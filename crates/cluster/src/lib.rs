@@ -33,7 +33,7 @@
 //! ```
 //!
 //! [`Cluster`] is what tests need: made by [`Cluster::builder`], with the feature `client` asked through a `kube::Client`
-//! (`Cluster::client`) and told to refuse requests (`Cluster::inject`), stepped by [`Cluster::advance`], kept and gone back to by
+//! (`Cluster::client`) and made to refuse requests (`Cluster::inject`), stepped by [`Cluster::advance`], kept and gone back to by
 //! [`Cluster::snapshot`] and [`Cluster::restore`]. The crate `klab-server` is a TLS port with many clusters behind it.
 //!
 //! # What is experimental

@@ -25,7 +25,7 @@ pub const STATUS: &str = "cluster-autoscaler-status";
 pub const POOL_LABEL: &str = "agentpool";
 /// The key of a pool under which the autoscaler notes the machines that it starts: no other is the autoscaler's.
 pub(crate) const STARTING: &str = "starting";
-/// Most nodes of a pool. Whoever may write ConfigMaps may write any number; it counts as this one.
+/// Most nodes of a pool. A ConfigMap may say any number; a greater one counts as this.
 pub const MOST_NODES: u32 = 10_000;
 
 /// Stands for the node's name in templates.

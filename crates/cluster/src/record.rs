@@ -1,5 +1,5 @@
-//! Records in a file, each with its length and its checksum: what was written whole is told from what was not, and a write
-//! that was interrupted from a file that was altered.
+//! Records in a file, each with its length and its checksum: a reader knows what was written whole, and whether
+//! a write was interrupted or the file altered.
 //!
 //! A record is `KREC`, the length, the CRC-32 and the bytes themselves. A file that grows begins with a mark: `KEND`, how many
 //! bytes of the file were on the disk when the mark was written, and their CRC-32. Who writes the file moves the mark only after

@@ -66,7 +66,7 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// For clusters on the machine's clock: a pod that is deleted is still to be seen for a tenth of a second, for nobody
+    /// For clusters on the machine's clock: a pod that is deleted can be seen for a tenth of a second, as no process
     /// ends at once.
     #[must_use]
     pub fn in_real_time() -> Self {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 
-/// How many changes a watch may lie behind before it is told that its place is gone (410).
+/// How many changes a watch may lie behind before its place is gone (410).
 const HISTORY: usize = 50_000;
 
 /// What happened to an object.
@@ -190,7 +190,7 @@ impl Store {
         self.version = version;
     }
 
-    /// Forgets all history: whoever follows it must read everything again.
+    /// Forgets all history: its readers must read everything again.
     pub(crate) fn forget_history(&mut self) {
         self.history.clear();
         self.history_bytes = 0;
@@ -214,7 +214,7 @@ impl Store {
         self.history.push_back(event);
     }
 
-    /// Forgets the oldest changes of a history that has become too long, or has more than so many bytes of objects. Not
+    /// Forgets the oldest changes of a history that has become too long, or has more bytes of objects than it may. Not
     /// done while changes may have to be undone.
     pub(crate) fn trim(&mut self, bytes: usize) {
         while self.history.len() > HISTORY || self.history_bytes > bytes {

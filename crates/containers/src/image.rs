@@ -110,7 +110,7 @@ fn is_official(image: &str) -> bool {
     )
 }
 
-/// Whether an image is a shell: without a command it ends at once, as nobody types anything.
+/// Whether an image is a shell: without a command it ends at once, as it has no terminal.
 pub(crate) fn ends_alone(image: &str) -> bool {
     let name = base_name(image);
     name == "python" || BARE.iter().any(|(own, ..)| *own == name)
@@ -145,7 +145,7 @@ impl Image {
     }
 }
 
-/// Whom the programs of an image are run as, where nobody says.
+/// The user of an image's programs, where the pod says none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
     Root,

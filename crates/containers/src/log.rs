@@ -26,7 +26,7 @@ pub struct Line {
 pub struct LogOptions {
     /// Lines from then on.
     pub since: Option<Timestamp>,
-    /// So many lines at the end.
+    /// The number of lines at the end.
     pub tail: Option<usize>,
     /// No more bytes than that.
     pub bytes: Option<usize>,

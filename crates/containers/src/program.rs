@@ -21,7 +21,7 @@ use klab_api_machinery::value::{items, text};
 
 /// Exit code of a process that SIGTERM ends, as it does when it is not the first of its namespace.
 const TERMINATED: i64 = 143;
-/// At so many times files may change before it is only looked whether the file is there that a probe's command is about.
+/// Most times at which files may change. Beyond that klab only checks whether the file of a probe's command is there.
 const MAX_TIMES: usize = 128;
 
 /// What runs in a container.

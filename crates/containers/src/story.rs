@@ -18,7 +18,7 @@ use crate::shell::world::{End, Performance, World};
 use crate::value::{status_of, words};
 use klab_api_machinery::value::{integer, items, text, time_of};
 
-/// So many other containers of the pod are followed for the files that they share.
+/// Most other containers of the pod that are followed for the files that they share.
 const MAX_OTHERS: usize = 8;
 
 /// A time during which a container ran.
@@ -92,7 +92,7 @@ pub(crate) fn present(objects: &Arc<dyn Objects>, pod: &Value, container: &Value
     take_over(&mut world, &shared);
     world.inside.files.take_over(&own);
     if let Some(instance) = ran.filter(|_| !trusted).map(|ran| instance(pod, container, ran)) {
-        // What a program that nobody knows does to the files of executed commands is taken to be nothing.
+        // An unknown program is taken to leave the files of executed commands alone.
         for intervention in &*interventions(&**objects, pod, instance, &world.inside.files) {
             world.inside.files.take_over(&intervention.changes);
         }
@@ -227,7 +227,7 @@ fn others(objects: &Arc<dyn Objects>, pod: &Value, container: &Value, now: Times
             match run(objects, pod, other, ran, ran.horizon(now), shared.clone()) {
                 Ok(performance) => {
                     known &= performance.doubt.is_none();
-                    // What commands have done there is told every container at its time, by [`interventions`].
+                    // What commands have done there reaches every container at its time, by [`interventions`].
                     shared.extend(
                         shared_changes(&performance).into_iter().filter(|(path, made)| last.get(path) != Some(made)),
                     );

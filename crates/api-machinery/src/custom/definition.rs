@@ -150,7 +150,7 @@ struct Place {
     root: bool,
     /// How many values of it an object can have; `None` for as many as a request can hold.
     cardinality: Option<u64>,
-    /// The list around it whose entries cannot be told from each other.
+    /// The list around it whose entries nothing identifies.
     uncorrelated: Option<String>,
     name: String,
 }

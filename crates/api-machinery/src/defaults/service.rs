@@ -212,7 +212,7 @@ impl Addresses {
         upper.or_else(|| self.free_from(*hosts.start(), left, random))
     }
 
-    /// One of so many addresses.
+    /// A free one of `count` addresses.
     fn free_from(&self, first: u32, count: u32, random: &mut impl FnMut() -> u64) -> Option<Ipv4Addr> {
         let start = if count == 0 { return None } else { random() % u64::from(count) };
         let at = |step: u32| Ipv4Addr::from(first + ((start + u64::from(step)) % u64::from(count)) as u32);

@@ -12,7 +12,7 @@ const DESCRIPTIONS: &[u8] = include_bytes!("descriptions.gz");
 /// What a reference to another schema begins with.
 const REFERENCE: &str = "\"#/components/schemas/";
 
-/// Unpacked anew for each document: whoever explains nothing pays nothing.
+/// Unpacked for each document: a process that explains nothing pays nothing.
 pub(super) fn descriptions() -> String {
     let mut text = String::new();
     // What is in the program is whole: a test unpacks it.

@@ -26,7 +26,7 @@ const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.i
 const COMMON: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 /// What of it is of every group and version.
 const OF_ALL_GROUPS: &[&str] = &["DeleteOptions", "WatchEvent"];
-/// What of it is of the core group, whoever answers it.
+/// What of it is of the core group in every document.
 const OF_CORE: &[&str] = &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 
 /// The schemas of what a document's paths send and answer, and all that they refer to.

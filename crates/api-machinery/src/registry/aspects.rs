@@ -41,7 +41,7 @@ pub struct Aspects {
     pub conversion: Option<Conversion>,
     /// The warning that every request for it is answered with.
     pub warning: Option<&'static str>,
-    /// What a client is told of a version that replaces another one, if there is one.
+    /// The warnings about a version, and about the one that it replaces, if there is one.
     pub warnings: Option<fn(Option<&Value>, &Value, &mut Warnings)>,
     /// The fields that selectors may name besides those of metadata.
     pub fields: &'static [Field],

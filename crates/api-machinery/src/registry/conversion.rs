@@ -56,7 +56,7 @@ fn take_annotation(value: &mut Value, name: &str) -> Option<Value> {
     serde_json::from_str(text.as_str()?).ok()
 }
 
-/// Sets a field of a part of a body, which nobody has looked at: a part of another type stays as it is.
+/// Sets a field of a part of a body that is not checked yet: a part of another type stays as it is.
 fn put(value: &mut Value, part: &str, field: &str, content: Value) {
     let Some(value) = value.as_object_mut() else { return };
     if let Some(part) = value.entry(part).or_insert_with(|| json!({})).as_object_mut() {

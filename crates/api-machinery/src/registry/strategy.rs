@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::validation::service::is_asked_for_health;
 
-/// What a DaemonSet is told about its template by, for clients older than its generation.
+/// The annotation that counts the templates of a DaemonSet, for clients older than its generation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// A namespace is labelled with its name, so that selectors can find it.
@@ -32,8 +32,8 @@ pub(super) fn count_template(old: Option<&Value>, new: &mut Value) {
     }
 }
 
-/// A Service that becomes one of another type loses what only the old one has, unless somebody changed that, too. What it
-/// still has and nobody says stays.
+/// A Service that becomes one of another type loses what only the old one has, unless the client changed that, too. What it
+/// still has and the client leaves out stays.
 // upstream: pkg/registry/core/service/strategy.go dropTypeDependentFields, patchAllocatedValues (v1.36)
 pub(super) fn drop_by_type(old: Option<&Value>, new: &mut Value) {
     let Some(old) = old.map(|old| &old["spec"]) else { return };

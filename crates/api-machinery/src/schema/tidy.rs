@@ -154,7 +154,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What Go writes for a value nobody set.
+    /// What Go writes for a value that is not set.
     fn zero(&mut self, shape: &Shape) -> Value {
         match shape {
             Shape::Struct(id) => {

@@ -69,7 +69,7 @@ impl Errors {
         found.for_each(|error| other.clone_into(&mut error.field));
     }
 
-    /// Notes why an object that has no mistakes cannot be stored all the same: the first such reason is told.
+    /// Notes why an object that has no mistakes cannot be stored all the same. The first such reason counts.
     pub fn internal(&mut self, because: String) {
         self.1.get_or_insert(because);
     }
@@ -176,7 +176,7 @@ impl Errors {
         self.add(Problem::NotFound, field, format!("Not found: {}: {detail}", shown(value)));
     }
 
-    /// All of them as they are told.
+    /// All of them, in the words for clients.
     pub fn texts(&self) -> Vec<String> {
         self.0.iter().map(|error| format!("{}: {}", error.field, error.message)).collect()
     }

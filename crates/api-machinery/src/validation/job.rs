@@ -135,7 +135,7 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
         if old["spec"][field] == new["spec"][field] || (field == "completions" && elastic) {
             continue;
         }
-        // A suspended Job that never ran may still be told where its pods go.
+        // A client may still change where the pods of a suspended Job go, if it never ran.
         if field == "template" && old["spec"]["suspend"] == true && old["status"]["startTime"].is_null() {
             continue;
         }

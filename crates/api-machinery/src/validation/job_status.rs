@@ -1,4 +1,4 @@
-//! What the status of a Job may become, whoever writes it: only what the Job's controller would make of it.
+//! What the status of a Job may become: only what the Job's controller would make of it, whichever client writes it.
 
 // upstream: pkg/apis/batch/validation/validation.go validateJobStatus, ValidateJobStatusUpdate (v1.36)
 // upstream: pkg/registry/batch/job/strategy.go getStatusValidationOptions (v1.36)

@@ -26,7 +26,7 @@ pub fn check(node: &Value, errors: &mut Errors) {
     }
 }
 
-/// What whoever runs the machine says of a node once stays.
+/// What the owner of the machine says of a node once stays.
 // upstream: pkg/apis/core/validation/validation.go ValidateNodeUpdate (v1.36)
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");

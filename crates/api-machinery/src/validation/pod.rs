@@ -17,7 +17,7 @@ use super::{
 use crate::pod_resources::container_amounts;
 use crate::schema::Path;
 
-/// Where controllers are told which pod to take first.
+/// The annotation that says which pods controllers delete first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Whether a pod only shows one that a kubelet runs from a file.

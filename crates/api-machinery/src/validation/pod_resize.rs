@@ -11,7 +11,7 @@ use crate::schema::Path;
 
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
-/// A pod about to be resized; `new` is as it is to be, and `asked` as it was sent, with other containers perhaps.
+/// A pod about to be resized; `new` is its next version, and `asked` what the client sent, with other containers perhaps.
 pub fn check(old: &Value, new: &Value, asked: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     pod::spec(&new["spec"], Some(&new["metadata"]), &spec, errors);
@@ -100,7 +100,7 @@ fn container(list: &str, before: &Value, after: &Value, path: &Path<'_>, errors:
             errors.forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable");
         }
     }
-    // Once it has ended it is not started anew.
+    // A container that has ended does not start again.
     let mut policies = after["resizePolicy"].as_array().into_iter().flatten();
     if is_done && before != after && policies.any(|policy| policy["restartPolicy"] == "RestartContainer") {
         errors

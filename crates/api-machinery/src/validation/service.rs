@@ -35,7 +35,7 @@ fn is_external(spec: &Value) -> bool {
     }
 }
 
-/// Whether whoever balances load asks nodes if they have an endpoint.
+/// Whether the load balancer asks nodes if they have an endpoint.
 pub(crate) fn is_asked_for_health(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }

@@ -28,7 +28,7 @@ const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 #[derive(Debug, Default)]
 pub(crate) struct Bookkeeping {
     changes: Vec<(Arc<Object>, Amounts)>,
-    /// Those that are counted anew: what a claim takes depends on its pod.
+    /// Those that are counted each time: what a claim takes depends on its pod.
     recounts: Vec<Arc<Object>>,
 }
 

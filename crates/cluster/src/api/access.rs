@@ -94,7 +94,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Who is to be asked about the objects this request writes; nobody for the administrator's.
+    /// The guard of the objects that this request writes; none for the administrator's.
     pub(super) fn guard(&self) -> Option<&dyn Guard> {
         (!self.user.is_master()).then_some(self as &dyn Guard)
     }

@@ -15,7 +15,7 @@ const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Whoever asks with credentials gets what is for nobody else.
+/// What a client with credentials gets is for no other client.
 // upstream: apiserver pkg/endpoints/filters/cachecontrol.go WithCacheControl (v1.36)
 pub(super) const PRIVATE: HeaderValue = HeaderValue::from_static("no-cache, private");
 

@@ -1,5 +1,5 @@
-//! Priority and fairness: which flow and which level a request belongs to. Nobody waits for it here; the answer's headers
-//! say it, as API servers do.
+//! Priority and fairness: which flow and which level a request belongs to. Requests do not wait for it here; the answer's
+//! headers say it, as those of API servers do.
 
 // upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/rule.go matchesFlowSchema;
 // staging/src/k8s.io/apiserver/pkg/server/filters/priority-and-fairness.go setResponseHeaders (v1.36)
@@ -72,7 +72,7 @@ pub(super) fn classify(store: &Store, user: &User, asked: &Attributes<'_>) -> Cl
     Class::of(&flow.uid, &level)
 }
 
-/// How many requests at a time each level may have that is limited, as its share says: nobody is held to it here.
+/// How many requests at a time each level may have that is limited, as its share says; klab holds no request to it.
 // upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go updateConcurrency (v1.36)
 pub(super) fn nominal_limits(cluster: &Cluster) -> BTreeMap<String, i64> {
     let stored = cluster.list(PRIORITY_LEVEL_CONFIGURATIONS, None).0;

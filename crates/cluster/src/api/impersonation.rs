@@ -1,6 +1,6 @@
-//! Impersonation: the user that a request's headers name, and whether whoever asks may be that user.
+//! Impersonation: the user that a request's headers name, and whether the client may be that user.
 //!
-//! A header that cannot be understood is an error, never nobody: who asked to be another must not act as himself.
+//! A header that klab does not understand is an error: a client that asks to be another user must not act as itself.
 
 use std::borrow::Cow;
 

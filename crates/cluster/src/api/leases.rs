@@ -1,7 +1,7 @@
 //! Leases of nodes as they are when somebody looks.
 //!
-//! A kubelet renews its lease every ten seconds. Nobody is kept busy with that: the time is worked out when it is asked
-//! for.
+//! A kubelet renews its lease every ten seconds. No timer does that here: the time is worked out when a client reads the
+//! lease.
 
 use std::sync::Arc;
 

@@ -305,7 +305,7 @@ impl Followed {
         }
     }
 
-    /// Works out what is printed next, where nobody waits for it.
+    /// Works out what is printed next, on a thread that no other request needs.
     async fn work_out(&mut self, stand: Stand, now: Timestamp) {
         let until_then = super::super::clock::later(now, AHEAD);
         let cluster = Arc::clone(&self.cluster);

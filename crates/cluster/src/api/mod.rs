@@ -115,13 +115,13 @@ impl Api {
         &self.shared.cluster
     }
 
-    /// Whether nobody has it but the one who asks, and no more than so many have its cluster, of whom it is one.
+    /// Whether the caller holds the only handle to it, and at most `most` handles to its cluster exist, its own among them.
     pub fn is_held_by(&self, most: usize) -> bool {
         Arc::strong_count(&self.shared) == 1 && Arc::strong_count(&self.shared.cluster) <= most
     }
 
     /// Answers one request. The user is taken from the request's extensions, where the server that authenticated it
-    /// puts a [`User`]; in process, where there is nobody else, it is the administrator.
+    /// puts a [`User`]; in process, where there is no other, it is the administrator.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body,
@@ -308,7 +308,7 @@ impl Call<'_> {
             (&Method::DELETE, false) if row.verbs.contains(&"deletecollection") => self.delete_collection(&target),
             _ => Err(method_not_allowed()),
         };
-        // Who uses a deprecated kind is told so, whatever comes of it.
+        // A request for a deprecated kind gets a warning, whatever its outcome.
         match (answered, registry::of(resource).warning) {
             (Err(status), Some(warning)) => {
                 let mut response = answer::status(&status);

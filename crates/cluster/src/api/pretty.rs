@@ -12,7 +12,7 @@ use crate::body::Body;
 /// Programs that people read answers with.
 const READERS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
-/// Whether whoever asks wants to read the answer himself.
+/// Whether a person is going to read the answer.
 pub(super) fn is_wanted(parts: &Parts, query: &Query) -> bool {
     let header = |name: HeaderName| text(&parts.headers, &name);
     if header(ACCEPT).contains("pretty=1") {

@@ -146,7 +146,7 @@ impl Call<'_> {
     }
 }
 
-/// Refuses an access review that asks nothing, or about nobody (`user`, where the review names one).
+/// Refuses an access review that asks nothing, or about no user (`user`, where the review names one).
 // upstream: pkg/apis/authorization/validation/validation.go ValidateSubjectAccessReviewSpec (v1.36)
 fn check_review(spec: &Value, user: Option<&User>) -> Result<(), Status> {
     let mut causes = Vec::new();

@@ -16,7 +16,7 @@ use super::answer;
 use super::call::{Call, Target};
 use crate::body::Body;
 
-/// What every request that needs a running container is told.
+/// The refusal of every request that needs a running container.
 const NO_CONTAINERS: &str = "the embedded cluster runs no containers";
 
 /// The refusal of what is not known, why it is not, and where it can be tried.

@@ -27,7 +27,7 @@ pub(super) struct Asked {
 pub(super) struct Terminal {
     channels: Channels,
     asked: Asked,
-    /// Whether the end of the command is told as a Status, not in words and only where it failed.
+    /// Whether the command ends with a Status; else with words, and only where it failed.
     has_status: bool,
 }
 
@@ -61,7 +61,7 @@ impl Terminal {
         self.send(Channel::Stdout, &out).await
     }
 
-    /// What the other end says next; nothing of it is lost where nobody waits for it any longer.
+    /// What the other end says next; nothing of it is lost where the caller stops waiting.
     pub(super) async fn hear(&mut self) -> Heard {
         self.channels.hear().await
     }

@@ -118,7 +118,7 @@ impl Call<'_> {
 fn verify<'a>(cluster: &Cluster, token: &Signed<'_>, wanted: &[&'a str]) -> Result<(User, Vec<&'a str>), String> {
     let claims = token.claims().ok_or_else(|| INVALID.to_owned())?;
     let is_legacy = claims["iss"] == LEGACY_ISSUER;
-    // A token that a Secret holds names nobody that it is meant for: it is meant for the API server.
+    // A token in a Secret names no audience: it is meant for the API server.
     let own = json!([ISSUER]);
     let meant = if is_legacy { &own } else { &claims["aud"] };
     let second = |name: &str| claims[name].as_i64().and_then(|at| Timestamp::from_second(at).ok());

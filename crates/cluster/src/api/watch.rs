@@ -1,7 +1,7 @@
 //! watch: a stream that follows the store's history.
 //!
 //! A watcher holds a place in the history, not a queue: it takes what is new when its connection can take more. A slow
-//! one costs nothing and holds nobody up; one that falls behind the whole history is told so (410) and ends.
+//! one costs nothing and delays no other; one that falls behind the whole history ends with 410.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ const BOOKMARKS: Duration = Duration::from_secs(25);
 /// After a frame the next one waits this long, so that a burst of changes becomes few frames instead of one each.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// So many watches of a cluster wait that long; each further so many as long again, for every change wakes them all.
+/// This many watches of a cluster wait that long; each further number of them as long again, as every change wakes them all.
 const WATCHES: usize = 200;
 
 /// No watch waits longer.
@@ -167,7 +167,7 @@ struct Watch {
     ended: bool,
 }
 
-/// How long a watch waits after a frame, where there are so many of them.
+/// How long a watch waits after a frame, by the number of watches.
 fn gather(watches: usize) -> Duration {
     let times = u32::try_from(watches / WATCHES).unwrap_or(u32::MAX).saturating_add(1);
     GATHER.saturating_mul(times).min(LONGEST_GATHER)
@@ -291,7 +291,7 @@ impl Watch {
         self.broken(&Status::new(500, "InternalError", message))
     }
 
-    /// [`Watch::initial`], of objects that a webhook converts. Nobody else waits for it.
+    /// [`Watch::initial`], of objects that a webhook converts. No other request waits for it.
     async fn initial_converted(&mut self) -> Option<Bytes> {
         loop {
             let some: Vec<_> = self.existing.by_ref().take(CONVERTED).collect();

@@ -1,4 +1,4 @@
-//! How long a request may take: long ones are worked on where nobody else waits.
+//! How long a request may take: long ones are worked on by threads of their own.
 
 use bytes::Bytes;
 use http::Method;

@@ -279,7 +279,7 @@ impl Call<'_> {
         self.form()?;
         let options = self.delete_options()?;
         let row = target.resource.row();
-        // Whoever cannot be shown an object cannot delete it either, and afterwards nobody can be asked.
+        // A client that cannot be shown an object cannot delete it either, and afterwards there is none to convert.
         let found = self.cluster().get(target.stored(), target.namespace(), target.name());
         self.shown(target.resource, found.into_iter().collect())?;
         let deleted = if target.resource == CUSTOM_RESOURCE_DEFINITIONS && !options.dry_run {

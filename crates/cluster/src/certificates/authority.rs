@@ -19,8 +19,8 @@ const NAME: &str = "klab certificate requests";
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 pub(super) const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 pub(super) const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
-/// Says which of the clusters of a server signed a certificate: their authorities have one name. The numbers of a UUID, which nobody
-/// registers, below the arc that is there for such (1.2.840.113556.1.8000.2554): below 2.25, where it would be one number,
+/// Says which of the clusters of a server signed a certificate: their authorities have one name. The numbers of a UUID, which needs no
+/// registry, below the arc that is there for such (1.2.840.113556.1.8000.2554): below 2.25, where it would be one number,
 /// Go reads no certificate that has it.
 pub(super) const MARK: &[u8] = &[
     0x2a, 0x86, 0x48, 0x86, 0xf7, 0x14, 0x01, 0xbe, 0x40, 0x93, 0x7a, 0x81, 0xb6, 0x0f, 0x81, 0xb8, 0x1e, 0x82, 0xb8,

@@ -73,7 +73,7 @@ impl Cluster {
 
     /// Puts the objects of a checkpoint in the place of those there are, as etcd is restored from a backup with
     /// `--bump-revision --mark-compacted`: resourceVersions go on from the present one, so that no version means two
-    /// things, and all watches are told that their place is gone (410). Names and uids do not come back, either.
+    /// things, and all watches end, as their place is gone (410). Names and uids do not come back, either.
     pub(crate) fn return_to(&self, checkpoint: &Checkpoint) {
         let version = {
             let mut state = self.lock();

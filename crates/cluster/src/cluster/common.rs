@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Cluster, Part, WriteOptions};
 use crate::clock::SteppedClock;
 
-/// Feeds their uids. Nobody gives a cluster this seed, so that no object of one has the uid of another.
+/// Feeds their uids. No cluster has this seed, so that no object of one has the uid of another.
 const SEED: u64 = 0xb3c4_90d7_1e6f_a285;
 /// What clusters begin with, as it was written for one of them.
 pub(crate) struct Common {
@@ -34,7 +34,7 @@ struct Made {
 
 impl Common {
     /// Has a cluster of its own make the objects, so that they are what one that makes them itself would have; their status is
-    /// written after them. A cluster that begins with them draws so many uids.
+    /// written after them. A cluster that begins with them draws as many uids.
     pub(crate) fn of(objects: &[Value], options: &WriteOptions<'_>, uids: usize) -> Self {
         let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), SEED);
         let make = |object: &Value| {

@@ -63,7 +63,7 @@ impl Cluster {
     }
 
     /// [`Cluster::transact`] for a write that users are asked about, or that is for a version of a custom resource, which a
-    /// webhook may have to convert. Whoever brings a consultation asks himself, and makes the
+    /// webhook may have to convert. A caller with a consultation asks by itself, and makes the
     /// write again; for all others this waits.
     pub(crate) fn write<I: Clone, T>(
         &self,

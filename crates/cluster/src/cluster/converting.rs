@@ -17,8 +17,8 @@ impl Cluster {
         resource.row().custom && self.definition(resource).is_some_and(|definition| definition.conversion.is_some())
     }
 
-    /// Objects in a version. Where a webhook is to be asked first, the consultation has the question, and the error is
-    /// seen by nobody.
+    /// Objects in a version. Where a webhook is to be asked first, the consultation has the question, and no client
+    /// sees the error.
     ///
     /// # Errors
     /// 500 with what the webhook or its answer lacks.

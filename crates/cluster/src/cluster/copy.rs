@@ -42,7 +42,7 @@ impl Cluster {
     }
 
     /// Puts the objects of its template in the place of those it has: resourceVersions go on from the present one, and all
-    /// watches are told that their place is gone (410), as when etcd is restored from a backup.
+    /// watches end, as their place is gone (410), as when etcd is restored from a backup.
     ///
     /// # Errors
     /// When it is no copy, or its log cannot be written; it then stays as it is.

@@ -64,7 +64,7 @@ pub struct Cluster {
     settled: Mutex<(u64, Option<Timestamp>)>,
     /// How many long requests are under way.
     busy: watch::Sender<usize>,
-    /// Whether the API is to answer nobody.
+    /// Whether the API gives no answers.
     silent: Arc<watch::Sender<bool>>,
     /// What it is a copy of.
     template: Option<Arc<Template>>,
@@ -166,7 +166,7 @@ impl Cluster {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 
-    /// Whether the API is to answer nobody; what runs in the cluster goes on.
+    /// Silences the API, or lets it answer again; what runs in the cluster goes on.
     pub fn is_silent(&self) -> bool {
         *self.silent.borrow()
     }
@@ -186,7 +186,7 @@ impl Cluster {
         *self.busy.borrow() > 0 || matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Returns when nobody holds the cluster's lock for long: what runs on a thread of many clusters may look then.
+    /// Returns when no request holds the cluster's lock for long. What shares a thread with other clusters may look then.
     pub async fn at_leisure(&self) {
         while self.is_locked() {
             // An error means that the cluster is gone, which this reference keeps.

@@ -16,14 +16,14 @@ use crate::record;
 use crate::store::Store;
 use crate::transaction::Random;
 
-/// Bytes of its hash that are a template's id: nobody chooses what they are.
+/// Bytes of its hash that are a template's id.
 const ID: usize = 16;
 
 /// What copies begin with.
 pub struct Template {
     id: String,
     checkpoint: Checkpoint,
-    /// What whoever keeps it said of it.
+    /// What its keeper noted about it.
     about: Value,
     bytes: usize,
     /// Where names stand in its objects, for all copies in which the same names become others.
@@ -87,7 +87,7 @@ impl Template {
         &self.id
     }
 
-    /// What whoever keeps it said of it.
+    /// What its keeper noted about it.
     pub fn about(&self) -> &Value {
         &self.about
     }

@@ -1,6 +1,6 @@
-//! An API server that answers nobody for a while, because the cluster was told so.
+//! An API server that gives no answers for a while, as an annotation asks.
 //!
-//! Kubernetes has no such controller. Here control plane and API are one process, and whoever wants to see what is left of
+//! Kubernetes has no such controller. Here control plane and API are one process, and a user who wants to see what is left of
 //! a cluster without its API server (all that runs goes on) asks for it by an annotation of the namespace `kube-system`.
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,14 +14,14 @@ use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
 
-/// Annotation of the namespace `kube-system` with how long the API server is to answer nobody, such as `20s`; it is gone
+/// Annotation of the namespace `kube-system` with how long the API server gives no answers, such as `20s`; it is gone
 /// when the time is over.
 pub const SILENCE_ANNOTATION: &str = "klab.dev/api-silent";
 
-/// The longest silence: nobody locks himself out for good.
+/// The longest silence, so that no user is locked out for good.
 const LONGEST: SignedDuration = SignedDuration::from_mins(5);
 
-/// From the annotation to the silence: whoever asked for it has an answer by then.
+/// From the annotation to the silence: the client that wrote it has its answer by then.
 const FAREWELL: SignedDuration = SignedDuration::from_millis(250);
 
 /// The namespace whose annotation it is.

@@ -96,6 +96,6 @@ controllers! {
     Namespace,
     /// Deletes events whose lifetime is over.
     EventTtl,
-    /// Has the API server answer nobody for a while, where that is asked for.
+    /// Silences the API server for a while, where an annotation asks for that.
     ApiSilence,
 }

@@ -28,7 +28,7 @@ pub(super) struct Row {
     name: &'static str,
     /// Whether it can be switched off. What makes a namespace what it is cannot.
     optional: bool,
-    /// The kinds whose changes it is told of.
+    /// The kinds whose changes it sees.
     watches: Watches,
     /// The kind for whose objects it makes others: when one of these changes, their controller by owner reference is
     /// looked at again.
@@ -41,7 +41,7 @@ pub(super) struct Row {
 enum Watches {
     /// Those of these kinds.
     Kinds(&'static [ResourceId]),
-    /// Those of all kinds. Events, the most frequent of all objects, own nothing and are owned by nobody.
+    /// Those of all kinds. Events, the most frequent of all objects, neither own nor are owned.
     AllButEvents,
 }
 
@@ -425,7 +425,7 @@ impl Controller {
     }
 }
 
-/// All controllers, made anew; each at its number.
+/// All controllers, without any state; each at its number.
 pub(super) fn make() -> [Box<dyn Reconciler>; Controller::COUNT] {
     TABLE.each_ref().map(|row| (row.make)())
 }
@@ -452,7 +452,7 @@ impl Concerned {
         }
     }
 
-    /// Those that are told of changes of a kind.
+    /// Those that see the changes of a kind.
     pub(super) fn by_kind(&self, kind: ResourceId) -> &[Controller] {
         self.watching.get(kind.0 as usize).unwrap_or(&self.watching_all)
     }

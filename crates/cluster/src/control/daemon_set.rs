@@ -238,7 +238,7 @@ impl Plane {
             }
             return acted;
         }
-        // Pods that serve nobody cost nothing to replace.
+        // Pods that are not ready cost nothing to replace.
         let mut acted = false;
         for (_, _, pod) in old.iter().filter(|(available, ..)| !available) {
             self.delete_pod(&daemon.object, COMPONENT, pod);

@@ -19,7 +19,7 @@ use crate::cluster::{DeleteOptions, Part, WriteOptions};
 
 /// Marks the slices that are made here.
 const MARK: &str = "klab.dev/hollow-devices";
-/// Most devices of a class on a node: so many go into one slice.
+/// Most devices of a class on a node: one slice holds no more.
 const MOST: usize = 128;
 
 fn writes() -> WriteOptions<'static> {

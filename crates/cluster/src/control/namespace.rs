@@ -58,7 +58,7 @@ impl Plane {
                 return;
             }
         }
-        // Pods go first: what they need is there until they are gone. While they are, nothing is told of the rest.
+        // Pods go first: what they need is there until they are gone. Until then the conditions say nothing of the rest.
         let mut finalizers = BTreeMap::new();
         if self.empty_of(PODS, name, &mut finalizers) > 0 {
             self.write_namespace_conditions(name, &[], &BTreeMap::new());

@@ -1,4 +1,4 @@
-//! Pods that are deleted and that nobody will end, so that they have failed: those that no node has, and those of a node that
+//! Pods that are deleted and that no kubelet will end, so that they have failed: those that no node has, and those of a node that
 //! is said to be out of service.
 
 // upstream: pkg/controller/podgc/gc_controller.go gcUnscheduledTerminating, gcTerminating, markFailedAndDeletePod (v1.36)
@@ -25,7 +25,7 @@ const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// Fails pods that are deleted and on no node that could end them.
 pub(super) struct PodGarbageCollector;
 
-/// Whether a pod is deleted, and nobody will end it.
+/// Whether a pod is deleted, and no kubelet will end it.
 fn is_nobodys(plane: &Plane, pod: &PodInfo) -> bool {
     if pod.node.is_empty() {
         return pod.object.deleting && !pod.finished();

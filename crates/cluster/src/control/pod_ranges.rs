@@ -16,7 +16,7 @@ pub(super) struct PodRanges {
 }
 
 impl PodRanges {
-    /// Notes that a node has a range; one of another form is nobody else's either.
+    /// Notes that a node has a range; one of another form is no other node's either.
     pub(super) fn take(&mut self, range: &str) {
         let Some(number) = number(range) else { return };
         *self.taken.entry(number).or_default() += 1;

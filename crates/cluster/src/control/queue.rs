@@ -97,7 +97,7 @@ impl Queue {
         self.timers.insert((instant, key));
     }
 
-    /// Forgets what `key` waits for: who does the work asks anew for what still counts.
+    /// Forgets what `key` waits for: its next work asks again for what still counts.
     pub(crate) fn forget(&mut self, key: &Key) {
         if let Some(set) = self.timer_of.remove(key) {
             self.timers.remove(&(set, key.clone()));

@@ -1,4 +1,4 @@
-//! What a controller does: it is told of changes, asks for work, and does it.
+//! What a controller does: it sees changes, asks for work, and does it.
 
 use std::sync::Arc;
 

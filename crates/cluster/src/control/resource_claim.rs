@@ -204,7 +204,7 @@ fn make(plane: &Plane, object: &Object, pod: &Value, wanted: &Value) -> Result<O
             return Ok(None);
         }
     }
-    // One may have been made before the pod could be told.
+    // One may have been made before the pod's status could name it.
     let (all, _) = plane.cluster.list(RESOURCE_CLAIMS, Some(namespace));
     let orphan = all.iter().find(|claim| {
         let value = claim.value();
@@ -249,7 +249,7 @@ fn base(pod: &str, claim: &str) -> String {
     format!("{}-{}", cut(pod), cut(claim))
 }
 
-/// Takes away reservations of pods that are no more, the devices when nobody is left, and the claim when it was made for
+/// Takes away reservations of pods that are no more, the devices when none is left, and the claim when it was made for
 /// a pod that will not run.
 fn sync_claim(plane: &mut Plane, name: &ObjectName) {
     let Some(claim) = plane.cluster.get(RESOURCE_CLAIMS, &name.namespace, &name.name) else { return };

@@ -20,7 +20,7 @@ use crate::clock::later;
 use crate::cluster::{Part, SERVICE_CIDR, WriteOptions, service_range};
 
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
-/// How long one that nobody needs stays, so that whoever gives out addresses has heard of it.
+/// How long one without addresses stays, so that all that gives out addresses has seen its deletion.
 const GRACE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Looks after ranges.

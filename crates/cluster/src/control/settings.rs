@@ -71,13 +71,13 @@ impl Default for Settings {
 pub struct HollowDelays {
     /// From binding to Running. Zero skips ContainerCreating.
     pub start: SignedDuration,
-    /// How long containers run whose command takes no time, and those of a Job whose command nobody knows.
+    /// How long containers run whose command takes no time, and those of a Job whose command is not known.
     pub job: SignedDuration,
     /// From the deletion of a pod to its end, never longer than its grace period. Containers that do not heed the signal
     /// take the whole of it.
     pub stop: SignedDuration,
     /// Whether pods do no more than those of the recorded flows: only containers of Jobs end, all heed the signal at once,
-    /// nobody probes, and a pod that has ended is gone without another word.
+    /// no probe runs, and a pod that has ended is gone without another word.
     pub as_recorded: bool,
 }
 

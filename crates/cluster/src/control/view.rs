@@ -161,7 +161,7 @@ pub(crate) struct NodeInfo {
     /// `spec.podCIDR`.
     pub(crate) pod_range: Box<str>,
     pub(crate) taints: Vec<Value>,
-    /// Its kubelet has been told to be silent.
+    /// An annotation silences its kubelet.
     pub(crate) stopped: bool,
     /// Status of the condition Ready.
     pub(crate) ready: Box<str>,

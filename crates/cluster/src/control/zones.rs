@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::view::View;
 use crate::clock::later;
 
-/// Between two nodes of a zone whose pods are told to leave (`--node-eviction-rate`, 0.1 a second).
+/// Between the evictions of two nodes of a zone (`--node-eviction-rate`, 0.1 a second).
 const PACE: SignedDuration = SignedDuration::from_secs(10);
 /// The same while a large zone is disrupted (`--secondary-node-eviction-rate`, 0.01 a second).
 const SLOW_PACE: SignedDuration = SignedDuration::from_secs(100);
@@ -56,7 +56,7 @@ impl Count {
 /// What is waited for before pods leave nodes that do not answer.
 #[derive(Debug, Default)]
 pub(super) struct Zones {
-    /// When each zone's next node may be told.
+    /// When the next node of each zone may lose its pods.
     next: BTreeMap<Box<str>, Timestamp>,
     /// When each node that is not ready may be judged.
     judged: BTreeMap<Box<str>, Timestamp>,
@@ -68,7 +68,7 @@ impl Zones {
         self.judged.remove(node);
     }
 
-    /// Decides for a node that is not ready. `begun`: its pods have been told already.
+    /// Decides for a node that is not ready. `begun`: its pods are evicted already.
     pub(super) fn eviction(&mut self, view: &View, name: &str, begun: bool, now: Timestamp) -> Eviction {
         let Some(zone) = view.node(name).map(|node| node.zone.clone()) else { return Eviction::Waits(None) };
         let mut zones: BTreeMap<&str, Count> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `authorizer` of expressions: may whoever asks do this or that?
+//! `authorizer` of expressions: may the client do this or that?
 
 // upstream: staging/src/k8s.io/apiserver/pkg/cel/library/authz.go (v1.36)
 

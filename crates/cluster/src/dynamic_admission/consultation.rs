@@ -1,7 +1,7 @@
 //! What webhooks have said to one write so far, and what it still has to ask them.
 //!
-//! A write holds the cluster's lock, and nobody may hold that while a webhook thinks. So a write that needs an answer it
-//! does not have notes the question and fails; whoever made it asks without the lock, and makes the write again, which finds
+//! A write holds the cluster's lock, which no write may hold while a webhook works. So a write that needs an answer it
+//! does not have notes the question and fails; its caller asks without the lock, and makes the write again, which finds
 //! the answer. Names, uids and the time are the same in all attempts, so that the questions are, too; what others changed
 //! meanwhile makes other questions.
 //!
@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// How many questions of one request are under way at a time.
 const AT_ONCE: usize = 8;
 
-/// The answer to a request that has to wait; nobody sees it.
+/// The answer to a request that has to wait; no client sees it.
 pub(crate) fn waiting() -> Status {
     Status::new(500, "InternalError", "the request waits for a webhook")
 }
@@ -111,7 +111,7 @@ impl Consultation {
         None
     }
 
-    /// An object as it was converted, or why it was not; none if nobody was asked.
+    /// An object as it was converted, or why it was not; none if no webhook was asked.
     pub(crate) fn converted(&self, key: &str) -> Option<Result<Value, String>> {
         self.inner().converted.get(key).cloned()
     }

@@ -39,7 +39,7 @@ impl Operation {
 /// Group, version, kind.
 pub(crate) type Kind<'a> = (&'a str, &'a str, &'a str);
 
-/// A request to change an object. The object as it is to be goes beside it, for some change it.
+/// A request to change an object. The new object is passed separately, because mutation changes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) operation: Operation,

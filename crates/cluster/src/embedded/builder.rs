@@ -50,7 +50,7 @@ impl Cluster {
 }
 
 impl ClusterBuilder {
-    /// So many nodes, `node-0` and on, each with 8 CPUs, 32 GiB of memory and room for 110 pods. Other nodes are given as
+    /// This number of nodes, `node-0` and on, each with 8 CPUs, 32 GiB of memory and room for 110 pods. Other nodes are given as
     /// [`ClusterBuilder::objects`].
     #[must_use]
     pub fn nodes(mut self, count: usize) -> Self {

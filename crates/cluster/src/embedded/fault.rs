@@ -136,7 +136,7 @@ impl Fault {
         self
     }
 
-    /// So many requests.
+    /// This number of requests.
     #[must_use]
     pub fn times(mut self, times: usize) -> Self {
         self.times = times;

@@ -1,4 +1,4 @@
-//! Nobody grants what he does not hold: the checks before roles and bindings are written.
+//! No user grants what the user does not hold: the checks before roles and bindings are written.
 
 use klab_api_machinery::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, ResourceId};
 use klab_api_machinery::status::Status;

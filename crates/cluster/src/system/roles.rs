@@ -120,7 +120,7 @@ mod tests {
             *counts.entry(object["kind"].as_str().unwrap()).or_insert(0) += 1;
             let has = |field: &str| object[field].as_array().is_some_and(|items| !items.is_empty());
             let name = object["metadata"]["name"].as_str().unwrap();
-            // Nobody is bound to what nodes may do: the node authorizer decides with more knowledge.
+            // No subject is bound to what nodes may do: the node authorizer decides with more knowledge.
             assert!(has("rules") || has("subjects") || name == "system:node", "{object}");
         }
         // upstream: bootstrappolicy/testdata

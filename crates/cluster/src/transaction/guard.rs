@@ -16,7 +16,7 @@ pub(crate) struct Intent<'a> {
     pub(crate) name: &'a str,
     /// As it is; none when it is to be made.
     pub(crate) old: Option<&'a Value>,
-    /// As it is to be, with its defaults.
+    /// The new version, with its defaults.
     pub(crate) new: &'a Value,
 }
 

@@ -21,9 +21,9 @@ pub struct WriteOptions<'a> {
     pub client: bool,
     /// What happens to fields the kind does not have.
     pub validation: FieldValidation,
-    /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
+    /// What reading the body found already, in the words for clients: `duplicate field "spec.replicas"`.
     pub problems: &'a [String],
-    /// Whether these problems are told before those of its fields: of YAML and of patches.
+    /// Whether these problems come before those of its fields: of YAML and of patches.
     pub(crate) twice_first: bool,
     /// The version of a custom resource that the request is for, where its objects may be kept under another one.
     pub(crate) served: Option<ResourceId>,
@@ -31,7 +31,7 @@ pub struct WriteOptions<'a> {
     pub(crate) guard: Option<&'a dyn Guard>,
     /// Whom it is for, where that is known.
     pub(crate) user: Option<&'a User>,
-    /// What webhooks have said to it; none for writes that nobody is asked about.
+    /// What webhooks have said to it; none for writes that no webhook is asked about.
     pub(crate) consultation: Option<&'a Consultation>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> WriteOptions<'a> {
 }
 
 impl WriteOptions<'_> {
-    /// What `managedFields` call the writer; nobody if it is empty.
+    /// What `managedFields` call the writer; none if it is empty.
     pub(crate) fn called(&self) -> &str {
         if self.client { self.manager } else { process_of(self.manager) }
     }

@@ -1,4 +1,4 @@
-//! The JSON trees of the objects that were written last: whoever acts on a write need not read its text again.
+//! The JSON trees of the objects that were written last: what acts on a write need not read its text again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

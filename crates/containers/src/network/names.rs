@@ -21,7 +21,7 @@ pub(super) enum Lookup {
 
 /// The domain of clusters.
 const DOMAIN: &str = "cluster.local";
-/// So many aliases are followed.
+/// Most aliases that are followed.
 const MAX_ALIASES: usize = 8;
 /// Names with fewer dots are looked for in the search domains first.
 const DOTS: usize = 5;
@@ -100,7 +100,7 @@ fn of_cluster(objects: &dyn Objects, name: &str, aliases: usize) -> Lookup {
     }
 }
 
-/// Whether a name may mean something outside of the cluster: what it ends in is known to be nobody's, or is not.
+/// Whether a name may mean something outside of the cluster: whether its last part is known to belong to no one.
 fn is_of_the_world(name: &str) -> bool {
     let Some((_, last)) = name.rsplit_once('.') else { return false };
     let is_nobodys = ["svc", "default", "local", "localhost", "invalid", "test", "example", "internal"].contains(&last);

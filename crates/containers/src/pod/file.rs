@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct File {
-    /// None where nobody knows what is in it.
+    /// None where its contents are not known.
     pub(crate) text: Option<Arc<Vec<u8>>>,
     pub(crate) mode: u32,
     pub(crate) owner: Option<(u32, u32)>,

@@ -255,7 +255,7 @@ impl Files {
         self.ground.untrusted.iter().any(|folder| *folder == path || holds(folder))
     }
 
-    /// Whether something is there, where that can be told.
+    /// Whether something is there, where that is known.
     pub(crate) fn is_there(&self, path: &str) -> Option<bool> {
         match self.find(path) {
             Found::Absent => Some(false),
@@ -291,7 +291,7 @@ impl Files {
         let file = match old {
             Some(file) if !truncate => file,
             Some(file) => File { text: Some(Arc::default()), ..file },
-            // Whether there was something in it nobody knows.
+            // Whether there was something in it is not known.
             None if !truncate && self.find(path) == Found::Unknown => {
                 File { text: None, mode: 0o644, owner: self.owner }
             }

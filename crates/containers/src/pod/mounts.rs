@@ -113,7 +113,7 @@ impl Mount {
         }
     }
 
-    /// A volume that nobody has written into.
+    /// A volume without any writes.
     #[cfg(test)]
     pub(crate) fn empty(path: &str) -> Self {
         let content = Content::Empty { mode: 0o777, group: None, folders: Vec::new() };

@@ -169,7 +169,7 @@ impl Place<'_> {
             match base_name(image) {
                 "pause" => return Some(vec!["/pause".to_owned()]),
                 _ if ends_alone(image) && args.is_empty() => return Some(vec!["sh".to_owned()]),
-                // Whether the image has a program of its own, for which these are, nobody knows.
+                // Whether the image has a program of its own, for which these are, is not known.
                 _ if self.purpose != Purpose::Life && known.shell == Shell::Unknown => return None,
                 _ => {}
             }

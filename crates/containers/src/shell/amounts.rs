@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-/// So many words does one word come to.
+/// Most words that one word expands to.
 const MAX_WORDS: i64 = 4096;
 
 /// `30`, `0.5`, `5m`, `2h`, `1d`.

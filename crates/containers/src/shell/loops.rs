@@ -9,7 +9,7 @@ use super::script::Node;
 use super::tokens::Word;
 use crate::pod::files::Made;
 
-/// So many turns of a loop that goes on and on are followed one by one, the last ones: a client that asks for more of its log
+/// Most turns of an endless loop that are followed one by one, the last ones: a client that asks for more of its log
 /// gets all of that.
 const MAX_TURNS: i64 = 5000;
 

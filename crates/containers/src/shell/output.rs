@@ -1,12 +1,12 @@
-//! What programs print: to whom, and from when on that cannot be told.
+//! What programs print: to whom, and from when on that is not known.
 
 use std::collections::VecDeque;
 
 use jiff::SignedDuration;
 
-/// So many bytes of what was printed are kept; what was printed first is dropped, as a kubelet's rotated logs are.
+/// Most bytes of what was printed that are kept; what was printed first is dropped, as a kubelet's rotated logs are.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
-/// So many bytes go through a pipe or into a variable.
+/// Most bytes that go through a pipe or into a variable.
 const MAX_BUFFER: usize = 256 * 1024;
 
 /// Which of the two a program prints to.
@@ -90,7 +90,7 @@ pub(super) enum Sink {
     Nowhere,
 }
 
-/// What went into a pipe; none where that cannot be told.
+/// What went into a pipe; none where that is not known.
 #[derive(Debug, Clone)]
 pub(super) struct Buffer(pub(super) Option<Vec<u8>>);
 
@@ -109,7 +109,7 @@ impl Buffer {
     }
 }
 
-/// What a program reads from a pipe, a file or a here-document; none where that cannot be told.
+/// What a program reads from a pipe, a file or a here-document; none where that is not known.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     text: Option<Vec<u8>>,

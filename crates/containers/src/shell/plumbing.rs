@@ -133,7 +133,7 @@ impl Run {
         }
         (self.out, self.input) = (outer_out, outer_input);
         self.at = latest;
-        // Whoever was not reached has sent nothing that a filter could find.
+        // A host that was not reached has sent nothing that a filter could find.
         if unreached {
             self.code = 1;
         }

@@ -221,7 +221,7 @@ impl Run {
         let outer = std::mem::replace(&mut self.scope, scope);
         let flow = self.script(&script);
         let on_term = std::mem::replace(&mut self.scope, outer).on_term;
-        // The shell that a container runs is the one that is told to end.
+        // The shell that a container runs is the one that gets the signal.
         self.scope.on_term = self.scope.on_term.or(on_term);
         if flow == Flow::Forever { flow } else { Flow::Next }
     }

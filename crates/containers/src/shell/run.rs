@@ -13,7 +13,7 @@ use super::world::{Course, End, Performance, World};
 use crate::image::Shell;
 use crate::pod::files::Files;
 
-/// So many commands are followed before a script is given up.
+/// Most commands of a script that are followed.
 const MAX_COMMANDS: usize = 4096;
 /// As many where it matters what it prints.
 const MAX_PERFORMED: usize = 60_000;
@@ -76,7 +76,7 @@ pub(super) struct Scope {
     /// Somebody's condition: `set -e` lets its failure pass.
     pub(super) is_condition: bool,
     pub(super) on_term: Option<(SignedDuration, i64)>,
-    /// So many loops are around it.
+    /// How many loops are around it.
     pub(super) loops: usize,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Run {
     /// Exit code of the last command.
     pub(super) code: i64,
     pub(super) files: Files,
-    /// So many of the world's interventions it has met.
+    /// How many of the world's interventions it has met.
     met: usize,
     noted: Vec<(SignedDuration, String, bool)>,
     pub(super) writes: Vec<(SignedDuration, i64)>,

@@ -35,7 +35,7 @@ pub(super) enum Part {
     Command(String),
     /// `$((1 + 1))`.
     Arithmetic(String),
-    /// What cannot be told: `$!`, `${NAME/a/b}`.
+    /// What is not known: `$!`, `${NAME/a/b}`.
     Unknown,
 }
 

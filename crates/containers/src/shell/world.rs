@@ -48,7 +48,7 @@ pub enum End {
     Never,
     /// After this time with this exit code.
     After(SignedDuration, i64),
-    /// The last thing it does is a program nobody knows, which may run for ever; the exit code if it does not.
+    /// The last thing it does is an unknown program, which may run for ever; the exit code if it does not.
     Unknown(SignedDuration, i64),
 }
 

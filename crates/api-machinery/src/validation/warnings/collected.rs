@@ -65,7 +65,7 @@ pub(super) fn fractional(amount: &Value, place: &Path<'_>, warnings: &mut Warnin
     }
 }
 
-/// What is told of a new object.
+/// The warnings about a new object.
 #[cfg(test)]
 pub(super) fn told(warn: fn(Option<&Value>, &Value, &mut Warnings), object: &Value) -> Vec<String> {
     let mut warnings = Warnings::default();

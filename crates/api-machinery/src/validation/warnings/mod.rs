@@ -1,4 +1,4 @@
-//! What a client is told of an object that is taken all the same.
+//! Warnings: what is wrong with an object that is taken all the same.
 
 // upstream: pkg/registry/<group>/<kind>/strategy.go WarningsOnCreate, WarningsOnUpdate (v1.36)
 

@@ -108,7 +108,7 @@ fn named(containers: &[String]) -> String {
     format!("{} {}", if containers.len() == 1 { "container" } else { "containers" }, quoted(containers))
 }
 
-/// `pod and container "a"`; `None` where nobody is to blame.
+/// `pod and container "a"`; `None` where none is to blame.
 fn blamed(pod: bool, containers: &[String]) -> Option<String> {
     let containers = (!containers.is_empty()).then(|| named(containers));
     match (pod, containers) {

@@ -39,7 +39,7 @@ impl fmt::Display for Standard {
     }
 }
 
-/// What is refused, and what is warned of. (There is no audit log, so what it would be told is only checked.)
+/// What is refused, and what is warned of. (There is no audit log: the level for it is checked and has no effect.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Modes {
     pub(super) enforce: Standard,

@@ -41,7 +41,7 @@ pub(super) fn profile(cluster: &Cluster) -> (Profile, Vec<String>) {
 }
 
 /// The greatest priority of each group whose name matches one of the expressions; or what is wrong with the ConfigMap. None
-/// where nobody asks for priorities.
+/// where there is no ConfigMap.
 pub(super) fn priorities(
     cluster: &Cluster,
     profile: &Profile,

@@ -49,7 +49,7 @@ pub(super) fn groups(
             min: pool.min,
             max: pool.max,
             target: counts.get(name).copied().unwrap_or_default().saturating_add(starting),
-            // Of a pool that failed nobody counts on more.
+            // A pool that failed is not asked for more.
             upcoming: if is_backed_off { 0 } else { starting },
             is_backed_off,
             template: Template::new(&node, &sets).ok()?,

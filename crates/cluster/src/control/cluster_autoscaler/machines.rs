@@ -18,7 +18,7 @@ use crate::node_pools::{MOST_NODES, NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL,
 /// Changes which machines of a pool are being started. All else in the ConfigMap is others' and stays as it is at that moment.
 fn change_starting(cluster: &Cluster, name: &str, change: impl FnOnce(&mut Vec<Timestamp>)) -> Result<(), Status> {
     let written = cluster.modify(CONFIG_MAPS, Part::Main, NAMESPACE, NODE_POOLS, &writes(), |map| {
-        // Whoever removed the pool meanwhile wants no machines of it.
+        // A pool that was removed meanwhile gets no machines.
         let Some(text) = map["data"][name].as_str() else { return };
         let Ok(mut pool) = serde_json::from_str::<Map<String, Value>>(text) else { return };
         let known = pool.get(STARTING).map(Vec::<Timestamp>::deserialize);

@@ -1,6 +1,6 @@
-//! The cluster autoscaler: looks at the cluster every ten seconds, lets pools grow and takes nodes away that nobody needs.
+//! The cluster autoscaler: looks at the cluster every ten seconds, lets pools grow and takes nodes away that no pod needs.
 //!
-//! What it decides is the pure core's (`klab_scheduler::autoscaler`); here it is told and carried out. Without a pool that
+//! What it decides is the pure core's (`klab_scheduler::autoscaler`); here it is carried out, with events. Without a pool that
 //! is autoscaled it does nothing and is woken by nothing. It looks when something has changed, at the next of its ticks, or
 //! when a time is over; at all other ticks there would be nothing new to see.
 
@@ -43,7 +43,7 @@ pub(super) struct ClusterAutoscaler {
     /// When a change or a time calls for the next look.
     look_at: Option<Timestamp>,
     interval: SignedDuration,
-    /// What is wrong with the settings, which has been told.
+    /// What is wrong with the settings, as the last event said.
     problems: Vec<String>,
     last_growth: Option<Timestamp>,
     last_removal: Option<Timestamp>,

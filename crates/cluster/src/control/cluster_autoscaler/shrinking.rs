@@ -1,4 +1,4 @@
-//! Nodes that nobody needs: found, marked, and removed when their time has come.
+//! Nodes that no pod needs: found, marked, and removed when their time has come.
 
 // upstream: cluster-autoscaler/core/static_autoscaler.go scaleDown, updateSoftDeletionTaints (v1.36)
 // upstream: cluster-autoscaler/core/scaledown/planner/planner.go UpdateClusterState, NodesToDelete (v1.36)
@@ -29,10 +29,10 @@ use klab_scheduler::typed::Typed;
 
 /// A node that could not go is looked at again after so long (`--unremovable-node-recheck-timeout`).
 const RECHECK: SignedDuration = SignedDuration::from_mins(5);
-/// So many nodes are marked in one turn (`--max-bulk-soft-taint-count`).
+/// Most nodes that are marked in one turn (`--max-bulk-soft-taint-count`).
 const MARKED_AT_ONCE: usize = 10;
 
-/// What is remembered of nodes that nobody needs.
+/// What is remembered of nodes that no pod needs.
 #[derive(Debug, Default)]
 pub(super) struct Shrinking {
     unneeded: Unneeded,
@@ -58,7 +58,7 @@ impl Shrinking {
         self.judgements.clear();
     }
 
-    /// How many nodes of each group nobody needs.
+    /// How many nodes of each group no pod needs.
     pub(super) fn candidates(&self, members: &[Member]) -> BTreeMap<Arc<str>, usize> {
         let mut counts = BTreeMap::new();
         for member in members.iter().filter(|member| self.unneeded.contains(&member.name)) {
@@ -67,7 +67,7 @@ impl Shrinking {
         counts
     }
 
-    /// Finds the nodes that nobody needs.
+    /// Finds the nodes that no pod needs.
     pub(super) fn find(
         &mut self,
         plane: &Plane,
@@ -159,7 +159,7 @@ impl Shrinking {
         due.chain(self.recheck.values().copied()).min()
     }
 
-    /// Marks the nodes that nobody needs, and takes the mark off the others.
+    /// Marks the nodes that no pod needs, and takes the mark off the others.
     pub(super) fn mark(&self, plane: &Plane, members: &[Member], removals: &Removals) {
         let mut budget = MARKED_AT_ONCE;
         for member in members {

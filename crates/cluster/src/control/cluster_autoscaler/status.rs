@@ -28,7 +28,7 @@ pub(super) struct Status(Value);
 pub(super) struct Facts<'a> {
     pub(super) groups: &'a [NodeGroup],
     pub(super) pools: &'a BTreeMap<String, NodePool>,
-    /// How many nodes of each group nobody needs.
+    /// How many nodes of each group no pod needs.
     pub(super) candidates: &'a BTreeMap<Arc<str>, usize>,
     pub(super) backoffs: &'a Backoffs,
     pub(super) is_healthy: bool,

@@ -50,7 +50,7 @@ impl Reconciler for Mirroring {
     }
 }
 
-/// A slice as it is to be.
+/// A slice as the controller wants it.
 struct Mirror {
     address_type: &'static str,
     ports: Value,

@@ -148,7 +148,7 @@ fn set_trigger(object: &mut Value, trigger: Option<&str>) {
     }
 }
 
-/// Writes an object anew.
+/// Replaces an object.
 fn overwrite(plane: &Plane, object: &Object, change: impl FnOnce(&mut Value)) {
     let _written =
         plane.cluster.modify(object.resource, Part::Main, &object.namespace, &object.name, &writes(), change);

@@ -21,7 +21,7 @@ use crate::cluster::DeleteOptions;
 /// How many endpoints one slice holds (`--max-endpoints-per-slice`).
 const SLICE_SIZE: usize = 100;
 
-/// A slice as it is to be.
+/// A slice as the controller wants it.
 struct Slice {
     /// The one that is there; none for a new one.
     object: Option<Arc<Object>>,

@@ -23,7 +23,7 @@ pub(super) struct Triggers {
 #[derive(Debug, Default)]
 struct Seen {
     service: Option<Timestamp>,
-    /// By hash of the uid: when readiness last changed, and what it is. Times are told in whole seconds, in one of which
+    /// By hash of the uid: when readiness last changed, and what it is. Conditions have whole seconds, in one of which
     /// it may change more than once.
     pods: HashMap<u64, (Timestamp, bool)>,
 }

@@ -36,7 +36,7 @@ impl Record {
     }
 }
 
-/// Until when no pod is to be made after so many failures, the last of them at `last`.
+/// Until when the controller makes no pod after `failures` failures, the last of them at `last`.
 pub(super) fn end_after(failures: i64, last: Timestamp) -> Option<Timestamp> {
     if failures == 0 {
         return None;

@@ -30,7 +30,7 @@ pub(super) struct Job {
     pub(super) name: ObjectName,
     pub(super) object: Arc<Object>,
     pub(super) value: Arc<Value>,
-    /// The status as it is to be.
+    /// The status as the controller wants it.
     pub(super) status: Value,
     /// The status as it was last written.
     pub(super) written: Value,
@@ -173,7 +173,7 @@ pub(super) struct Look {
     pub(super) succeeded_before: Indexes,
     pub(super) succeeded_indexes: Indexes,
     pub(super) failed_indexes: Option<Indexes>,
-    /// Failed pods that are kept until another one of their index exists, which is told how often it has failed.
+    /// Failed pods that are kept until another one of their index exists, which notes how often its index has failed.
     pub(super) replaceable: BTreeMap<i64, Arc<PodInfo>>,
     pub(super) record: Record,
     pub(super) end: Option<End>,

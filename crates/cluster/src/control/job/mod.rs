@@ -34,7 +34,7 @@ use super::reconcile::{Change, Reconciler};
 use super::view::{Phase, PodInfo};
 use crate::clock::later;
 
-/// Who takes care of Jobs that name nobody.
+/// The manager of Jobs that name none.
 const MANAGER: &str = "kubernetes.io/job-controller";
 
 /// Makes pods of Jobs.

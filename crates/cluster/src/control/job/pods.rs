@@ -50,7 +50,7 @@ impl Plane {
         }
     }
 
-    /// Deletes pods that are active: at least so many, and those whose index others have. Whether there were any.
+    /// Deletes pods that are active: at least `count`, and those whose index others have. Whether there were any.
     fn delete_active(&mut self, look: &mut Look, at_least: usize) -> bool {
         let mut doomed = for_removal(look, at_least);
         doomed.truncate(BURST);

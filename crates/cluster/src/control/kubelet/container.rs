@@ -40,7 +40,7 @@ impl Role {
     }
 }
 
-/// Why a container waits that begins anew with all others, and what is said of it.
+/// The reason and the message of a container that waits until all containers start again.
 // upstream: pkg/kubelet/kubelet_pods.go convertToAPIContainerStatuses (v1.36)
 const RESTARTING: &str = "RestartingAllContainers";
 const REMOVED: &str = "The container is removed because RestartAllContainers in place";
@@ -202,12 +202,12 @@ impl<'a> Container<'a> {
         self.changed = true;
     }
 
-    /// Whether it waits to begin anew with all others.
+    /// Whether it waits until all containers start again.
     pub(super) fn is_reset(&self) -> bool {
         self.waits_for() == RESTARTING
     }
 
-    /// It is removed, to begin anew with all others.
+    /// It is removed, and starts again with all others.
     pub(super) fn reset(&mut self) {
         let restarts = self.restarts() + i64::from(self.has_started());
         let last =

@@ -30,7 +30,7 @@ const PULL_FAILURE: SignedDuration = SignedDuration::from_secs(1);
 const CREATION_FAILURE: &str = "CreateContainerConfigError";
 const CREATION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
-/// How long containers are gone that begin anew all together.
+/// How long containers are gone before all of them start again.
 const RESET: SignedDuration = SignedDuration::from_secs(1);
 
 /// Stands in messages for the pod's address, which it may be given by this look.
@@ -80,11 +80,11 @@ pub(super) struct Look<'a, 'm> {
     pub(super) lacks: bool,
     /// Whether an init container waits for a name or a port.
     pub(super) awaits: bool,
-    /// Whether a container has ended so that all begin anew.
+    /// Whether a container has ended so that all start again.
     pub(super) resets: bool,
 }
 
-/// By this the kubelets that were recorded were told what becomes of a pod.
+/// The annotation by which recordings set what becomes of a pod.
 const RECORDED_STATE: &str = "hollow/state";
 
 /// How and when a running container ends.
@@ -112,7 +112,7 @@ impl Look<'_, '_> {
     /// Brings all containers up to the present.
     pub(super) fn advance(&mut self) {
         if let Some(reset) = self.memory.reset {
-            // Nothing ends and begins anew for ever at one instant.
+            // Nothing ends and starts again without end at one instant.
             let begins = later(reset, RESET);
             if begins > self.now {
                 self.wake(begins);
@@ -126,7 +126,7 @@ impl Look<'_, '_> {
         }
     }
 
-    /// All containers are removed, and begin anew a moment later, those that initialize the pod first.
+    /// All containers are removed, and start again a moment later, those that initialize the pod first.
     // upstream: pkg/kubelet/kuberuntime/kuberuntime_manager.go getContainersToReset (v1.36)
     fn reset_all(&mut self) {
         for index in 0..self.containers.len() {
@@ -196,7 +196,7 @@ impl Look<'_, '_> {
         })
     }
 
-    /// Nobody needs the sidecars any more: they are ended, the last one first.
+    /// No container needs the sidecars any more: they end, the last one first.
     fn end_sidecars(&mut self, mains: &[usize]) {
         let ends = mains.iter().filter_map(|index| match self.containers[*index].state() {
             State::Ended { at, .. } => Some(at),
@@ -216,7 +216,7 @@ impl Look<'_, '_> {
         SignedDuration::from_secs(integer(self.value, &["spec", "terminationGracePeriodSeconds"]).unwrap_or(30).max(0))
     }
 
-    /// A container is told to end since then: at once if it heeds that, else when its grace is over. Whether it has.
+    /// A container has had the signal to end since then: it ends at once if it heeds it, else when its grace is over. Whether it has ended.
     pub(super) fn stop(&mut self, index: usize, since: Timestamp, grace: SignedDuration) -> bool {
         let State::Running(_) = self.containers[index].state() else { return true };
         let program = self.program(index);
@@ -439,7 +439,7 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Ends a running container and starts it anew.
+    /// Ends a running container and starts it again.
     pub(super) fn restart(&mut self, index: usize, code: i64) {
         self.end(index, code);
         self.start(index);

@@ -12,16 +12,16 @@ use crate::clock::later;
 
 /// Waiting time after the second failure; each further one doubles it.
 pub(super) const FIRST_BACK_OFF: SignedDuration = SignedDuration::from_secs(10);
-/// The longest waiting time. A container that ran for twice as long begins anew.
+/// The longest waiting time. A container that ran for twice as long starts with the first again.
 pub(super) const MAX_BACK_OFF: SignedDuration = SignedDuration::from_mins(5);
 
-/// So often something is tried by time alone. API servers are told no more of it by then, and what is missing is waited for: a change of
-/// it brings about the next try.
+/// How often something is tried by time alone. By then there are no further events about it; a change of what is missing brings about
+/// the next try.
 pub(super) const TRIES: u32 = 25;
 /// How long the second try to set up volumes is waited for; each further one doubles that, up to the most.
 const FIRST: SignedDuration = SignedDuration::from_millis(500);
 const MOST: SignedDuration = SignedDuration::from_secs(122);
-/// How long a kubelet waits for the volumes of a pod before it says so and begins anew.
+/// How long a kubelet waits for the volumes of a pod before it says so and begins again.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(123);
 /// And how long it leaves the pod alone then.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
@@ -37,7 +37,7 @@ pub(super) struct Memory {
     step: Option<(Step, Timestamp)>,
     /// How it stands with its volumes, while they cannot be set up.
     pub(super) mounting: Option<Mounting>,
-    /// When all its containers were removed, to begin anew.
+    /// When all its containers were removed, to start again.
     pub(super) reset: Option<Timestamp>,
     containers: Vec<(Box<str>, Kept)>,
 }
@@ -181,7 +181,7 @@ impl Memory {
     }
 }
 
-/// The first waiting time, doubled so many times.
+/// The first waiting time, doubled `times` times.
 pub(super) fn doubled(times: i64) -> SignedDuration {
     FIRST_BACK_OFF.saturating_mul(1 << times.clamp(0, 6)).min(MAX_BACK_OFF)
 }

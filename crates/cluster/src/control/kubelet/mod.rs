@@ -1,6 +1,6 @@
 //! Hollow nodes: what a kubelet tells the API server of a pod's life, without running anything.
 //!
-//! What a pod has come to is told by its status, its spec and the time alone, so that a kubelet that has forgotten
+//! What a pod has come to follows from its status, its spec and the time alone, so that a kubelet that has forgotten
 //! everything goes on where it was. `crate::process` says what the containers do, `probe` what their probes find, `life` brings
 //! them up to the present; `admit`, `resize`, `pressure` and `stop` are what else befalls a pod.
 

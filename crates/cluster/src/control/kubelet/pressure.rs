@@ -224,7 +224,7 @@ fn victim(plane: &Plane, node: &NodeInfo, kind: &Kind) -> Option<(Arc<PodInfo>, 
 }
 
 /// The containers that use more than they request, and how much they use. One that requests nothing does; the others are
-/// said to stay below what they request. Nobody can request process ids.
+/// said to stay below what they request. Process ids cannot be requested.
 fn above_requests(pod: &Value, kind: &Kind) -> Vec<(String, i64)> {
     items(&pod["spec"]["containers"])
         .iter()

@@ -1,4 +1,4 @@
-//! Probes whose outcome can be told without running anything: commands that succeed or fail, files that the container
+//! Probes whose outcome is known without running anything: commands that succeed or fail, files that the container
 //! makes and removes, ports where nothing listens. All others succeed.
 
 // upstream: pkg/kubelet/prober/worker.go doProbe (v1.36)

@@ -115,7 +115,7 @@ impl Plane {
     }
 }
 
-/// A container gets what it was granted; it is started anew where its policy asks for that.
+/// A container gets what it was granted; it starts again where its policy asks for that.
 fn actuate(look: &mut Look<'_, '_>, index: usize) {
     let spec = look.containers[index].spec;
     let (wanted, have) = (&spec["resources"], &look.containers[index].status["resources"]);

@@ -25,20 +25,20 @@ pub(super) fn restarts(pod: &Value, container: &Container<'_>, code: i64) -> boo
     }
 }
 
-/// Whether all containers of the pod begin anew when this one has ended with this exit code.
+/// Whether all containers of the pod start again when this one has ended with this exit code.
 // upstream: pkg/kubelet/container/helpers.go ShouldAllContainersRestart (v1.36)
 pub(super) fn restarts_all(container: &Value, code: i64) -> bool {
     let first = items(&container["restartPolicyRules"]).iter().find(|rule| fits(rule, code));
     first.is_some_and(|rule| rule["action"] == ALL)
 }
 
-/// Whether a container of a pod may have all of them begin anew.
+/// Whether a container of a pod may have all of them start again.
 pub(super) fn may_restart_all(pod: &Value) -> bool {
     let containers = ["initContainers", "containers"].iter().flat_map(|list| items(&pod["spec"][*list]));
     containers.flat_map(|container| items(&container["restartPolicyRules"])).any(|rule| rule["action"] == ALL)
 }
 
-/// The action of a rule by which all containers begin anew.
+/// The action of a rule by which all containers start again.
 const ALL: &str = "RestartAllContainers";
 
 fn fits(rule: &Value, code: i64) -> bool {

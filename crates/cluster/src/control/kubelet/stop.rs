@@ -1,4 +1,4 @@
-//! Pods that are told to end: what the grace period is for.
+//! Pods that are deleted: what the grace period is for.
 
 // upstream: pkg/kubelet/kuberuntime/kuberuntime_container.go killContainer (v1.36)
 // upstream: pkg/kubelet/kubelet.go SyncTerminatingPod (v1.36)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use klab_api_machinery::value::{items, text};
 use serde_json::Value;
 
-/// So many files are remembered; what is written beyond that is not found again.
+/// Most files that are remembered; what is written beyond that is not found again.
 const MAX_FILES: usize = 10_000;
 
 /// Files by volume. Lost at a restart, as if the volumes were empty.

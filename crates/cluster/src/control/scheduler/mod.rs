@@ -164,7 +164,7 @@ impl Scheduler {
             self.skipped.insert(key);
             return;
         }
-        // Most changes of a running pod (readiness, restarts) concern nobody here.
+        // Most changes of a running pod (readiness, restarts) do not matter here.
         let same_but_for_place = before.is_some_and(|before| {
             before.finished() == after.finished()
                 && before.object.deleting == object.deleting
@@ -175,7 +175,7 @@ impl Scheduler {
             && plane.picture.node_of(&object.namespace, &object.name).as_deref() == Some(&*after.node);
         if same_but_for_place && known && !was_skipped {
             if before.is_some_and(|before| before.node.is_empty()) {
-                // The picture was told when the scheduler bound it.
+                // The picture has had it since the scheduler bound it.
                 self.no_longer_waits(&key);
                 plane.queue.add(turn());
             }
@@ -187,7 +187,7 @@ impl Scheduler {
         }
         // What the types do not hold cannot be scheduled; admission keeps such pods out.
         let Ok(pod) = Pod::from_json(&object.json) else { return };
-        // It has its place already, though nobody was told.
+        // It has its place already, though no change said so.
         if after.node.is_empty() && !object.deleting && self.binding.contains_key(&key) {
             let _refused = self.waiting.set(&pod, now);
             return;

@@ -170,7 +170,7 @@ fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<
     Ok(claim.and_then(|claim| plane.picture.set_resource_claim(&claim)))
 }
 
-/// Takes back the devices of a claim that nobody uses and that keep its pod from all nodes.
+/// Takes back the devices of a claim that no pod uses and that keep its pod from all nodes.
 pub(super) fn deallocate(plane: &Plane, namespace: &str, name: &str) {
     let _written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
         let status: &mut Value = &mut claim["status"];

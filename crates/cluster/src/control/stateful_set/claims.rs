@@ -102,7 +102,7 @@ impl Plane {
             })
     }
 
-    /// Has the claims of a pod go with the set, with the pod or with nobody, as the set says.
+    /// Has the claims of a pod go with the set, with the pod or not at all, as the set says.
     pub(super) fn tie_claims(&mut self, set: &Set, pod: &str, uid: Option<&str>) {
         let owners = Owners { set, pod, pod_uid: uid.unwrap_or_default() };
         for name in set.claim_names(pod) {
