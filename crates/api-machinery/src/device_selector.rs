@@ -13,7 +13,7 @@ use klab_scheduler::{DeviceFacts, DeviceSelector, SelectorLanguage};
 use crate::work;
 
 /// Longest expression.
-pub const LONGEST: usize = 10 * 1024;
+pub const MAX_LENGTH: usize = 10 * 1024;
 /// Most that an expression may cost.
 const MAX_COST: u64 = 1_000_000;
 const MAX_DOMAIN: u64 = 63;

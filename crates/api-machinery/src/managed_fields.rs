@@ -11,7 +11,7 @@ const BETWEEN: char = '\n';
 /// What differs in objects that are alike: what stands before it, and what behind.
 const VALUES: [(&str, &str); 3] = [("\"time\":\"", "\""), ("{\\\"ip\\\":\\\"", "\\\""), ("{\\\"uid\\\":\\\"", "\\\"")];
 /// Longer shapes belong to one object each: they are what somebody made up.
-const LONGEST_SHARED: usize = 8 << 10;
+const MAX_SHARED_LENGTH: usize = 8 << 10;
 
 /// The shapes that objects have.
 static SHAPES: LazyLock<Mutex<Shapes>> = LazyLock::new(Mutex::default);
@@ -93,7 +93,7 @@ impl ManagedFields {
 
 /// The one of all shapes alike.
 fn shared(shape: &str) -> Arc<str> {
-    if shape.len() > LONGEST_SHARED {
+    if shape.len() > MAX_SHARED_LENGTH {
         return shape.into();
     }
     let mut shapes = SHAPES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +147,7 @@ mod tests {
         for text in odd {
             assert_eq!(ManagedFields::of(text).text(), text);
         }
-        let long = format!("[{}]", "1,".repeat(LONGEST_SHARED));
+        let long = format!("[{}]", "1,".repeat(MAX_SHARED_LENGTH));
         assert_eq!(ManagedFields::of(&long).text(), long);
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::work;
 
 /// Most bytes of all texts about one object: as many as a request has.
-pub const MOST: usize = 3 << 20;
+pub const MAX_BYTES: usize = 3 << 20;
 
 /// Texts, each of which may be as long as the path that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Texts {
 impl Texts {
     /// Whether further texts are dropped.
     pub fn is_full(&self) -> bool {
-        self.bytes > MOST
+        self.bytes > MAX_BYTES
     }
 
     /// A text. It is not written where it is dropped.

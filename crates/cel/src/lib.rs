@@ -47,7 +47,7 @@ pub use self::cost::Range;
 pub use self::errors::Issue;
 pub use self::evaluate::{Bindings, Budget, Failure, PER_CALL_LIMIT, REQUEST_LIMIT, Variables};
 pub use self::meter::Meter;
-pub use self::types::{Declaration, Field, LARGEST_REQUEST, ObjectType, Shape, Type};
+pub use self::types::{Declaration, Field, MAX_REQUEST, ObjectType, Shape, Type};
 pub use self::value::{Key, List, ListKind, Opaque, Value};
 pub use self::words::is_word;
 

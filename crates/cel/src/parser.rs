@@ -11,10 +11,10 @@ use crate::value::Value;
 use crate::words::is_reserved;
 
 /// How deep expressions may be nested.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Longest source, in characters.
-const LONGEST: usize = 100_000;
+const MAX_LENGTH: usize = 100_000;
 
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
                        BYTES, IDENTIFIER}";
@@ -31,8 +31,8 @@ pub(crate) struct Parsed {
 /// Parses the source.
 pub(crate) fn parse(source: &str, bindings: bool) -> Result<Parsed, Vec<Issue>> {
     let size = source.chars().count();
-    if size > LONGEST {
-        let message = format!("expression code point size exceeds limit: size: {size}, limit {LONGEST}");
+    if size > MAX_LENGTH {
+        let message = format!("expression code point size exceeds limit: size: {size}, limit {MAX_LENGTH}");
         return Err(vec![Issue { offset: 0, message }]);
     }
     let mut issues = Vec::new();
@@ -145,9 +145,9 @@ impl Parser {
 
     fn expression(&mut self) -> Option<Expr> {
         self.depth = self.depth.saturating_add(1);
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             let offset = self.peek().offset;
-            return self.tree.refuse(offset, format!("expression recursion limit exceeded: {DEEPEST}"));
+            return self.tree.refuse(offset, format!("expression recursion limit exceeded: {MAX_DEPTH}"));
         }
         let first = self.operation(1)?;
         let result = if self.is("?") {

@@ -14,7 +14,7 @@ use crate::time;
 use crate::value::{Key, List, ListKind, Value};
 
 /// Largest request, which bounds what has no bound of its own.
-pub const LARGEST_REQUEST: u64 = 3 * 1024 * 1024;
+pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
 /// The type of a value or of an expression.
 #[derive(Debug, Clone)]

@@ -26,7 +26,7 @@ pub const POOL_LABEL: &str = "agentpool";
 /// The key of a pool under which the autoscaler notes the machines that it starts: no other is the autoscaler's.
 pub(crate) const STARTING: &str = "starting";
 /// Most nodes of a pool. A ConfigMap may say any number; a greater one counts as this.
-pub const MOST_NODES: u32 = 10_000;
+pub const MAX_NODES: u32 = 10_000;
 
 /// Stands for the node's name in templates.
 pub const NAME: &str = "{name}";
@@ -122,7 +122,7 @@ impl NodePool {
         })
     }
 
-    /// The pools of that ConfigMap, no number above [`MOST_NODES`]. An entry that says nothing is none.
+    /// The pools of that ConfigMap, no number above [`MAX_NODES`]. An entry that says nothing is none.
     pub fn read(config_map: &Value) -> BTreeMap<String, Self> {
         let entries = config_map["data"].as_object().into_iter().flatten();
         let read = |text: &Value| serde_json::from_str(text.as_str()?).ok().map(Self::bounded);
@@ -130,9 +130,9 @@ impl NodePool {
     }
 
     fn bounded(mut self) -> Self {
-        self.min = self.min.min(MOST_NODES);
-        self.max = self.max.min(MOST_NODES);
-        self.starting.truncate(MOST_NODES as usize);
+        self.min = self.min.min(MAX_NODES);
+        self.max = self.max.min(MAX_NODES);
+        self.starting.truncate(MAX_NODES as usize);
         self
     }
 
@@ -158,7 +158,7 @@ impl NodePool {
         let addresses: BTreeSet<&str> = of_pool.map(|node| node.address.as_str()).collect();
         let taken: BTreeSet<&str> = present.iter().map(|node| node.name.as_str()).collect();
         // The nodes that are there take no more numbers than twice as many, by their addresses and by their names.
-        let most = u32::try_from(present.len()).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(MOST_NODES);
+        let most = u32::try_from(present.len()).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(MAX_NODES);
         let mut worker = 0;
         (0..most).filter_map(move |number| {
             let address = Some(self.address(number)).filter(|address| !addresses.contains(address.as_str()))?;
@@ -277,7 +277,7 @@ mod tests {
         let pool = NodePool { min: u32::MAX, max: u32::MAX, starting, ..pool(NodeNames::Workers("w".to_owned())) };
         let read = NodePool::read(&NodePool::config_map(&[("a".to_owned(), pool)].into()));
         let pool = &read["a"];
-        assert_eq!((pool.min, pool.max, pool.starting.len()), (MOST_NODES, MOST_NODES, MOST_NODES as usize));
+        assert_eq!((pool.min, pool.max, pool.starting.len()), (MAX_NODES, MAX_NODES, MAX_NODES as usize));
     }
 
     #[test]

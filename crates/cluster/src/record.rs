@@ -16,7 +16,7 @@ const MARK_START: &[u8; 4] = b"KEND";
 const START: &[u8; 4] = b"KREC";
 const HEADER: usize = 12;
 /// No record is longer: an object is at most a few MiB.
-const LONGEST: usize = 64 << 20;
+const MAX_LENGTH: usize = 64 << 20;
 
 /// Adds a record of what `write` writes.
 pub fn append(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
@@ -133,7 +133,7 @@ fn is_under_way(rest: &[u8]) -> bool {
     else {
         return true;
     };
-    written < end && end <= HEADER.saturating_add(LONGEST)
+    written < end && end <= HEADER.saturating_add(MAX_LENGTH)
 }
 
 /// Where the record at `at` ends, if there is a whole and sound one.
@@ -143,7 +143,7 @@ fn whole(bytes: &[u8], at: usize) -> Option<usize> {
         return None;
     }
     let number = |range: std::ops::Range<usize>| header[range].try_into().ok().map(u32::from_le_bytes);
-    let length = usize::try_from(number(4..8)?).ok().filter(|length| *length <= LONGEST)?;
+    let length = usize::try_from(number(4..8)?).ok().filter(|length| *length <= MAX_LENGTH)?;
     let payload = bytes.get(at + HEADER..at + HEADER + length)?;
     (crc32fast::hash(payload) == number(8..12)?).then_some(at + HEADER + length)
 }

@@ -3,7 +3,7 @@
 // upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/merge/update.go Updater.Apply (v1.36)
 
 use klab_api_machinery::status::Status;
-use klab_api_machinery::texts::MOST;
+use klab_api_machinery::texts::MAX_BYTES;
 use serde_json::Value;
 
 use super::apply::conflict;
@@ -39,7 +39,7 @@ pub fn take_from_others(
             disputed.subtract(allowed);
             if !disputed.is_empty() {
                 // Each manager's fields may have long paths.
-                let paths = if told < MOST { disputed.paths() } else { Vec::new() };
+                let paths = if told < MAX_BYTES { disputed.paths() } else { Vec::new() };
                 told += paths.iter().map(String::len).sum::<usize>();
                 conflicts.push((entry.title(), paths));
             }

@@ -13,7 +13,7 @@ use super::fields::write_element;
 use super::place::{Expected, Keys, Kind, Place};
 
 /// Paths longer than this are not looked at: no real object nests that deep.
-const LONGEST_PATH: usize = 10_000;
+const MAX_PATH_LENGTH: usize = 10_000;
 
 /// The faults of a configuration.
 pub(crate) fn faults(config: &Value, place: Place<'_>) -> Vec<String> {
@@ -23,7 +23,7 @@ pub(crate) fn faults(config: &Value, place: Place<'_>) -> Vec<String> {
 }
 
 fn check(value: &Value, place: Place<'_>, path: &mut String, found: &mut Texts) {
-    if value.is_null() || path.len() > LONGEST_PATH || found.is_full() || !work::step() {
+    if value.is_null() || path.len() > MAX_PATH_LENGTH || found.is_full() || !work::step() {
         return;
     }
     let length = path.len();

@@ -15,7 +15,7 @@ const LIMIT: i128 = i64::MAX as i128 * NANOS;
 const UNCAPPED_DIGITS: usize = 18;
 /// Beyond all that can be written sensibly, far enough from overflow to add two, and a power of ten: its text is read as
 /// the same amount.
-const MOST: i128 = 10_i128.pow(37);
+const MAX_NANOS: i128 = 10_i128.pow(37);
 
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
@@ -93,7 +93,7 @@ impl Quantity {
         }
         let (scale, format) = Scale::parse(suffix).ok_or(QuantityError::Suffix)?;
         let capped = format == Format::BinarySi || whole.len() + fraction.len() > UNCAPPED_DIGITS;
-        let mut magnitude = scale.nanos(whole, fraction).min(if capped { LIMIT } else { MOST });
+        let mut magnitude = scale.nanos(whole, fraction).min(if capped { LIMIT } else { MAX_NANOS });
         // Departs from upstream, where such an amount is printed with more digits than are read again without a cap: what
         // is stored would change when it is copied, and a Deployment with it in its template would roll out for ever.
         if magnitude > LIMIT && strip_factor(magnitude, 1000, 9).0 >= 10_i128.pow(UNCAPPED_DIGITS as u32) {
@@ -298,7 +298,7 @@ impl AddAssign for Quantity {
         if self.is_zero() {
             self.format = other.format;
         }
-        self.nanos = (self.nanos + other.nanos).clamp(-MOST, MOST);
+        self.nanos = (self.nanos + other.nanos).clamp(-MAX_NANOS, MAX_NANOS);
     }
 }
 
@@ -316,7 +316,7 @@ impl SubAssign for Quantity {
         if self.is_zero() {
             self.format = other.format;
         }
-        self.nanos = (self.nanos - other.nanos).clamp(-MOST, MOST);
+        self.nanos = (self.nanos - other.nanos).clamp(-MAX_NANOS, MAX_NANOS);
     }
 }
 

@@ -13,7 +13,7 @@ use klab_cluster::cluster::Cluster;
 use klab_cluster::control::{ControlPlane, Progress, Settings};
 
 /// Most threads; each serves many clusters.
-const MOST: usize = 4;
+const MAX_THREADS: usize = 4;
 /// How long a control plane works before others on its thread have their turn, and before it looks whether it is to stop.
 const TURN: Duration = Duration::from_millis(10);
 /// How long a client that wakes a cluster and only reads is alone with it: a control plane takes longer to read all objects of a
@@ -105,7 +105,7 @@ impl ControlThreads {
         rest: Option<Rest>,
     ) -> std::io::Result<Running> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
+        let most = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let busy = threads.iter().all(|thread| thread.load.load(Ordering::Relaxed) > 0);
         if busy && threads.len() < most {
             let work = start(threads.len())?;

@@ -14,7 +14,7 @@ const RECENT: Duration = Duration::from_millis(200);
 /// Seconds of a processor that each may use at once before it waits: many times what a command costs.
 const AT_ONCE: f64 = 0.1;
 /// No request waits longer than this.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Bodies of long requests that are worked on at a time: some twenty of the largest. Each takes many times its length.
 const LONG_KILOBYTES: u32 = 64 << 10;
@@ -61,7 +61,7 @@ impl Shares {
         }
         let owed = work.lock().unwrap_or_else(PoisonError::into_inner).owes(each, AT_ONCE, Instant::now());
         if !owed.is_zero() {
-            tokio::time::sleep(owed.min(LONGEST)).await;
+            tokio::time::sleep(owed.min(MAX_WAIT)).await;
         }
     }
 

@@ -5,18 +5,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use klab_cel::{Declaration, Field, LARGEST_REQUEST, ListKind, ObjectType, Shape, Type, is_word};
+use klab_cel::{Declaration, Field, ListKind, MAX_REQUEST, ObjectType, Shape, Type, is_word};
 use serde_json::Value;
 
 use super::fill::with_object_metadata;
 
 /// Longest text without a limit of its own: a request's, without quotes.
-const LONGEST: u64 = LARGEST_REQUEST - 2;
+const MAX_LENGTH: u64 = MAX_REQUEST - 2;
 
 /// The declaration of a schema; `None` where expressions may not see it.
 pub(super) fn declare(schema: &Value, resource: bool, name: &str) -> Option<Declaration> {
     if schema["x-kubernetes-int-or-string"] == true {
-        let max = schema["maxLength"].as_u64().map_or(LONGEST, |most| most.saturating_mul(4));
+        let max = schema["maxLength"].as_u64().map_or(MAX_LENGTH, |most| most.saturating_mul(4));
         return Some(Declaration { max_elements: Some(max), ..Declaration::simple(Type::Dyn) });
     }
     let with_metadata;
@@ -56,7 +56,7 @@ pub(super) fn declare(schema: &Value, resource: bool, name: &str) -> Option<Decl
 
 /// How many values of that size a request can hold.
 fn fitting(size: u64) -> u64 {
-    LONGEST.checked_div(size).unwrap_or(LONGEST)
+    MAX_LENGTH.checked_div(size).unwrap_or(MAX_LENGTH)
 }
 
 fn object(schema: &Value, name: &str) -> Option<Declaration> {
@@ -91,7 +91,7 @@ fn text(schema: &Value) -> Declaration {
     };
     let longest = schema["maxLength"].as_u64();
     match schema["format"].as_str() {
-        Some("byte") => limited(Type::Bytes, longest.unwrap_or(LONGEST), 2),
+        Some("byte") => limited(Type::Bytes, longest.unwrap_or(MAX_LENGTH), 2),
         Some("duration") => limited(Type::Duration, 32, 3),
         Some("date") => limited(Type::Timestamp, 12, 12),
         Some("date-time") => limited(Type::Timestamp, 32, 21),
@@ -100,7 +100,7 @@ fn text(schema: &Value) -> Declaration {
             let of_choices = choices.map(|choices| {
                 choices.iter().filter_map(Value::as_str).map(|choice| choice.len() as u64).max().unwrap_or(0)
             });
-            let max = longest.map(|most| most.saturating_mul(4)).or(of_choices).unwrap_or(LONGEST);
+            let max = longest.map(|most| most.saturating_mul(4)).or(of_choices).unwrap_or(MAX_LENGTH);
             limited(Type::String, max, 2)
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! // upstream: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go ValidateCustomResourceDefinition
 
-use klab_cel::{LARGEST_REQUEST, pattern};
+use klab_cel::{MAX_REQUEST, pattern};
 use serde_json::Value;
 
 use super::declaration::declare;
@@ -15,7 +15,7 @@ const RULE_LIMIT: u64 = 10_000_000;
 /// Most that all rules of a schema may be estimated to cost.
 const SCHEMA_LIMIT: u64 = 100_000_000;
 /// How deep a schema is looked at.
-const DEEPEST: usize = 60;
+const MAX_DEPTH: usize = 60;
 
 const REASONS: &[&str] = &["FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired", "FieldValueDuplicate"];
 
@@ -157,7 +157,7 @@ struct Place {
 
 impl Walk {
     fn schema(&mut self, schema: &Value, path: &str, place: &Place, depth: usize) {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return;
         }
         let most = |limit: &str| match (schema["type"].as_str(), limit) {
@@ -228,7 +228,7 @@ impl Walk {
         // As many as fit into a request, where nothing else says how many there can be.
         let cardinality = place
             .cardinality
-            .unwrap_or_else(|| LARGEST_REQUEST.checked_div(declaration.min_size.saturating_add(1)).unwrap_or(1));
+            .unwrap_or_else(|| MAX_REQUEST.checked_div(declaration.min_size.saturating_add(1)).unwrap_or(1));
         for (at, rule) in rules.iter().enumerate() {
             let path = format!("{path}.x-kubernetes-validations[{at}]");
             let compiled = Rule::compile(rule, &declaration);

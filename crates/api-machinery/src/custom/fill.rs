@@ -8,7 +8,7 @@ use crate::schema::{self as types, Path};
 use crate::texts::Texts;
 
 /// How deep is looked.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Takes out the fields that the schema does not know; gives their paths.
 pub fn prune(schema: &Value, value: &mut Value) -> Vec<String> {
@@ -32,7 +32,7 @@ fn walk(
     depth: usize,
     unknown: &mut Texts,
 ) {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return;
     }
     match value {
@@ -114,7 +114,7 @@ pub fn default(schema: &Value, value: &mut Value) {
 }
 
 fn fill(schema: &Value, value: &mut Value, depth: usize) {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return;
     }
     match value {

@@ -15,7 +15,7 @@ use crate::validation::Errors;
 use crate::work;
 
 /// Longest text of a message.
-const LONGEST_MESSAGE: usize = 5 * 1024;
+const MAX_MESSAGE_LENGTH: usize = 5 * 1024;
 
 /// The rules of a schema and of the schemas in it, without those that have none.
 #[derive(Debug, Default)]
@@ -286,7 +286,7 @@ impl Rules {
             if let Some(text) = text
                 && !text.is_empty()
                 && !text.contains(['\n', '\r'])
-                && text.len() <= LONGEST_MESSAGE
+                && text.len() <= MAX_MESSAGE_LENGTH
             {
                 text.clone_into(&mut detail);
             }

@@ -13,7 +13,7 @@ use crate::validation::Errors;
 use crate::work;
 
 /// How deep a tree is looked at.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Reports what is wrong. Whether it was something that rules cannot be evaluated on.
 pub(super) fn check(schema: &Value, old: Option<&Value>, new: &Value, errors: &mut Errors) -> bool {
@@ -43,7 +43,7 @@ fn kind_of(value: &Value) -> &'static str {
 
 impl Check<'_> {
     fn value(&mut self, schema: &Value, old: Option<&Value>, value: &Value, path: Path<'_>, depth: usize) {
-        if depth > DEEPEST || (value.is_null() && schema["nullable"] == true) {
+        if depth > MAX_DEPTH || (value.is_null() && schema["nullable"] == true) {
             return;
         }
         if !work::step() || self.errors.is_full() {

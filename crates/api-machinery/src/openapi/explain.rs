@@ -17,7 +17,7 @@ pub type Definitions<'a> = dyn Fn(&Resource) -> Arc<Value> + 'a;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// How deep the schemas of definitions are followed.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -146,7 +146,7 @@ fn declare(schema: &mut Value) {
 ///
 /// // upstream: apiextensions-apiserver pkg/controller/openapi/builder/builder.go addEmbeddedProperties
 fn embed(schema: &mut Value, depth: usize) {
-    if depth > DEEPEST || !schema.is_object() {
+    if depth > MAX_DEPTH || !schema.is_object() {
         return;
     }
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);

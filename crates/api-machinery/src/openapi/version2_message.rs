@@ -6,7 +6,7 @@ use crate::protobuf::{bytes, double, varint};
 use serde_json::{Map, Value};
 
 /// How deep schemas may nest.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Fields that are texts, by their numbers.
 const TEXTS: &[(u32, &str)] =
@@ -174,7 +174,7 @@ fn named(schemas: &Map<String, Value>, depth: usize) -> Vec<u8> {
 
 fn schema(value: &Value, depth: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    let Some(map) = value.as_object().filter(|_| depth < DEEPEST) else { return out };
+    let Some(map) = value.as_object().filter(|_| depth < MAX_DEPTH) else { return out };
     for (number, name) in TEXTS {
         text(&mut out, *number, &value[*name]);
     }

@@ -18,7 +18,7 @@ pub use wire::{bytes, double, varint};
 /// The first bytes of every body.
 const MAGIC: &[u8] = b"k8s\0";
 /// How deep messages may nest; Kubernetes' own types stay far below.
-const DEEPEST: usize = 60;
+const MAX_DEPTH: usize = 60;
 
 /// Reads a body. The kind is the one it names; kinds without a type in the table are refused.
 ///
@@ -62,7 +62,7 @@ pub fn decode(body: &[u8]) -> Result<Value, String> {
 
 /// Reads a message of that type; of a message embedded in it (`outer`) only the fields that live there.
 fn struct_of(message: &[u8], id: TypeId, outer: &[u32], depth: usize) -> Result<Map<String, Value>, String> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err("messages nest too deeply".to_owned());
     }
     let fields = &schema().get(id).fields;

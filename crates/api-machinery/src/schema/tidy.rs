@@ -11,7 +11,7 @@ use crate::texts::Texts;
 use klab_scheduler::quantity::Quantity;
 
 /// How deep a tree may be; deeper ones are refused before the stack ends.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// A value that does not fit its field's type, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +82,7 @@ impl Walk<'_> {
         holder: &str,
         depth: usize,
     ) -> Result<(), Mismatch> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(Mismatch("exceeded max depth".to_owned()));
         }
         match (shape, value) {

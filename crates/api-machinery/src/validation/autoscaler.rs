@@ -10,8 +10,8 @@ use super::{Errors, container};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 
-const LONGEST_PERIOD: i64 = 1800;
-const LONGEST_WINDOW: i64 = 3600;
+const MAX_PERIOD: i64 = 1800;
+const MAX_WINDOW: i64 = 3600;
 /// The types of metrics, with their fields, in the order in which upstream looks at them.
 const METRICS: [(&str, &str); 5] = [
     ("Object", "object"),
@@ -205,7 +205,7 @@ fn rules(rules: &Value, path: &Path<'_>, errors: &mut Errors) {
     let window = &rules["stabilizationWindowSeconds"];
     let fault = match window.as_i64() {
         Some(..0) => Some("must be greater than or equal to zero".to_owned()),
-        Some(seconds) if seconds > LONGEST_WINDOW => Some(format!("must be less than or equal to {LONGEST_WINDOW}")),
+        Some(seconds) if seconds > MAX_WINDOW => Some(format!("must be less than or equal to {MAX_WINDOW}")),
         _ => None,
     };
     if let Some(fault) = fault {
@@ -224,8 +224,8 @@ fn rules(rules: &Value, path: &Path<'_>, errors: &mut Errors) {
             if number <= 0 {
                 errors.invalid(path.field(field), &json!(number), "must be greater than zero");
             }
-            if field == "periodSeconds" && number > LONGEST_PERIOD {
-                let fault = format!("must be less than or equal to {LONGEST_PERIOD}");
+            if field == "periodSeconds" && number > MAX_PERIOD {
+                let fault = format!("must be less than or equal to {MAX_PERIOD}");
                 errors.invalid(path.field(field), &json!(number), fault);
             }
         }

@@ -17,8 +17,8 @@ use klab_scheduler::quantity::Quantity;
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 pub(super) const HUGE: &str = "hugepages-";
 /// Most rules of a container, and most exit codes of a rule.
-const MOST_RULES: usize = 20;
-const MOST_CODES: usize = 255;
+const MAX_RULES: usize = 20;
+const MAX_CODES: usize = 255;
 
 /// What the containers of a pod refer to by name.
 pub(super) struct Named<'a> {
@@ -92,8 +92,8 @@ pub(super) fn restart_policy(container: &Value, path: &Path<'_>, errors: &mut Er
     }
     supported(policy, &place, &["Always", "Never", "OnFailure"], errors);
     let list = path.field("restartPolicyRules");
-    if rules > MOST_RULES {
-        errors.too_many(list, rules, MOST_RULES);
+    if rules > MAX_RULES {
+        errors.too_many(list, rules, MAX_RULES);
     }
     for (at, rule) in entries(container, "restartPolicyRules") {
         let path = list.index(at);
@@ -104,8 +104,8 @@ pub(super) fn restart_policy(container: &Value, path: &Path<'_>, errors: &mut Er
         if codes.is_object() {
             supported(&json!(text(codes, "operator")), &path.field("operator"), &["In", "NotIn"], errors);
             let count = entries(codes, "values").count();
-            if count > MOST_CODES {
-                errors.too_many(path.field("values"), count, MOST_CODES);
+            if count > MAX_CODES {
+                errors.too_many(path.field("values"), count, MAX_CODES);
             }
         } else {
             errors.required(path, "must be specified");

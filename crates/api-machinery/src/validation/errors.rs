@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::resource::Resource;
 use crate::status::Status;
-use crate::texts::MOST;
+use crate::texts::MAX_BYTES;
 use crate::work;
 
 /// What is wrong with a field.
@@ -191,7 +191,7 @@ impl Errors {
 
     /// Whether the texts are longer than any request: no client reads what is added after that.
     pub fn is_full(&self) -> bool {
-        self.2 > MOST
+        self.2 > MAX_BYTES
     }
 
     fn add(&mut self, problem: Problem, field: impl Display, message: String) {

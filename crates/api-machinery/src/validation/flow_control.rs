@@ -10,7 +10,7 @@ use super::field::{entries, supported, text};
 use crate::schema::Path;
 
 const HIGHEST_PRECEDENCE: i64 = 10_000;
-const MOST_QUEUES: i64 = 10_000_000;
+const MAX_QUEUES: i64 = 10_000_000;
 /// How many bits a hand of queues may be drawn from.
 const HASH_BITS: u32 = 60;
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
@@ -260,8 +260,8 @@ fn queues(queuing: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     if queues <= 0 {
         fault("queues", "must be positive".to_owned(), errors);
-    } else if queues > MOST_QUEUES {
-        fault("queues", format!("must not be greater than {MOST_QUEUES}"), errors);
+    } else if queues > MAX_QUEUES {
+        fault("queues", format!("must not be greater than {MAX_QUEUES}"), errors);
     }
     if hand <= 0 {
         fault("handSize", "must be positive".to_owned(), errors);

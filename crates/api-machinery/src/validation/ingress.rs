@@ -10,7 +10,7 @@ use super::{Errors, addresses, container};
 use crate::schema::Path;
 
 const CLASS: &str = "kubernetes.io/ingress.class";
-const LONGEST_CONTROLLER: usize = 250;
+const MAX_CONTROLLER_LENGTH: usize = 250;
 
 /// A new Ingress.
 pub fn create(value: &Value, errors: &mut Errors) {
@@ -183,8 +183,8 @@ fn reference(object: &Value, path: &Path<'_>, errors: &mut Errors) {
 pub fn class(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
-    if text(spec, "controller").len() > LONGEST_CONTROLLER {
-        errors.too_long(path.field("controller"), LONGEST_CONTROLLER, "bytes");
+    if text(spec, "controller").len() > MAX_CONTROLLER_LENGTH {
+        errors.too_long(path.field("controller"), MAX_CONTROLLER_LENGTH, "bytes");
     }
     domain_path(text(spec, "controller"), &path.field("controller"), errors);
     let parameters = &spec["parameters"];

@@ -171,13 +171,13 @@ pub fn cron_job(value: &Value, errors: &mut Errors) {
 /// What is wrong with the name of a time zone: it is not one, or none that is known.
 // upstream: pkg/apis/batch/validation/validation.go validateTimeZone (v1.36)
 fn time_zone_fault(name: &str) -> Option<String> {
-    const LONGEST_PART: usize = 14;
+    const MAX_PART_LENGTH: usize = 14;
     if name.is_empty() {
         return Some("timeZone must be nil or non-empty string".to_owned());
     }
     let is_part = |part: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
-        (1..=LONGEST_PART).contains(&part.len()) && part.bytes().all(plain) && !part.starts_with('-')
+        (1..=MAX_PART_LENGTH).contains(&part.len()) && part.bytes().all(plain) && !part.starts_with('-')
     };
     let unknown = || Some(format!("unknown time zone {name}"));
     if !name.split('/').all(|part| is_part(part) && part != "." && part != "..") {

@@ -11,7 +11,7 @@ use crate::schema::Path;
 
 const MAX_RULES: usize = 20;
 const MAX_INDEXES_TEXT: usize = 64 * 1024;
-const LONGEST_MANAGER: usize = 63;
+const MAX_MANAGER_LENGTH: usize = 63;
 const MAX_PARALLELISM: i64 = 100_000;
 const MAX_FAILED: i64 = 100_000;
 /// From how many completions on an Indexed Job with limits for each index is held to less.
@@ -30,8 +30,8 @@ pub(super) fn managed_by(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(manager) = spec["managedBy"].as_str() else { return };
     let place = path.field("managedBy");
     domain_path(manager, &place, errors);
-    if manager.len() > LONGEST_MANAGER {
-        errors.too_long(place, LONGEST_MANAGER, "bytes");
+    if manager.len() > MAX_MANAGER_LENGTH {
+        errors.too_long(place, MAX_MANAGER_LENGTH, "bytes");
     }
 }
 

@@ -11,10 +11,10 @@ use super::field::{entries, text};
 use super::{Errors, addresses};
 use crate::schema::Path;
 
-const MOST_SERVERS: usize = 3;
-const MOST_SEARCHES: usize = 32;
-const LONGEST_SEARCHES: usize = 2048;
-const LONGEST_HOST: usize = 64;
+const MAX_SERVERS: usize = 3;
+const MAX_SEARCHES: usize = 32;
+const MAX_SEARCHES_LENGTH: usize = 2048;
+const MAX_HOST_LENGTH: usize = 64;
 
 /// No two containers of a list have the same port of the machine.
 pub(super) fn host_ports<'a>(
@@ -72,8 +72,8 @@ pub(super) fn dns(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             return errors.required(servers, fault);
         }
     }
-    if count > MOST_SERVERS {
-        let fault = format!("must not have more than {MOST_SERVERS} nameservers");
+    if count > MAX_SERVERS {
+        let fault = format!("must not have more than {MAX_SERVERS} nameservers");
         errors.invalid(servers, &config["nameservers"], fault);
     }
     for (at, server) in entries(config, "nameservers") {
@@ -90,13 +90,13 @@ pub(super) fn dns(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn searches(config: &Value, list: &Path<'_>, errors: &mut Errors) {
     let all: Vec<&str> = entries(config, "searches").filter_map(|(_, search)| search.as_str()).collect();
-    if all.len() > MOST_SEARCHES {
-        let fault = format!("must not have more than {MOST_SEARCHES} search paths");
+    if all.len() > MAX_SEARCHES {
+        let fault = format!("must not have more than {MAX_SEARCHES} search paths");
         errors.invalid(list, &config["searches"], fault);
     }
-    if all.join(" ").len() > LONGEST_SEARCHES {
+    if all.join(" ").len() > MAX_SEARCHES_LENGTH {
         let fault =
-            format!("must not have more than {LONGEST_SEARCHES} characters (including spaces) in the search list");
+            format!("must not have more than {MAX_SEARCHES_LENGTH} characters (including spaces) in the search list");
         errors.invalid(list, &config["searches"], fault);
     }
     for (at, search) in all.into_iter().enumerate().filter(|(_, search)| *search != ".") {
@@ -116,8 +116,8 @@ pub(super) fn host_name(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             errors.forbidden(path, format!("may not be specified when {field} is true"));
         }
     }
-    if name.len() > LONGEST_HOST {
-        errors.too_long(path, LONGEST_HOST, "bytes");
+    if name.len() > MAX_HOST_LENGTH {
+        errors.too_long(path, MAX_HOST_LENGTH, "bytes");
     }
     for fault in names::subdomain(name) {
         errors.invalid(path, &spec["hostnameOverride"], fault);

@@ -12,8 +12,8 @@ use super::field::{not_negative, text};
 use crate::schema::Path;
 
 const STRATEGY: &str = "OldestEmulationVersion";
-const LONGEST_NAME: usize = 128;
-const LONGEST_NOTE: usize = 1024;
+const MAX_NAME_LENGTH: usize = 128;
+const MAX_NOTE_LENGTH: usize = 1024;
 
 /// A Lease.
 pub fn lease(value: &Value, errors: &mut Errors) {
@@ -82,10 +82,10 @@ pub fn event(value: &Value, errors: &mut Errors) {
             errors.invalid("reportingComponent", &json!(reporter), fault);
         }
         for (field, most) in [
-            ("reportingInstance", LONGEST_NAME),
-            ("action", LONGEST_NAME),
-            ("reason", LONGEST_NAME),
-            ("message", LONGEST_NOTE),
+            ("reportingInstance", MAX_NAME_LENGTH),
+            ("action", MAX_NAME_LENGTH),
+            ("reason", MAX_NAME_LENGTH),
+            ("message", MAX_NOTE_LENGTH),
         ] {
             let given = text(value, field);
             if given.is_empty() && field != "message" {

@@ -10,7 +10,7 @@ use super::{Errors, file_paths, sysctl};
 use crate::schema::Path;
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
-const LONGEST_PROFILE: usize = 4095;
+const MAX_PROFILE_LENGTH: usize = 4095;
 
 /// The `securityContext` of a pod.
 pub(super) fn pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -140,8 +140,8 @@ fn app_armor(profile: &Value, path: &Path<'_>, errors: &mut Errors) {
             } else if name.is_empty() {
                 errors.required(place, "must be set when AppArmor type is Localhost");
             }
-            if name.len() > LONGEST_PROFILE {
-                errors.too_long(place, LONGEST_PROFILE, "bytes");
+            if name.len() > MAX_PROFILE_LENGTH {
+                errors.too_long(place, MAX_PROFILE_LENGTH, "bytes");
             }
         }
         "RuntimeDefault" | "Unconfined" => {

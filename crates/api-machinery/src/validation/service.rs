@@ -15,7 +15,7 @@ use crate::schema::Path;
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const MODE: &str = "service.kubernetes.io/topology-mode";
-const LONGEST_AFFINITY: i64 = 86_400;
+const MAX_AFFINITY: i64 = 86_400;
 
 /// A new Service.
 pub fn create(value: &Value, errors: &mut Errors) {
@@ -151,8 +151,8 @@ fn affinity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
                 errors.required(client, when);
             } else if timeout.is_null() {
                 errors.required(client.field("timeoutSeconds"), when);
-            } else if !timeout.as_i64().is_some_and(|seconds| (1..=LONGEST_AFFINITY).contains(&seconds)) {
-                let fault = format!("must be greater than 0 and less than {LONGEST_AFFINITY}");
+            } else if !timeout.as_i64().is_some_and(|seconds| (1..=MAX_AFFINITY).contains(&seconds)) {
+                let fault = format!("must be greater than 0 and less than {MAX_AFFINITY}");
                 errors.invalid(client.field("timeoutSeconds"), timeout, fault);
             }
         }

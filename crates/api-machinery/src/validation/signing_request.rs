@@ -12,7 +12,7 @@ use super::field::{entries, text};
 use crate::certificates::{Asked, RequestFault};
 use crate::schema::Path;
 
-const LONGEST_SIGNER: usize = 571;
+const MAX_SIGNER_LENGTH: usize = 571;
 /// The signer of v1beta1, which signs everything.
 const LEGACY: &str = "kubernetes.io/legacy-unknown";
 const USAGES: [&str; 23] = [
@@ -92,7 +92,7 @@ fn signer(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     for fault in names::subdomain(rest) {
         errors.invalid(path, &spec["signerName"], fault);
     }
-    if name.len() > LONGEST_SIGNER {
-        errors.too_long(path, LONGEST_SIGNER, "bytes");
+    if name.len() > MAX_SIGNER_LENGTH {
+        errors.too_long(path, MAX_SIGNER_LENGTH, "bytes");
     }
 }

@@ -12,9 +12,9 @@ use super::{Errors, metadata, volume_sources};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 
-const MOST_PARAMETERS: usize = 512;
-const LARGEST_PARAMETERS: usize = 256 * 1024;
-const LONGEST_NODE_ID: usize = 256;
+const MAX_PARAMETERS: usize = 512;
+const MAX_PARAMETERS_SIZE: usize = 256 * 1024;
+const MAX_NODE_ID_LENGTH: usize = 256;
 
 /// A StorageClass.
 pub fn class(value: &Value, errors: &mut Errors) {
@@ -58,15 +58,15 @@ fn provisioner(value: &Value, field: &str, errors: &mut Errors) {
 fn parameters(parameters: &Value, errors: &mut Errors) {
     let path = Path::Root.field("parameters");
     let all = || parameters.as_object().into_iter().flatten();
-    if all().count() > MOST_PARAMETERS {
-        return errors.too_long(path, MOST_PARAMETERS, "bytes");
+    if all().count() > MAX_PARAMETERS {
+        return errors.too_long(path, MAX_PARAMETERS, "bytes");
     }
     for _ in all().filter(|(name, _)| name.is_empty()) {
         errors.invalid(path, &json!(""), "field can not be empty.");
     }
     let size: usize = all().map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
-    if size > LARGEST_PARAMETERS {
-        errors.too_long(path, LARGEST_PARAMETERS, "bytes");
+    if size > MAX_PARAMETERS_SIZE {
+        errors.too_long(path, MAX_PARAMETERS_SIZE, "bytes");
     }
 }
 
@@ -171,7 +171,7 @@ pub fn node(value: &Value, errors: &mut Errors) {
         if id.is_empty() {
             errors.required(path.field("nodeID"), "");
         }
-        if id.len() > LONGEST_NODE_ID {
+        if id.len() > MAX_NODE_ID_LENGTH {
             errors.invalid(path.field("nodeID"), &json!(id), "must be 256 characters or less");
         }
         let allocatable = path.field("allocatable");

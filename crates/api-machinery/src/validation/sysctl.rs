@@ -10,7 +10,7 @@ use super::Errors;
 use super::field::{entries, text};
 use crate::schema::Path;
 
-const LONGEST: usize = 253;
+const MAX_LENGTH: usize = 253;
 /// What upstream's message shows of its pattern.
 const PATTERN: &str = "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 /// Parameters of the namespace that `hostIPC` shares.
@@ -37,7 +37,7 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         if name.is_empty() {
             errors.required(path, "");
         } else if !is_name(name) {
-            let message = format!("must have at most {LONGEST} characters and match regex {PATTERN}");
+            let message = format!("must have at most {MAX_LENGTH} characters and match regex {PATTERN}");
             errors.invalid(path, &sysctl["name"], message);
         } else if seen.contains(name) {
             errors.duplicate(path, &sysctl["name"]);
@@ -54,7 +54,7 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn is_name(name: &str) -> bool {
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= LONGEST
+    name.len() <= MAX_LENGTH
         && name.split(['.', '/']).all(|segment| {
             let bytes = segment.as_bytes();
             bytes.first().is_some_and(alphanumeric)

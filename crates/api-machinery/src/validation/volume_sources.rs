@@ -14,7 +14,7 @@ const HOST_PATHS: [&str; 8] =
 const MANAGED_DISK: &str =
     "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
 const BLOB_DISK: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
-const LONGEST_ISCSI: usize = 64;
+const MAX_ISCSI_LENGTH: usize = 64;
 
 /// A kind of source.
 pub(super) struct Source {
@@ -161,7 +161,7 @@ fn is_qualified_name(name: &str) -> bool {
 /// Names of a volume and a portal that become one name.
 pub(super) fn iscsi_name(source: &Value, volume: &str) -> Option<&'static str> {
     let length = volume.len() + 1 + text(source, "targetPortal").len();
-    (source["initiatorName"].is_string() && length > LONGEST_ISCSI).then_some(
+    (source["initiatorName"].is_string() && length > MAX_ISCSI_LENGTH).then_some(
         "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.",
     )
 }

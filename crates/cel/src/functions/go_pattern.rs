@@ -5,7 +5,7 @@
 /// Most repetitions of a part of a pattern, those around it included.
 const MAX_REPEAT: u32 = 1000;
 /// Groups within each other.
-const DEEPEST: usize = 1000;
+const MAX_DEPTH: usize = 1000;
 
 /// The same pattern for the crate `regex`. In Go the classes of a letter are of ASCII, a brace that begins no repetition
 /// stands for itself, and so do brackets and operators of sets inside of a class.
@@ -52,7 +52,7 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
         match first {
             '(' => {
                 repeats.push(1);
-                if repeats.len() > DEEPEST {
+                if repeats.len() > MAX_DEPTH {
                     return Err("expression nests too deeply".to_owned());
                 }
             }

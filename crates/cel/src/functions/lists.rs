@@ -6,14 +6,14 @@ use super::outcome::Outcome;
 use crate::value::{Value, list};
 
 /// Longest list that `lists.range` makes and `flatten` and others give back.
-const LONGEST: i64 = 1_000_000;
+const MAX_RANGE: i64 = 1_000_000;
 
 /// The functions of lists; `None` where it is none of them.
 pub(super) fn call(function: &str, values: &[Value]) -> Option<Outcome> {
     if function == "lists.range" {
         let [Value::Int(end)] = values else { return None };
-        return Some(if *end > LONGEST {
-            Err(format!("lists.range() size {end} exceeds limit {LONGEST}"))
+        return Some(if *end > MAX_RANGE {
+            Err(format!("lists.range() size {end} exceeds limit {MAX_RANGE}"))
         } else {
             Ok(list((0..*end).map(Value::Int).collect()))
         });

@@ -16,7 +16,7 @@ use crate::dynamic_admission::scene::Scene;
 use crate::transaction::Transaction;
 
 /// Longest message that an expression may make.
-const LONGEST_MESSAGE: usize = 5 * 1024;
+const MAX_MESSAGE_LENGTH: usize = 5 * 1024;
 
 /// Something that a policy does not like.
 struct Objection {
@@ -138,7 +138,7 @@ fn message(rule: &Rule, scene: &Scene<'_>) -> String {
     let made = rule.message_program.as_ref().and_then(|program| scene.evaluate(program).ok());
     if let Some(Value::String(made)) = made {
         let made = made.trim();
-        if !made.is_empty() && made.len() <= LONGEST_MESSAGE && !made.contains('\n') {
+        if !made.is_empty() && made.len() <= MAX_MESSAGE_LENGTH && !made.contains('\n') {
             return made.to_owned();
         }
     }

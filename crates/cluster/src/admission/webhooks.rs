@@ -26,7 +26,7 @@ use crate::webhook::CallError;
 use klab_fields::Operations;
 
 /// Largest object that a patch may make.
-const LARGEST: usize = 3 * 1024 * 1024;
+const MAX_SIZE: usize = 3 * 1024 * 1024;
 
 /// What those that change an object have done so far, and who has to look again.
 #[derive(Debug, Default)]
@@ -225,8 +225,8 @@ fn change(
     };
     let mut changed = form(transaction, served, request, Some(object))?.unwrap_or_default();
     Operations::all(&mut changed, operations).map_err(|error| internal(&error.to_string()))?;
-    if changed.to_string().len() > LARGEST {
-        return Err(internal(&format!("admission webhook \"{}\" made the object larger than {LARGEST}", hook.name)));
+    if changed.to_string().len() > MAX_SIZE {
+        return Err(internal(&format!("admission webhook \"{}\" made the object larger than {MAX_SIZE}", hook.name)));
     }
     let changed = back(transaction, served, request, changed)?;
     let differs = changed != *object;

@@ -21,7 +21,7 @@ use super::super::containers::{ClusterObjects, keep};
 use super::answer::{self, method_not_allowed};
 use super::call::{Call, Shared, Target};
 use super::channels::Heard;
-use super::executed::{MOST, One};
+use super::executed::{MAX_COMMANDS, One};
 use super::offer::Offer;
 use super::streams::{not_known, reachable};
 use super::terminal::{Asked, Terminal, ended, failed};
@@ -72,7 +72,7 @@ impl Call<'_> {
             return Err(Status::bad_request("Upgrade request required"));
         };
         let Some(one) = self.api.executed.one_more() else {
-            let message = format!("{MOST} commands are being executed in this cluster, please try again later");
+            let message = format!("{MAX_COMMANDS} commands are being executed in this cluster, please try again later");
             return Err(Status {
                 details: json!({"retryAfterSeconds": 1}),
                 ..Status::new(429, "TooManyRequests", message)

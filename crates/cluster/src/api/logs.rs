@@ -28,10 +28,10 @@ use crate::body::Body;
 /// So far ahead a log that is followed is worked out.
 const AHEAD: SignedDuration = SignedDuration::from_secs(60);
 /// How long a log is followed, as a kubelet's streams are.
-const LONGEST: Duration = Duration::from_hours(4);
+const MAX_FOLLOWED: Duration = Duration::from_hours(4);
 /// How often it is looked at, at least and at most.
-const SHORTEST_WAIT: Duration = Duration::from_millis(20);
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+const MIN_WAIT: Duration = Duration::from_millis(20);
+const MAX_WAIT: Duration = Duration::from_millis(500);
 
 impl Call<'_> {
     /// What a container of a pod has printed.
@@ -77,7 +77,7 @@ impl Call<'_> {
             waiting: VecDeque::new(),
             first: (!shown.is_empty()).then(|| Bytes::from(shown)),
             left,
-            deadline: Instant::from_std(crate::deadline::after(Instant::now().into_std(), LONGEST)),
+            deadline: Instant::from_std(crate::deadline::after(Instant::now().into_std(), MAX_FOLLOWED)),
             last_words: None,
             over: false,
         };
@@ -301,7 +301,7 @@ impl Followed {
                 return None;
             }
             let due = self.waiting.front().map(|line| line.at.saturating_sub(ran).unsigned_abs());
-            sleep(due.unwrap_or(LONGEST_WAIT).clamp(SHORTEST_WAIT, LONGEST_WAIT)).await;
+            sleep(due.unwrap_or(MAX_WAIT).clamp(MIN_WAIT, MAX_WAIT)).await;
         }
     }
 

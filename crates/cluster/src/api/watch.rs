@@ -28,10 +28,10 @@ use crate::body::Body;
 use klab_api_machinery::selector::Selector;
 
 /// Without `timeoutSeconds`.
-const LONGEST: Duration = Duration::from_mins(50);
+const MAX_LIFETIME: Duration = Duration::from_mins(50);
 
 /// With it: an instant much later could not even be written down.
-const MOST: Duration = Duration::from_hours(24);
+const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// Between bookmarks: less than the 30 s after which some proxies take a silent connection for dead.
 const BOOKMARKS: Duration = Duration::from_secs(25);
@@ -43,7 +43,7 @@ const GATHER: Duration = Duration::from_millis(5);
 const WATCHES: usize = 200;
 
 /// No watch waits longer.
-const LONGEST_GATHER: Duration = Duration::from_millis(25);
+const MAX_GATHER: Duration = Duration::from_millis(25);
 
 /// About how much goes into one frame.
 const FRAME: usize = 256 * 1024;
@@ -92,7 +92,7 @@ impl Call<'_> {
             (None, None) => {}
         }
         let seconds = self.query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
-        let timeout = seconds.filter(|seconds| *seconds > 0).map_or(LONGEST, Duration::from_secs).min(MOST);
+        let timeout = seconds.filter(|seconds| *seconds > 0).map_or(MAX_LIFETIME, Duration::from_secs).min(MAX_TIMEOUT);
 
         let cluster = Arc::clone(self.cluster());
         // Subscribed before the state is read: a change between the two wakes the watch.
@@ -170,7 +170,7 @@ struct Watch {
 /// How long a watch waits after a frame, by the number of watches.
 fn gather(watches: usize) -> Duration {
     let times = u32::try_from(watches / WATCHES).unwrap_or(u32::MAX).saturating_add(1);
-    GATHER.saturating_mul(times).min(LONGEST_GATHER)
+    GATHER.saturating_mul(times).min(MAX_GATHER)
 }
 
 /// `by` after an instant.

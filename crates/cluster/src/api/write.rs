@@ -22,18 +22,18 @@ use super::{answer, custom};
 use klab_api_machinery::{duplicate_keys, yaml};
 
 /// Longest name of a field manager.
-const LONGEST_MANAGER: usize = 128;
+const MAX_MANAGER_LENGTH: usize = 128;
 
 impl Call<'_> {
     /// Options of a write; `kind` is what API servers call them in errors.
     pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions<'_>, Status> {
         let manager = match self.query.get("fieldManager") {
-            Some(manager) if manager.len() > LONGEST_MANAGER => {
+            Some(manager) if manager.len() > MAX_MANAGER_LENGTH => {
                 return Err(invalid_options(
                     kind,
                     "fieldManager",
                     "FieldValueTooLong",
-                    &format!("Too long: may not be more than {LONGEST_MANAGER} bytes"),
+                    &format!("Too long: may not be more than {MAX_MANAGER_LENGTH} bytes"),
                 ));
             }
             Some(manager) => manager,

@@ -19,7 +19,7 @@ use crate::cluster::{Part, WriteOptions};
 pub const SILENCE_ANNOTATION: &str = "klab.dev/api-silent";
 
 /// The longest silence, so that no user is locked out for good.
-const LONGEST: SignedDuration = SignedDuration::from_mins(5);
+const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// From the annotation to the silence: the client that wrote it has its answer by then.
 const FAREWELL: SignedDuration = SignedDuration::from_millis(250);
@@ -38,7 +38,7 @@ pub(super) struct ApiSilence {
 fn asked(namespace: &Value) -> Option<SignedDuration> {
     let text = namespace["metadata"]["annotations"][SILENCE_ANNOTATION].as_str()?;
     let duration: SignedDuration = text.parse().ok()?;
-    duration.is_positive().then(|| duration.min(LONGEST))
+    duration.is_positive().then(|| duration.min(MAX_SILENCE))
 }
 
 fn key() -> Key {

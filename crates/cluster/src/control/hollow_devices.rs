@@ -20,7 +20,7 @@ use crate::cluster::{DeleteOptions, Part, WriteOptions};
 /// Marks the slices that are made here.
 const MARK: &str = "klab.dev/hollow-devices";
 /// Most devices of a class on a node: one slice holds no more.
-const MOST: usize = 128;
+const MAX_DEVICES: usize = 128;
 
 fn writes() -> WriteOptions<'static> {
     WriteOptions::by("klab")
@@ -136,8 +136,9 @@ fn publish(plane: &Plane, node: &Object, driver: &str, devices: &[&Devices]) -> 
 /// The devices of a driver as its slice lists them, numbered through.
 fn list(driver: &str, devices: &[&Devices]) -> Vec<Value> {
     let kind = driver.split('.').next().unwrap_or_default();
-    let all = devices.iter().flat_map(|devices| std::iter::repeat_n(described(devices), devices.count.min(MOST)));
-    let named = all.take(MOST).enumerate().map(|(number, mut device)| {
+    let all =
+        devices.iter().flat_map(|devices| std::iter::repeat_n(described(devices), devices.count.min(MAX_DEVICES)));
+    let named = all.take(MAX_DEVICES).enumerate().map(|(number, mut device)| {
         device["name"] = json!(format!("{kind}-{number}"));
         device
     });

@@ -48,7 +48,7 @@ struct Replacing {
 }
 
 const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(15);
+const MAX_WAIT: SignedDuration = SignedDuration::from_mins(15);
 
 /// An empty cluster as the scheduler sees it.
 fn picture(settings: &Settings) -> Picture {
@@ -109,7 +109,7 @@ impl Plane {
     /// answer at once: pods that fail as soon as they are made would be replaced without end at one instant.
     pub(super) fn may_replace(&mut self, key: &Key, place: &str, made: Timestamp) -> bool {
         let now = self.now();
-        self.replacing.retain(|_, one| now.duration_since(one.last) <= LONGEST_WAIT.saturating_mul(2));
+        self.replacing.retain(|_, one| now.duration_since(one.last) <= MAX_WAIT.saturating_mul(2));
         let at = (key.clone(), Box::from(place));
         let wait = match self.replacing.get(&at) {
             None => FIRST_WAIT,
@@ -121,7 +121,7 @@ impl Plane {
                     self.queue.add_at(key.clone(), due);
                     return false;
                 }
-                replacing.wait.saturating_mul(2).min(LONGEST_WAIT)
+                replacing.wait.saturating_mul(2).min(MAX_WAIT)
             }
         };
         self.replacing.insert(at, Replacing { last: now, wait });

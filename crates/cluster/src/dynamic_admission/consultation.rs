@@ -22,11 +22,11 @@ use serde_json::Value;
 use crate::webhook::{Call, CallError, Transport};
 
 /// Questions of one write at most, however often what it writes changes under it.
-const MOST: usize = 100;
+const MAX_QUESTIONS: usize = 100;
 /// How often objects are converted for one request, however often they change meanwhile.
-const MOST_ROUNDS: usize = 50;
+const MAX_ROUNDS: usize = 50;
 /// Bytes of all answers about objects of one request: a webhook may make much of little.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// How many questions of one request are under way at a time.
 const AT_ONCE: usize = 8;
 
@@ -101,7 +101,7 @@ impl Consultation {
         if let Some((_, answer)) = inner.answers.iter().find(|(asked, _)| asked == call) {
             return Some(answer.clone());
         }
-        if inner.answers.len() >= MOST {
+        if inner.answers.len() >= MAX_QUESTIONS {
             let because = "the object changes faster than webhooks can be asked about it";
             return Some(Err(CallError::Unreachable(because.to_owned())));
         }
@@ -125,7 +125,7 @@ impl Consultation {
         if inner.is_written {
             return Err("the definition was changed meanwhile");
         }
-        if inner.rounds >= MOST_ROUNDS {
+        if inner.rounds >= MAX_ROUNDS {
             return Err("the objects change faster than they can be converted");
         }
         inner.batches.extend(batches);
@@ -156,10 +156,10 @@ impl Consultation {
     fn counted(&self, body: Bytes) -> Result<Bytes, CallError> {
         let mut inner = self.inner();
         inner.bytes = inner.bytes.saturating_add(body.len());
-        if inner.bytes <= MOST_BYTES {
+        if inner.bytes <= MAX_BYTES {
             return Ok(body);
         }
-        let because = format!("the converted objects of one request are larger than {MOST_BYTES} bytes");
+        let because = format!("the converted objects of one request are larger than {MAX_BYTES} bytes");
         Err(CallError::Unreadable(because))
     }
 

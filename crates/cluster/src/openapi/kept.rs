@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 /// How many bytes are kept; what was asked for longest ago goes first.
-const MOST: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept { documents: VecDeque::new(), bytes: 0, making: BTreeMap::new() });
 
@@ -64,7 +64,7 @@ pub(super) fn compressed(name: &str, make: impl FnOnce() -> Vec<u8>) -> Bytes {
     });
     let mut kept = kept();
     if kept.making.remove(name).is_some() {
-        kept.add(name, document, MOST);
+        kept.add(name, document, MAX_BYTES);
     }
     document.clone()
 }

@@ -15,12 +15,12 @@ use klab_fields::is_deeper;
 
 /// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together
 /// with the ownership of its fields, which is kept a few levels deeper.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Brings a body into canonical form, and collects what it has too much.
 pub(crate) fn decode(transaction: &mut Transaction<'_>, resource: ResourceId, value: &mut Value) -> Result<(), Fault> {
     let row = resource.row();
-    if is_deeper(value, DEEPEST) {
+    if is_deeper(value, MAX_DEPTH) {
         return Err(Fault::Mismatch(Mismatch("json: exceeded max depth".to_owned())));
     }
     let resets_managers = value["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty);

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::transaction::Transaction;
 
 /// What etcd takes (`--max-request-bytes`).
-const LARGEST: usize = 1536 << 10;
+const MAX_SIZE: usize = 1536 << 10;
 /// What the API server's client sends to it.
-const LARGEST_SENT: usize = 2 << 20;
+const MAX_SENT_SIZE: usize = 2 << 20;
 /// Objects with less text than this are not measured: JSON writes none of it at more than six times its length.
-const SMALL: usize = LARGEST / 6;
+const SMALL: usize = MAX_SIZE / 6;
 /// About what a request has besides the object.
 const AROUND: usize = 64;
 
@@ -35,13 +35,13 @@ pub(crate) fn kept_managers(
         return Ok(managed);
     }
     let refused = match size(resource, value, managed.as_ref()) {
-        size if size <= LARGEST => return Ok(managed),
-        size if size <= LARGEST_SENT => "etcdserver: request is too large".to_owned(),
+        size if size <= MAX_SIZE => return Ok(managed),
+        size if size <= MAX_SENT_SIZE => "etcdserver: request is too large".to_owned(),
         size => format!(
-            "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {LARGEST_SENT})"
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {MAX_SENT_SIZE})"
         ),
     };
-    if !applies && managed.is_some() && size(resource, value, None) <= LARGEST {
+    if !applies && managed.is_some() && size(resource, value, None) <= MAX_SIZE {
         return Ok(None);
     }
     Err(Status::new(500, "", refused))

@@ -9,7 +9,7 @@ use klab_api_machinery::value::time_text;
 use serde_json::{Map, Value, json};
 
 /// Longest name a generated one may have, suffix included.
-const LONGEST_GENERATED_NAME: usize = 63;
+const MAX_GENERATED_NAME_LENGTH: usize = 63;
 /// Letters added to `generateName`.
 pub(super) const SUFFIX_LENGTH: usize = 5;
 
@@ -69,7 +69,7 @@ pub(crate) fn name_for(value: &mut Value, mut suffix: impl FnMut() -> String) ->
     let mut name = text(metadata, "name").to_owned();
     let prefix = text(metadata, "generateName");
     if name.is_empty() && !prefix.is_empty() {
-        let mut cut = prefix.len().min(LONGEST_GENERATED_NAME - SUFFIX_LENGTH);
+        let mut cut = prefix.len().min(MAX_GENERATED_NAME_LENGTH - SUFFIX_LENGTH);
         while !prefix.is_char_boundary(cut) {
             cut -= 1;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use klab_api_machinery::object::Object;
 
 /// How many trees are kept at most: what a control plane looks at between two of its own writes.
-const MOST: usize = 256;
+const MAX_TREES: usize = 256;
 
 /// Which objects have their trees.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl Trees {
     /// Keeps the tree of an object that was just written, in place of the oldest when there are too many.
     pub(crate) fn keep(&mut self, object: &Arc<Object>) {
         self.0.push_back(Arc::clone(object));
-        if self.0.len() > MOST
+        if self.0.len() > MAX_TREES
             && let Some(oldest) = self.0.pop_front()
         {
             oldest.forget_tree();

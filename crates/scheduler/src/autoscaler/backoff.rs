@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 /// How long a pool is left alone at first (`--initial-node-group-backoff-duration`).
 pub const FIRST: SignedDuration = SignedDuration::from_mins(5);
 /// How long it is left alone at most (`--max-node-group-backoff-duration`).
-const LONGEST: SignedDuration = SignedDuration::from_mins(30);
+const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(30);
 /// So long after its last failure it counts as one that never failed (`--node-group-backoff-reset-timeout`).
 const RESET: SignedDuration = SignedDuration::from_hours(3);
 
@@ -42,7 +42,7 @@ impl Backoffs {
             None => FIRST,
             // Failures at the same time do not count twice.
             Some(known) if known.until >= now => known.duration,
-            Some(known) => known.duration.saturating_add(known.duration).min(LONGEST),
+            Some(known) => known.duration.saturating_add(known.duration).min(MAX_BACKOFF),
         };
         let until = now.saturating_add(duration).unwrap_or(Timestamp::MAX);
         self.0.insert(Arc::clone(group), Backoff { duration, until, failed: now, failure });

@@ -3,7 +3,7 @@
 // upstream: cluster-autoscaler/estimator/binpacking_estimator.go Estimate (v1.36)
 // upstream: cluster-autoscaler/estimator/decreasing_pod_orderer.go calculatePodScore (v1.36)
 
-use super::MOST_AT_ONCE;
+use super::MAX_AT_ONCE;
 use super::group::Template;
 use super::simulation::{Kind, Simulation};
 use crate::cycle::HOSTNAME;
@@ -49,7 +49,7 @@ pub(super) fn estimate(simulation: &Simulation, template: &Template, groups: &[&
         let size = |alike: &Alike| size(&simulation.info(alike.kind).resources.requests, template);
         size(other).total_cmp(&size(one))
     });
-    let room = room.min(MOST_AT_ONCE);
+    let room = room.min(MAX_AT_ONCE);
     let mut packing = Packing {
         simulation: simulation.fork(),
         template,

@@ -36,7 +36,7 @@ pub use utilization::Utilization;
 /// (`--expendable-pods-priority-cutoff`).
 pub const EXPENDABLE_BELOW: i32 = -10;
 /// At most this many nodes are added to a pool in one go (`--max-nodes-per-scaleup`).
-pub const MOST_AT_ONCE: u32 = 1000;
+pub const MAX_AT_ONCE: u32 = 1000;
 /// How old the oldest of the pods that wait must be before a pool grows: there may be more to come.
 pub const NEW_PODS_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
 /// Annotation of a node that the autoscaler is to leave alone, when `true`.

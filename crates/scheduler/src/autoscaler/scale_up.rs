@@ -15,7 +15,7 @@ use super::expander::{Choice, choose};
 use super::group::NodeGroup;
 use super::profile::Profile;
 use super::simulation::{Kind, Simulation};
-use super::{MOST_AT_ONCE, balance};
+use super::{MAX_AT_ONCE, balance};
 use crate::cluster::Cluster;
 use crate::error::ObjectError;
 use crate::pod_key::PodKey;
@@ -93,7 +93,7 @@ impl NodeGroup {
     /// How many nodes a pool below its least lacks, if they may come.
     pub fn lacking(&self) -> Option<u32> {
         let lacking = self.min.checked_sub(self.target).filter(|lacking| *lacking > 0)?;
-        (!self.is_backed_off).then_some(lacking.min(MOST_AT_ONCE))
+        (!self.is_backed_off).then_some(lacking.min(MAX_AT_ONCE))
     }
 }
 

@@ -29,7 +29,7 @@ use super::schedule::DEFAULT_SCHEDULER;
 /// Backoff after the first failure.
 pub const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
 /// Longest backoff.
-pub const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
+pub const MAX_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
 /// How long a pod stays unschedulable without any event that can help; then it is tried anyway.
 pub const SWEEP_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
@@ -297,7 +297,7 @@ impl Waiting {
     fn place_after_event(&self, now: Timestamp) -> Place {
         // After an error kube-scheduler goes on trying; here the next event does, but not at the same instant.
         let doublings = if self.erred { 0 } else { self.failures.saturating_sub(1).min(10) };
-        let backoff = FIRST_BACKOFF.saturating_mul(1 << doublings).min(LONGEST_BACKOFF);
+        let backoff = FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF);
         let until = after(self.entered, backoff);
         if self.failures > 0 && until > now { Place::BackingOff { until } } else { Place::Active }
     }

@@ -22,11 +22,11 @@ use crate::{exchange, tls};
 use klab_cluster::api::{Body, receive, status_response};
 
 /// Connections at the same time.
-const MOST: usize = 1000;
+const MAX_CONNECTIONS: usize = 1000;
 
 /// Accepts connections for ever.
 pub(super) async fn serve(listener: TcpListener, world: Arc<World>) {
-    let free = Arc::new(Semaphore::new(MOST));
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, most likely: let some connections end.

@@ -102,8 +102,8 @@ pub(super) fn selectors(value: &Value, list: &Path<'_>, errors: &mut Errors) {
         }
         let source = text(&selector["cel"], "expression");
         let expression = cel.field("expression");
-        if source.len() > device_selector::LONGEST {
-            errors.too_long(expression, device_selector::LONGEST, "bytes");
+        if source.len() > device_selector::MAX_LENGTH {
+            errors.too_long(expression, device_selector::MAX_LENGTH, "bytes");
             continue;
         }
         match device_selector::compile(source) {

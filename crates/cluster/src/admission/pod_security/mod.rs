@@ -24,7 +24,7 @@ use self::level::{Level, Modes, Standard};
 use crate::transaction::Transaction;
 
 /// How many pods of a namespace are looked at when its labels become stricter.
-const MOST_PODS: usize = 3000;
+const MAX_PODS: usize = 3000;
 
 /// Something that is about to be stored.
 pub(crate) struct Newcomer<'a> {
@@ -89,7 +89,7 @@ fn check_labels(transaction: &mut Transaction<'_>, newcomer: &Newcomer<'_>) -> R
 fn warn_of_pods(transaction: &mut Transaction<'_>, namespace: &str, enforce: Standard) {
     let pods: Vec<_> = transaction.state.store.list(PODS, Some(namespace)).cloned().collect();
     let mut violations: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for object in pods.iter().take(MOST_PODS) {
+    for object in pods.iter().take(MAX_PODS) {
         let value = object.value();
         let Some(pod) = template(PODS, &value) else { continue };
         let found = evaluate(enforce, &pod);
@@ -98,9 +98,9 @@ fn warn_of_pods(transaction: &mut Transaction<'_>, namespace: &str, enforce: Sta
             violations.entry(reasons.join(", ")).or_default().push(object.name.to_string());
         }
     }
-    if pods.len() > MOST_PODS {
+    if pods.len() > MAX_PODS {
         transaction.warnings.push(format!(
-            "new PodSecurity enforce level only checked against the first {MOST_PODS} of {} existing pods",
+            "new PodSecurity enforce level only checked against the first {MAX_PODS} of {} existing pods",
             pods.len()
         ));
     }

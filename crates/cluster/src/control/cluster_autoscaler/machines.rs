@@ -13,7 +13,7 @@ use super::configuration::pools;
 use crate::clock::{earlier, later};
 use crate::cluster::{Cluster, Part};
 use crate::control::plane::Plane;
-use crate::node_pools::{MOST_NODES, NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL, Present, STARTING};
+use crate::node_pools::{MAX_NODES, NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL, Present, STARTING};
 
 /// Changes which machines of a pool are being started. All else in the ConfigMap is others' and stays as it is at that moment.
 fn change_starting(cluster: &Cluster, name: &str, change: impl FnOnce(&mut Vec<Timestamp>)) -> Result<(), Status> {
@@ -70,7 +70,7 @@ pub(super) fn register(plane: &mut Plane) -> (bool, Option<Timestamp>) {
     let mut present = present(plane);
     for (name, pool) in &pools {
         let have = present.iter().filter(|node| node.pool == *name).count();
-        let room = (pool.capacity.unwrap_or(MOST_NODES) as usize).saturating_sub(have);
+        let room = (pool.capacity.unwrap_or(MAX_NODES) as usize).saturating_sub(have);
         if room == 0 {
             continue;
         }

@@ -10,7 +10,7 @@ use super::super::view::PodInfo;
 use crate::clock::{earlier, later};
 
 const FIRST: i64 = 10;
-const LONGEST: i64 = 600;
+const MAX_BACKOFF: i64 = 600;
 
 /// The failures since the last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +42,7 @@ pub(super) fn end_after(failures: i64, last: Timestamp) -> Option<Timestamp> {
         return None;
     }
     let doubled = FIRST.saturating_mul(1 << (failures - 1).clamp(0, 10));
-    Some(later(last, SignedDuration::from_secs(doubled.min(LONGEST))))
+    Some(later(last, SignedDuration::from_secs(doubled.min(MAX_BACKOFF))))
 }
 
 /// When a pod ended: as its containers say, or its readiness, or its deletion.

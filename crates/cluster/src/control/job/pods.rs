@@ -24,7 +24,7 @@ use super::look::{
 /// At most this many pods are created or deleted at once (`MaxPodCreateDeletePerSync`).
 const BURST: usize = 500;
 /// How long the beginning of a generated name may be.
-const LONGEST_PREFIX: usize = 58;
+const MAX_PREFIX_LENGTH: usize = 58;
 
 impl Plane {
     /// Creates or deletes pods so that as many run as may.
@@ -173,7 +173,7 @@ fn indexed_pod(look: &Look, index: i64) -> Value {
     let mut pod = job_pod(job);
     let name = &job.object.name;
     let ending = format!("-{index}-");
-    let beginning: String = name.chars().take(LONGEST_PREFIX - ending.len()).collect();
+    let beginning: String = name.chars().take(MAX_PREFIX_LENGTH - ending.len()).collect();
     pod["metadata"]["generateName"] = json!(format!("{beginning}{ending}"));
     for field in ["annotations", "labels"] {
         map_mut(&mut pod["metadata"][field]).insert(INDEX.to_owned(), json!(index.to_string()));

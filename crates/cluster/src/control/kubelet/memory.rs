@@ -20,7 +20,7 @@ pub(super) const MAX_BACK_OFF: SignedDuration = SignedDuration::from_mins(5);
 pub(super) const TRIES: u32 = 25;
 /// How long the second try to set up volumes is waited for; each further one doubles that, up to the most.
 const FIRST: SignedDuration = SignedDuration::from_millis(500);
-const MOST: SignedDuration = SignedDuration::from_secs(122);
+const MAX_VOLUME_WAIT: SignedDuration = SignedDuration::from_secs(122);
 /// How long a kubelet waits for the volumes of a pod before it says so and begins again.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(123);
 /// And how long it leaves the pod alone then.
@@ -78,7 +78,7 @@ impl Mounting {
     /// When the next try is due.
     pub(super) fn due(&self) -> Timestamp {
         let doublings = self.tries.saturating_sub(1).min(8);
-        later(self.last, FIRST.saturating_mul(1 << doublings).min(MOST))
+        later(self.last, FIRST.saturating_mul(1 << doublings).min(MAX_VOLUME_WAIT))
     }
 
     /// When the kubelet has waited long enough for the next time.

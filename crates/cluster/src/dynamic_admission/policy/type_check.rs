@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 /// Most kinds that are looked at.
 const MAX_KINDS: usize = 10;
 /// How deep types are followed; no type of Kubernetes nests deeper but those that hold themselves.
-const DEEPEST: usize = 20;
+const MAX_DEPTH: usize = 20;
 
 /// The type of a custom resource by group, version and plural, and its kind.
 pub(crate) type OfCustom<'a> = &'a dyn Fn(&str, &str, &str) -> Option<(ResourceId, Declaration)>;
@@ -130,7 +130,7 @@ fn object(id: TypeId, name: &str, depth: usize) -> Declaration {
 }
 
 fn of_shape(shape: &schema::Shape, name: &str, depth: usize) -> Declaration {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Declaration::simple(Type::Dyn);
     }
     let collection = |shape: Shape| Declaration { shape, max_elements: None, min_size: 2 };
