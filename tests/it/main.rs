@@ -4,6 +4,7 @@
 mod aks;
 mod aks_binary;
 mod aks_hosted;
+mod aks_real_az;
 mod aks_troubles;
 mod az;
 #[path = "../azure/mod.rs"]

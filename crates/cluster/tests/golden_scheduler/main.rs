@@ -17,7 +17,7 @@ use serde_json::Value;
 
 fn folder() -> PathBuf {
     std::env::var_os("KLAB_GOLDEN_SCENARIOS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/scheduler"), PathBuf::from)
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/scheduler"), PathBuf::from)
 }
 
 /// The lines of a file, unpacked if its name ends in `.gz`.

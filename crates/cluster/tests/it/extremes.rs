@@ -1,7 +1,7 @@
 //! Extreme numbers, amounts and times in every field that takes one: no panic, and the controllers go on.
 //!
 //! The fields come from the table of types, so a new kind takes part by itself.
-//! `KLAB_EXTREMES=100000 cargo test -p klab-cluster --all-features --test it extremes` tries that many objects instead of
+//! `KLAB_EXTREMES=100000 cargo test -p klab-cluster-tests --test it extremes` tries that many objects instead of
 //! some hundred.
 
 use std::collections::BTreeMap;

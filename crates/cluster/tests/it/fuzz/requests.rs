@@ -70,7 +70,7 @@ impl Random {
 impl Corpus {
     pub(super) fn read() -> Self {
         let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../api-machinery/tests/golden/protobuf-requests.jsonl.gz");
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../api-machinery/tests/golden/protobuf-requests.jsonl.gz");
         let mut text = String::new();
         let file = std::fs::File::open(path).unwrap();
         std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut text).unwrap();

@@ -1,20 +1,16 @@
 //! Labs on AKS through the real az, against a stand-in for Azure's API on the loopback.
 //!
 //! Where az is missing, each test says on stderr that it was skipped and why. `.ci/azure-cli` installs az.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod azure;
-#[expect(dead_code, reason = "no other program is needed")]
-mod skipped;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use azure::api::{Latency, Model};
-use azure::fault::{Fault, Trouble};
-use azure::real::{self, Login};
-use azure::server::Server;
+use crate::azure::api::{Latency, Model};
+use crate::azure::fault::{Fault, Trouble};
+use crate::azure::real::{self, Login};
+use crate::azure::server::Server;
+use crate::{azure, skipped};
 
 /// The real az, or a line that says which test is skipped and why.
 fn az_or_skip() -> Option<PathBuf> {
