@@ -24,10 +24,10 @@ use super::host::Outside;
 use super::host_name::HostNames;
 use super::hosted::Hosted;
 use super::lane::Held;
-use super::patience::Patient;
 use super::public::{inside, named, path_of, path_to, without};
 use super::refusal::{too_many_connections, unauthorised};
 use super::shared::Shared;
+use super::write_timeout::WriteTimeout;
 use super::{admin, exchange, tls};
 use klab_cluster::api::{Body, PathBefore, User, keeping, status_response};
 use klab_cluster::certificates::Holder;
@@ -114,7 +114,7 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
                 from,
                 unread: Arc::new(Semaphore::new(MAX_UNREAD)),
             });
-            return serve_stream(peer.patient(stream), false, peer, shared).await;
+            return serve_stream(peer.with_write_timeout(stream), false, peer, shared).await;
         }
         Some(Outside { config: Some(config), .. }) => config,
         None => &shared.host.identity.config,
@@ -138,7 +138,7 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     });
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     if shared.host.public.is_some() {
-        serve_stream(peer.patient(stream), http_2, peer, shared).await;
+        serve_stream(peer.with_write_timeout(stream), http_2, peer, shared).await;
     } else {
         serve_stream(stream, http_2, peer, shared).await;
     }
@@ -232,9 +232,9 @@ impl Peer {
     }
 
     /// A stream of this other end, which does not outlive its credentials.
-    fn patient<S>(self: &Arc<Self>, stream: S) -> Patient<S> {
+    fn with_write_timeout<S>(self: &Arc<Self>, stream: S) -> WriteTimeout<S> {
         let peer = Arc::clone(self);
-        Patient::new(stream, WRITE, async move { peer.silenced().await })
+        WriteTimeout::new(stream, WRITE, async move { peer.silenced().await })
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use rustls::ServerConfig;
 use tokio::sync::Semaphore;
 
+use super::activity::Activity;
 use super::control_thread::ControlThreads;
 use super::credentials::{Digest, Token};
 use super::front::Front;
@@ -16,7 +17,6 @@ use super::host_name::HostNames;
 use super::limits::Limits;
 use super::public::path_to;
 use super::register::Register;
-use super::roll::Roll;
 use super::share::Shares;
 use super::templates::Templates;
 use super::tls::Identity;
@@ -44,7 +44,7 @@ pub(super) struct Host {
     pub(super) shares: Shares,
     /// Clusters that are woken at a time.
     pub(super) waking: Semaphore,
-    pub(super) roll: Roll,
+    pub(super) activity: Activity,
     /// What carries the clusters' calls to webhooks.
     pub(super) webhooks: Arc<dyn Transport>,
     pub(super) counts: Counts,
@@ -108,7 +108,7 @@ impl Host {
             templates,
             shares: Shares::new(),
             waking: Semaphore::new(processors),
-            roll: Roll::default(),
+            activity: Activity::default(),
             webhooks,
             counts: Counts::default(),
             broken: Mutex::default(),

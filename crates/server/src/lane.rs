@@ -25,7 +25,7 @@ use super::limits::Limits;
 use super::rate::Bucket;
 use super::refusal::{panicked, too_many_requests};
 use super::share::{Shares, weight};
-use klab_cluster::api::{Api, Body, Consultation, Upgrade, status_response};
+use klab_cluster::api::{Api, Body, PendingWebhooks, Upgrade, status_response};
 
 /// Requests of one cluster that are in line at a time; watches count only until they begin.
 const IN_LINE: usize = 16;
@@ -134,16 +134,16 @@ impl Lane {
             let changed = async { connection.await.map(TokioIo::new).map_err(std::io::Error::other) };
             parts.extensions.insert(Upgrade::new(changed));
         }
-        let (parts, consultation) = (Arc::new(parts), Arc::new(Consultation::default()));
+        let (parts, pending_webhooks) = (Arc::new(parts), Arc::new(PendingWebhooks::default()));
         let response = loop {
             // A client that does not read its answers gets no more of them.
             if self.unread.load(Ordering::Relaxed) > limits.bytes.min(UNREAD) {
                 let what = "too many answers of this cluster are not read to their end, please read them first";
                 return too_many_requests(what, Duration::from_secs(1));
             }
-            let response = self.attempt(api, &parts, &body, &consultation, shares).await;
+            let response = self.attempt(api, &parts, &body, &pending_webhooks, shares).await;
             // A request that waits for a webhook is not in line.
-            if !api.consult(&consultation).await {
+            if !api.resolve_webhooks(&pending_webhooks).await {
                 break response;
             }
         };
@@ -164,7 +164,7 @@ impl Lane {
         api: &Api,
         parts: &Arc<Parts>,
         body: &Bytes,
-        consultation: &Arc<Consultation>,
+        pending_webhooks: &Arc<PendingWebhooks>,
         shares: &Shares,
     ) -> Response<Body> {
         // The semaphores are never closed.
@@ -172,7 +172,7 @@ impl Lane {
         shares.wait(&self.work).await;
         if !api.is_long(parts, body) {
             let begun = Instant::now();
-            let short = || api.respond(parts, body.clone(), consultation);
+            let short = || api.respond(parts, body.clone(), pending_webhooks);
             let answered = work::within(SHORT, &Cancelled::default(), short);
             shares.spent(&self.work, begun.elapsed());
             // One that turns out to be long begins again: nothing of it was stored.
@@ -183,7 +183,7 @@ impl Lane {
         let alone = Arc::clone(&self.long).acquire_owned().await;
         let room = Arc::clone(&shares.long).acquire_many_owned(weight(body)).await;
         let (api, parts, body) = (api.clone(), Arc::clone(parts), body.clone());
-        let consultation = Arc::clone(consultation);
+        let pending_webhooks = Arc::clone(pending_webhooks);
         let busy = api.cluster().be_busy();
         // A request past its deadline is dropped, and this with it: its work stops and makes room.
         let cancelled = Cancelled::default();
@@ -191,7 +191,7 @@ impl Lane {
         let answered = tokio::task::spawn_blocking(move || {
             let _held = (alone, room);
             let begun = Instant::now();
-            let answered = work::within(u64::MAX, &cancelled, || api.respond(&parts, body, &consultation));
+            let answered = work::within(u64::MAX, &cancelled, || api.respond(&parts, body, &pending_webhooks));
             drop(busy);
             (answered.unwrap_or_else(|_| status_response(&work::stopped())), begun.elapsed())
         });

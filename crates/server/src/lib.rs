@@ -9,6 +9,7 @@
 //! starts there again serves the same clusters, under the same credentials, and at the same port if it is free.
 
 mod access;
+mod activity;
 mod admin;
 mod any_client;
 mod awake;
@@ -27,14 +28,12 @@ mod hosted;
 mod kubeconfig;
 mod lane;
 mod limits;
-mod patience;
+mod maintenance;
+mod offline;
 mod public;
 mod rate;
 mod refusal;
 mod register;
-mod roll;
-mod rounds;
-mod saved;
 mod server;
 mod settled;
 mod share;
@@ -43,6 +42,7 @@ mod start_error;
 mod templates;
 mod tls;
 mod webhooks;
+mod write_timeout;
 
 pub use access::{ACCESS_FILE, Access};
 pub use admin::{ClusterAccess, Copied, Health, Removed};
@@ -53,8 +53,8 @@ pub use klab_api_machinery::renaming::Renaming;
 pub use klab_cluster::seed::{Delays, Figures, Seed};
 pub use klab_cluster::system::Flavour;
 pub use limits::Limits;
+pub use offline::remove_saved;
 pub use public::{Certificate, Public};
-pub use saved::remove_saved;
 pub use server::{Server, ServerOptions};
 pub use settled::Settled;
 pub use shared::{ClusterState, NewCopy, ServerFigures};

@@ -24,7 +24,7 @@ use super::settled::Settled;
 use super::shared::{ClusterState, NewCopy, ServerFigures, Shared};
 use super::start_error::StartError;
 use super::webhooks::{HttpsWebhooks, Webhooks};
-use super::{admin, connection, hosted, rounds, tls};
+use super::{admin, connection, hosted, maintenance, tls};
 
 /// How to start a server.
 #[derive(Debug, Clone)]
@@ -114,10 +114,10 @@ impl Server {
         let shared = Arc::new(Shared::new(Arc::new(host)));
         shared.restore(&clusters_folder, contents).map_err(unusable)?;
         shared.write_access().map_err(unusable)?;
-        let place = rounds::place(&state).map_err(unusable)?;
+        let place = maintenance::place(&state).map_err(unusable)?;
         let serving = tokio::spawn(connection::serve(listener, Arc::clone(&shared)));
-        tokio::spawn(rounds::sync_now_and_then(Arc::clone(&shared), place));
-        tokio::spawn(rounds::park_and_wake(Arc::clone(&shared), options.park_after));
+        tokio::spawn(maintenance::sync_now_and_then(Arc::clone(&shared), place));
+        tokio::spawn(maintenance::park_and_wake(Arc::clone(&shared), options.park_after));
         Ok(Self { shared, serving })
     }
 

@@ -147,7 +147,7 @@ impl Shared {
 
     /// Those that are awake.
     pub(super) fn awake(&self) -> Vec<Arc<Hosted>> {
-        let names = self.host.roll.awake();
+        let names = self.host.activity.awake();
         let clusters = self.clusters();
         names.iter().filter_map(|name| clusters.by_name.get(&**name).cloned()).collect()
     }
@@ -209,7 +209,7 @@ impl Shared {
                 self.files_written.store(true, Ordering::Relaxed);
             }
             let due = entry.parked.map_or_else(|| Some(jiff::Timestamp::now()), |parked| parked.due);
-            self.host.roll.is_parked(hosted.shared_name(), due.filter(|_| !entry.frozen));
+            self.host.activity.is_parked(hosted.shared_name(), due.filter(|_| !entry.frozen));
             clusters.insert(hosted);
         }
         for entry in std::fs::read_dir(folder)? {
@@ -287,7 +287,7 @@ impl Shared {
         register.note(made.iter().map(|(hosted, entry)| Note::Is(hosted.name().to_owned(), entry.clone())))?;
         let mut clusters = self.clusters_mut();
         for (hosted, entry) in made {
-            self.host.roll.is_parked(hosted.shared_name(), entry.parked.and_then(|parked: Parked| parked.due));
+            self.host.activity.is_parked(hosted.shared_name(), entry.parked.and_then(|parked: Parked| parked.due));
             clusters.insert(Arc::clone(hosted));
         }
         self.host.room.share_among(clusters.by_name.len());

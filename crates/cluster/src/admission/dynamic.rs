@@ -37,7 +37,7 @@ pub(crate) fn has_webhooks(store: &Store) -> bool {
 
 /// A change of an object, without the user who makes it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Deed<'a> {
+pub(crate) struct AdmissionRequest<'a> {
     pub(crate) operation: Operation,
     pub(crate) resource: ResourceId,
     pub(crate) subresource: &'a str,
@@ -51,7 +51,7 @@ pub(crate) struct Deed<'a> {
 /// Whether webhooks or policies look at this write.
 pub(crate) fn is_asked(transaction: &Transaction<'_>, resource: ResourceId) -> bool {
     !transaction.is_considered
-        && transaction.options.consultation.is_some()
+        && transaction.options.pending_webhooks.is_some()
         && !is_exempt(resource)
         && is_configured(&transaction.state.store)
 }
@@ -62,14 +62,14 @@ pub(crate) fn is_asked(transaction: &Transaction<'_>, resource: ResourceId) -> b
 /// The Status of who refuses it.
 pub(crate) fn mutate(
     transaction: &mut Transaction<'_>,
-    deed: &Deed<'_>,
+    admission_request: &AdmissionRequest<'_>,
     mut object: Option<&mut Value>,
 ) -> Result<(), Status> {
-    if !is_asked(transaction, deed.resource) {
+    if !is_asked(transaction, admission_request.resource) {
         return Ok(());
     }
     let user = user(transaction);
-    let request = request(deed, &user, transaction.options);
+    let request = request(admission_request, &user, transaction.options);
     let mut chain = Chain::default();
     for repeated in [false, true] {
         if repeated && !chain.is_to_repeat {
@@ -87,12 +87,16 @@ pub(crate) fn mutate(
 ///
 /// # Errors
 /// The Status of who refuses it.
-pub(crate) fn judge(transaction: &mut Transaction<'_>, deed: &Deed<'_>, object: Option<&Value>) -> Result<(), Status> {
-    if !is_asked(transaction, deed.resource) {
+pub(crate) fn judge(
+    transaction: &mut Transaction<'_>,
+    admission_request: &AdmissionRequest<'_>,
+    object: Option<&Value>,
+) -> Result<(), Status> {
+    if !is_asked(transaction, admission_request.resource) {
         return Ok(());
     }
     let user = user(transaction);
-    let request = request(deed, &user, transaction.options);
+    let request = request(admission_request, &user, transaction.options);
     ask_validating_policies(transaction, &request, object)?;
     ask_validating(transaction, &request, object)
 }
@@ -103,15 +107,15 @@ pub(crate) fn judge(transaction: &mut Transaction<'_>, deed: &Deed<'_>, object: 
 /// The Status of who refuses it.
 pub(crate) fn consider(
     transaction: &mut Transaction<'_>,
-    deed: &Deed<'_>,
+    admission_request: &AdmissionRequest<'_>,
     object: Option<&Value>,
 ) -> Result<(), Status> {
-    if !is_asked(transaction, deed.resource) {
+    if !is_asked(transaction, admission_request.resource) {
         return Ok(());
     }
     let mut changed = object.cloned();
-    mutate(transaction, deed, changed.as_mut())?;
-    judge(transaction, deed, changed.as_ref())
+    mutate(transaction, admission_request, changed.as_mut())?;
+    judge(transaction, admission_request, changed.as_ref())
 }
 
 /// Whom this write is from: who asked for it, or the part of the control plane that it is of.
@@ -132,15 +136,15 @@ fn user(transaction: &Transaction<'_>) -> User {
     User { name, groups, ..User::default() }
 }
 
-fn request<'a>(deed: &Deed<'a>, user: &'a User, options: &'a WriteOptions<'a>) -> Request<'a> {
+fn request<'a>(admission_request: &AdmissionRequest<'a>, user: &'a User, options: &'a WriteOptions<'a>) -> Request<'a> {
     Request {
-        operation: deed.operation,
-        resource: deed.resource,
-        subresource: deed.subresource,
-        namespace: deed.namespace,
-        name: deed.name,
-        kind: deed.kind,
-        old: deed.old,
+        operation: admission_request.operation,
+        resource: admission_request.resource,
+        subresource: admission_request.subresource,
+        namespace: admission_request.namespace,
+        name: admission_request.name,
+        kind: admission_request.kind,
+        old: admission_request.old,
         dry_run: options.dry_run,
         manager: options.manager,
         user,

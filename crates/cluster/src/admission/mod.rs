@@ -31,8 +31,8 @@ use self::limit_range::{add_default_limits, check_limits};
 use self::pod_resize::check_resize;
 use self::signing::check_approval;
 use crate::transaction::Transaction;
-pub(crate) use dynamic::{Deed, consider, has_webhooks, is_asked, is_configured, judge, mutate};
-pub(crate) use pod_security::{Newcomer, check_pod_security};
+pub(crate) use dynamic::{AdmissionRequest, consider, has_webhooks, is_asked, is_configured, judge, mutate};
+pub(crate) use pod_security::{Candidate, check_pod_security};
 
 /// Fills in what a new version of an object does not say, because of other objects.
 pub(crate) fn admit_update(transaction: &Transaction<'_>, part: Part, current: &Object, new: &mut Value) {

@@ -160,10 +160,10 @@ fn ask(
     let address = destination.as_ref().ok().and_then(Destination::address);
     let call = hook.client.call(address, hook.timeout, body);
     let post = |because: &str| Failure::Calling(format!("failed to call webhook: Post \"{}\": {because}", call.url));
-    let answered = match (destination, transaction.options.consultation) {
+    let answered = match (destination, transaction.options.pending_webhooks) {
         (Err(because), _) => return Err(post(&because)),
         (Ok(_), None) => return Err(post("webhooks cannot be asked here")),
-        (Ok(_), Some(consultation)) => consultation.answer(&call),
+        (Ok(_), Some(pending_webhooks)) => pending_webhooks.answer(&call),
     };
     let body = match answered {
         None => return Err(Failure::Waiting),

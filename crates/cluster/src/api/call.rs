@@ -7,7 +7,7 @@ use http::request::Parts;
 use klab_api_machinery::resource::ResourceId;
 
 use super::super::cluster::Cluster;
-use super::super::dynamic_admission::Consultation;
+use super::super::dynamic_admission::PendingWebhooks;
 use super::super::rbac::User;
 use super::fairness::Class;
 use super::query::Query;
@@ -32,7 +32,7 @@ pub(super) struct Call<'a> {
     pub(super) query: Query,
     pub(super) user: User,
     /// What webhooks have said to it.
-    pub(super) consultation: &'a Consultation,
+    pub(super) pending_webhooks: &'a PendingWebhooks,
     /// The flow it belongs to, once it is known who asks.
     pub(super) class: Option<Class>,
 }

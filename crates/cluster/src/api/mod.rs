@@ -25,7 +25,6 @@ mod log_socket;
 mod logs;
 mod metrics;
 mod negotiate;
-mod offer;
 mod pages;
 mod path;
 mod present;
@@ -34,9 +33,11 @@ mod prometheus;
 mod proxy;
 mod query;
 mod read;
+mod request_cost;
 mod request_info;
 mod review;
 mod streams;
+mod subprotocol;
 mod subresource;
 mod table;
 mod terminal;
@@ -46,7 +47,6 @@ mod upgrade;
 mod usage;
 pub(crate) mod versions;
 mod watch;
-mod weight;
 mod write;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -74,7 +74,7 @@ use self::query::Query;
 #[cfg(feature = "client")]
 pub(crate) use self::request_info::RequestInfo;
 use super::cluster::{Cluster, group_versions, resource_at};
-pub use super::dynamic_admission::Consultation;
+pub use super::dynamic_admission::PendingWebhooks;
 pub use super::rbac::User;
 
 /// Largest request body, as in the real API server.
@@ -131,25 +131,25 @@ impl Api {
             Ok(arrived) => arrived,
             Err(status) => return answer::status(&status),
         };
-        let consultation = Consultation::default();
+        let pending_webhooks = PendingWebhooks::default();
         loop {
-            let response = self.respond(&parts, body.clone(), &consultation);
-            if !self.consult(&consultation).await {
+            let response = self.respond(&parts, body.clone(), &pending_webhooks);
+            if !self.resolve_webhooks(&pending_webhooks).await {
                 return response;
             }
         }
     }
 
     /// Answers a request whose body has arrived. The answer is none while the request has to wait for webhooks: see
-    /// [`Api::consult`].
-    pub fn respond(&self, parts: &Parts, body: Bytes, consultation: &Consultation) -> Response<Body> {
-        self.shared.answer(parts, body, consultation)
+    /// [`Api::resolve_webhooks`].
+    pub fn respond(&self, parts: &Parts, body: Bytes, pending_webhooks: &PendingWebhooks) -> Response<Body> {
+        self.shared.answer(parts, body, pending_webhooks)
     }
 
     /// Asks the webhooks that a request has to wait for. Says whether there were any: then the request is to be answered
     /// again.
-    pub async fn consult(&self, consultation: &Consultation) -> bool {
-        self.cluster().consult(consultation).await
+    pub async fn resolve_webhooks(&self, pending_webhooks: &PendingWebhooks) -> bool {
+        self.cluster().resolve_webhooks(pending_webhooks).await
     }
 
     /// Whether a request may take more than a few milliseconds.
@@ -196,10 +196,10 @@ where
 }
 
 impl Shared {
-    fn answer(&self, parts: &Parts, body: Bytes, consultation: &Consultation) -> Response<Body> {
+    fn answer(&self, parts: &Parts, body: Bytes, pending_webhooks: &PendingWebhooks) -> Response<Body> {
         let query = Query::parse(parts.uri.query());
         let user = parts.extensions.get().cloned().unwrap_or_else(User::admin);
-        let mut call = Call { api: self, parts, body, query, user, consultation, class: None };
+        let mut call = Call { api: self, parts, body, query, user, pending_webhooks, class: None };
         let mut response = call.answer().unwrap_or_else(|status| answer::status(&status));
         if let Some(class) = &call.class {
             class.tell(&mut response);

@@ -66,7 +66,7 @@ impl Call<'_> {
 
     /// Objects in the version that is asked for, where a webhook converts them.
     pub(super) fn shown(&self, resource: ResourceId, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, Status> {
-        self.cluster().in_version(self.consultation, resource, objects)
+        self.cluster().in_version(self.pending_webhooks, resource, objects)
     }
 
     /// One object.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::channels::{Channel, Channels, Heard};
-use super::offer::Offer;
+use super::subprotocol::Offer;
 use super::upgrade::Upgraded;
 
 /// So long what is printed waits for somebody who reads it.

@@ -56,13 +56,13 @@ impl Call<'_> {
             }
         };
         let (dry_run, guard) = (self.dry_run(kind)?, self.guard());
-        let (user, consultation) = (Some(&self.user), Some(self.consultation));
-        Ok(WriteOptions { dry_run, validation, guard, user, consultation, ..WriteOptions::client(manager) })
+        let (user, pending_webhooks) = (Some(&self.user), Some(self.pending_webhooks));
+        Ok(WriteOptions { dry_run, validation, guard, user, pending_webhooks, ..WriteOptions::client(manager) })
     }
 
     /// Who deletes.
     pub(super) fn deletes(&self) -> WriteOptions<'_> {
-        WriteOptions { user: Some(&self.user), consultation: Some(self.consultation), ..WriteOptions::by("") }
+        WriteOptions { user: Some(&self.user), pending_webhooks: Some(self.pending_webhooks), ..WriteOptions::by("") }
     }
 
     /// [`Call::deletes`], of objects of a target.

@@ -7,7 +7,7 @@ use klab_containers::Containers;
 
 use super::{Cluster, Transaction, WriteOptions};
 use crate::admission::{has_webhooks, is_configured};
-use crate::dynamic_admission::{Beginning, Consultation};
+use crate::dynamic_admission::{Beginning, PendingWebhooks};
 use crate::webhook::{NoWay, Transport, wait_for};
 
 impl Cluster {
@@ -46,19 +46,19 @@ impl Cluster {
         options: &WriteOptions<'_>,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
     ) -> Result<T, Status> {
-        let consultation = Consultation::default();
-        let options = WriteOptions { consultation: Some(&consultation), ..options.clone() };
+        let pending_webhooks = PendingWebhooks::default();
+        let options = WriteOptions { pending_webhooks: Some(&pending_webhooks), ..options.clone() };
         self.transact(&options, work)
     }
 
     /// Asks what a write has to know. Says whether there was anything: then it is to be made again.
-    pub(crate) async fn consult(&self, consultation: &Consultation) -> bool {
-        if !consultation.is_pending() {
+    pub(crate) async fn resolve_webhooks(&self, pending_webhooks: &PendingWebhooks) -> bool {
+        if !pending_webhooks.is_pending() {
             return false;
         }
         match self.transport() {
-            Some(transport) => consultation.ask(&*transport).await,
-            None => consultation.ask(&NoWay).await,
+            Some(transport) => pending_webhooks.ask(&*transport).await,
+            None => pending_webhooks.ask(&NoWay).await,
         }
     }
 
@@ -71,17 +71,17 @@ impl Cluster {
         input: I,
         work: impl Fn(&mut Transaction<'_>, I) -> Result<T, Status>,
     ) -> Result<T, Status> {
-        if let Some(consultation) = options.consultation {
-            return self.attempt(options, consultation, |transaction| work(transaction, input));
+        if let Some(pending_webhooks) = options.pending_webhooks {
+            return self.attempt(options, pending_webhooks, |transaction| work(transaction, input));
         }
         if !self.consults() && options.served.is_none() {
             return self.transact(options, |transaction| work(transaction, input));
         }
-        let consultation = Consultation::default();
-        let options = WriteOptions { consultation: Some(&consultation), ..options.clone() };
+        let pending_webhooks = PendingWebhooks::default();
+        let options = WriteOptions { pending_webhooks: Some(&pending_webhooks), ..options.clone() };
         loop {
-            let result = self.attempt(&options, &consultation, |transaction| work(transaction, input.clone()));
-            if !wait_for(self.consult(&consultation)) {
+            let result = self.attempt(&options, &pending_webhooks, |transaction| work(transaction, input.clone()));
+            if !wait_for(self.resolve_webhooks(&pending_webhooks)) {
                 return result;
             }
         }
@@ -91,10 +91,10 @@ impl Cluster {
     fn attempt<T>(
         &self,
         options: &WriteOptions<'_>,
-        consultation: &Consultation,
+        pending_webhooks: &PendingWebhooks,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
     ) -> Result<T, Status> {
-        let beginning = consultation.beginning();
+        let beginning = pending_webhooks.beginning();
         self.transact(options, |transaction| {
             let first = Beginning { now: transaction.now, random: transaction.state.random_state() };
             if let Some(beginning) = beginning {
@@ -103,10 +103,10 @@ impl Cluster {
             }
             let result = work(transaction);
             transaction.state.end_repetition();
-            if consultation.is_pending() {
-                consultation.begin(first);
+            if pending_webhooks.is_pending() {
+                pending_webhooks.begin(first);
             } else if result.is_ok() {
-                consultation.written();
+                pending_webhooks.written();
             }
             result
         })

@@ -9,7 +9,7 @@ use klab_api_machinery::status::Status;
 use super::Cluster;
 use crate::client_config::Destination;
 use crate::custom_versions::{Webhook, convert_all};
-use crate::dynamic_admission::Consultation;
+use crate::dynamic_admission::PendingWebhooks;
 
 impl Cluster {
     /// Whether a webhook converts objects of a kind.
@@ -24,7 +24,7 @@ impl Cluster {
     /// 500 with what the webhook or its answer lacks.
     pub(crate) fn in_version(
         &self,
-        consultation: &Consultation,
+        pending_webhooks: &PendingWebhooks,
         resource: ResourceId,
         objects: Vec<Arc<Object>>,
     ) -> Result<Vec<Arc<Object>>, Status> {
@@ -42,7 +42,7 @@ impl Cluster {
             values.push(value);
         }
         let destination = if is_asked { webhook.client.destination(&self.lock().store) } else { Ok(Destination::Host) };
-        let converted = convert_all(&definition, &webhook, &destination, consultation, resource, values)?;
+        let converted = convert_all(&definition, &webhook, &destination, pending_webhooks, resource, values)?;
         let served = converted.into_iter().zip(&objects).map(|(value, stored)| {
             let object = Object::new(resource, stored.resource_version, &value);
             Arc::new(object.managed_by(stored.managed().cloned()))
@@ -59,10 +59,10 @@ impl Cluster {
         resource: ResourceId,
         objects: Vec<Arc<Object>>,
     ) -> Result<Vec<Arc<Object>>, Status> {
-        let consultation = Consultation::default();
+        let pending_webhooks = PendingWebhooks::default();
         loop {
-            let result = self.in_version(&consultation, resource, objects.clone());
-            if !self.consult(&consultation).await {
+            let result = self.in_version(&pending_webhooks, resource, objects.clone());
+            if !self.resolve_webhooks(&pending_webhooks).await {
                 return result;
             }
         }

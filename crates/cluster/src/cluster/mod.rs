@@ -45,7 +45,7 @@ pub use super::store::{Change, Event, Gone};
 pub use super::transaction::EverDefined;
 pub use super::transaction::{DeleteOptions, Deleted, FieldValidation, Limits, Propagation, WriteOptions, Written};
 pub(crate) use super::transaction::{Guard, Intent};
-use super::transaction::{Random, State, Transaction, Trees};
+use super::transaction::{JsonCache, Random, State, Transaction};
 use super::webhook::Transport;
 pub use checkpoint::Checkpoint;
 pub(crate) use common::Common;
@@ -121,7 +121,7 @@ impl Cluster {
                 kinds: EverDefined::default(),
                 refused: false,
                 root_certificate: String::new(),
-                trees: Trees::default(),
+                json_cache: JsonCache::default(),
                 limits: Arc::default(),
                 definitions: Definitions::default(),
                 admission: Kept::default(),
@@ -247,7 +247,7 @@ impl Cluster {
 
     /// Gives up what is only kept to save time while the cluster is busy.
     pub fn rest(&self) {
-        self.lock().trees.forget();
+        self.lock().json_cache.forget();
     }
 
     /// A random string of the letters Kubernetes uses for generated names.

@@ -8,7 +8,7 @@ use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::{Cluster, DeleteOptions, Deleted, WriteOptions};
-use crate::admission::{Deed, consider, is_configured};
+use crate::admission::{AdmissionRequest, consider, is_configured};
 use crate::dynamic_admission::Operation;
 use crate::pipeline::{self, ScaleChange, ScalePaths, no_scale, scale_of};
 
@@ -77,8 +77,9 @@ impl Cluster {
         self.write(options, (), |transaction, ()| {
             let kind = Some(("", "v1", asked["kind"].as_str().unwrap_or_default()));
             let operation = Operation::Connect;
-            let deed = Deed { operation, resource, subresource, namespace, name, kind, old: None };
-            consider(transaction, &deed, Some(asked))
+            let admission_request =
+                AdmissionRequest { operation, resource, subresource, namespace, name, kind, old: None };
+            consider(transaction, &admission_request, Some(asked))
         })
     }
 

@@ -119,10 +119,10 @@ impl Plane {
         let owned = self.claim_pods(&daemon.object, &selector);
         let by_node = by_node(&owned);
         let fits: Vec<(Arc<str>, Fit)> = self
-            .picture
+            .scheduler_cache
             .node_names()
             .into_iter()
-            .filter_map(|node| Some((Arc::clone(&node), daemon.fit(self.picture.node(&node)?.as_ref()))))
+            .filter_map(|node| Some((Arc::clone(&node), daemon.fit(self.scheduler_cache.node(&node)?.as_ref()))))
             .collect();
         let acted = self.place_daemons(&daemon, &fits, &by_node) || self.roll_daemons(&daemon, &fits, &by_node);
         let live = |revision: &Revision| owned.iter().any(|pod| pod.object.label(HASH_LABEL) == Some(revision.hash()));

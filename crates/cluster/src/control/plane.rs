@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::device_selector::Language;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
-use klab_scheduler::Cluster as Picture;
+use klab_scheduler::Cluster as SchedulerCache;
 use serde_json::Value;
 
 use super::events::{Note, Recorder, reference};
@@ -24,7 +24,7 @@ pub(super) struct Plane {
     pub(super) settings: Settings,
     pub(super) view: View,
     /// The cluster as the scheduler sees it, which DaemonSets ask for the nodes.
-    pub(super) picture: Picture,
+    pub(super) scheduler_cache: SchedulerCache,
     pub(super) queue: Queue,
     pub(super) recorder: Recorder,
     /// Owners whose pods were refused, and how often in a row.
@@ -51,20 +51,20 @@ const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
 const MAX_WAIT: SignedDuration = SignedDuration::from_mins(15);
 
 /// An empty cluster as the scheduler sees it.
-fn picture(settings: &Settings) -> Picture {
-    let mut picture = Picture::new(settings.tie_break());
-    picture.set_selector_language(Arc::new(Language));
-    picture
+fn scheduler_cache(settings: &Settings) -> SchedulerCache {
+    let mut scheduler_cache = SchedulerCache::new(settings.tie_break());
+    scheduler_cache.set_selector_language(Arc::new(Language));
+    scheduler_cache
 }
 
 impl Plane {
     pub(super) fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
-        let picture = picture(&settings);
+        let scheduler_cache = scheduler_cache(&settings);
         Self {
             cluster,
             settings,
             view: View::default(),
-            picture,
+            scheduler_cache,
             queue: Queue::default(),
             recorder: Recorder::default(),
             refused: BTreeMap::new(),
@@ -79,7 +79,7 @@ impl Plane {
     /// Forgets what is known of the cluster, before all objects are read again.
     pub(super) fn forget(&mut self) {
         self.view = View::default();
-        self.picture = picture(&self.settings);
+        self.scheduler_cache = scheduler_cache(&self.settings);
     }
 
     /// Notes what is worked on from now on.

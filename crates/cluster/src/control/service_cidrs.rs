@@ -11,11 +11,11 @@ use klab_api_machinery::value::{condition, items, list_mut, set_condition, time_
 use serde_json::{Value, json};
 
 use super::controller::Controller;
-use super::leaving::Leaving;
 use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
+use super::terminating::TerminatingObjects;
 use crate::clock::later;
 use crate::cluster::{Part, SERVICE_CIDR, WriteOptions, service_range};
 
@@ -27,7 +27,7 @@ const GRACE: SignedDuration = SignedDuration::from_secs(10);
 #[derive(Default)]
 pub(super) struct ServiceCidrs {
     /// Ranges that are being deleted.
-    leaving: Leaving,
+    leaving: TerminatingObjects,
 }
 
 fn key(name: ObjectName) -> Key {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::conversion::Webhook;
 use crate::client_config::Destination;
-use crate::dynamic_admission::{Batch, Consultation, waiting};
+use crate::dynamic_admission::{Batch, PendingWebhooks, waiting};
 use crate::transaction::Transaction;
 
 /// Objects of one request to a webhook at most, and about how many bytes of them.
@@ -64,11 +64,11 @@ pub(crate) fn convert(transaction: &Transaction<'_>, to: ResourceId, mut value: 
         definition.rename(to, &mut value);
         return Ok(value);
     };
-    let Some(consultation) = transaction.options.consultation else {
+    let Some(pending_webhooks) = transaction.options.pending_webhooks else {
         return Err(refused(conversion::failed(&value, "webhooks cannot be asked here")));
     };
     let destination = webhook.client.destination(&transaction.state.store);
-    let converted = convert_all(&definition, &webhook, &destination, consultation, to, vec![value])?;
+    let converted = convert_all(&definition, &webhook, &destination, pending_webhooks, to, vec![value])?;
     converted.into_iter().next().ok_or_else(waiting)
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn for_storage(
     resource: ResourceId,
     value: Value,
 ) -> Result<(ResourceId, Value), Status> {
-    if transaction.options.consultation.is_some_and(Consultation::is_pending) {
+    if transaction.options.pending_webhooks.is_some_and(PendingWebhooks::is_pending) {
         return Err(waiting());
     }
     if !resource.row().custom {
@@ -136,7 +136,7 @@ pub(crate) fn convert_all(
     definition: &Definition,
     webhook: &Webhook,
     destination: &Result<Destination, String>,
-    consultation: &Consultation,
+    pending_webhooks: &PendingWebhooks,
     to: ResourceId,
     objects: Vec<Value>,
 ) -> Result<Vec<Value>, Status> {
@@ -155,7 +155,7 @@ pub(crate) fn convert_all(
             }
         }
         let key = conversion::key(definition.version, &wanted, &object);
-        match consultation.converted(&key) {
+        match pending_webhooks.converted(&key) {
             Some(Ok(converted)) => {
                 let mut restored = conversion::restore(&object, converted).map_err(refused)?;
                 if let Some(schema) = definition.version(to).map(Version::schema) {
@@ -193,6 +193,6 @@ pub(crate) fn convert_all(
         }
         batches.push(Batch { call, keys, read: Box::new(move |answer| question.read(answer)) });
     }
-    consultation.convert(batches).map_err(|because| refused(because.to_owned()))?;
+    pending_webhooks.convert(batches).map_err(|because| refused(because.to_owned()))?;
     Err(waiting())
 }

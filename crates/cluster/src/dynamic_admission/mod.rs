@@ -3,15 +3,15 @@
 
 mod authorizer;
 pub(crate) mod condition;
-mod consultation;
 mod kept;
 pub(crate) mod matching;
+mod pending_webhooks;
 pub(crate) mod policy;
 pub(crate) mod request;
 pub(crate) mod scene;
 pub(crate) mod webhooks;
 
-pub use consultation::Consultation;
-pub(crate) use consultation::{Batch, Beginning, waiting};
 pub(crate) use kept::Kept;
+pub use pending_webhooks::PendingWebhooks;
+pub(crate) use pending_webhooks::{Batch, Beginning, waiting};
 pub(crate) use request::Operation;

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use super::Cluster;
 use super::fault::{Fault, Injected};
 use crate::api::client::client;
-use crate::api::{Body, Consultation, receive, status_response};
+use crate::api::{Body, PendingWebhooks, receive, status_response};
 
 impl Cluster {
     /// A client of its API, as the administrator: requests made side by side are answered before the cluster acts on any
@@ -38,10 +38,10 @@ impl Cluster {
                 if let Some(refusal) = fault {
                     return refusal;
                 }
-                let consultation = Consultation::default();
+                let pending_webhooks = PendingWebhooks::default();
                 loop {
-                    let response = self.0.api.respond(&parts, body.clone(), &consultation);
-                    if !self.0.api.consult(&consultation).await {
+                    let response = self.0.api.respond(&parts, body.clone(), &pending_webhooks);
+                    if !self.0.api.resolve_webhooks(&pending_webhooks).await {
                         return response;
                     }
                 }

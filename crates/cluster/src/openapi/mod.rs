@@ -4,7 +4,7 @@
 //! its command in a header: to all but `explain` and `get --raw` they are given as small as their needs allow, under
 //! another hash.
 
-mod kept;
+mod cache;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -49,7 +49,7 @@ pub(super) fn version2(cluster: &Cluster, headers: &HeaderMap) -> Response<Body>
     let tag = format!("\"{hash}\"");
     unless_known(headers, &tag).unwrap_or_else(|| {
         let form = if protobuf { MESSAGE } else { JSON };
-        let document = kept::compressed(&format!("v2 {form} {hash}"), || {
+        let document = cache::compressed(&format!("v2 {form} {hash}"), || {
             openapi::version2(&kinds(listings(cluster), cluster), &|row| definition(cluster, row), protobuf)
         });
         respond_packed(form, document, headers, &tag)
@@ -169,7 +169,7 @@ pub(super) fn document(
     if !rich {
         return Some(respond(JSON, openapi::operations(&resources), Some(&tag)));
     }
-    let document = kept::compressed(&format!("v3 {path} {hash}"), || {
+    let document = cache::compressed(&format!("v3 {path} {hash}"), || {
         let mut listings = listings(cluster);
         listings.retain(|listing| listing.row.group == group && listing.row.version == version);
         openapi::version3(&kinds(listings, cluster), &|row| definition(cluster, row))
@@ -188,7 +188,7 @@ fn respond_packed(kind: &'static str, document: Bytes, headers: &HeaderMap, tag:
     let codings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|codings| codings.to_str().ok());
     let packed = codings.flat_map(|codings| codings.split(',')).any(|coding| coding.trim() == "gzip");
     let mut response =
-        if packed { respond(kind, document, Some(tag)) } else { respond(kind, kept::unpacked(&document), Some(tag)) };
+        if packed { respond(kind, document, Some(tag)) } else { respond(kind, cache::unpacked(&document), Some(tag)) };
     if packed {
         response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }

@@ -149,7 +149,7 @@ fn documents_are_compressed_for_whoever_takes_them_so() {
     assert_eq!(packed.headers()[CONTENT_ENCODING], "gzip");
     let packed = bytes(packed);
     assert!(packed.len() < plain.len() / 8, "{} of {}", packed.len(), plain.len());
-    assert_eq!(kept::unpacked(&packed), plain);
+    assert_eq!(cache::unpacked(&packed), plain);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip;q=0"));
     assert!(!version2(&cluster, &headers).headers().contains_key(CONTENT_ENCODING));
 }

@@ -16,7 +16,7 @@ use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use super::commit::{commit, remove};
-use crate::admission::Deed;
+use crate::admission::AdmissionRequest;
 use crate::admission::{consider, is_asked};
 use crate::clock::{earlier, later};
 use crate::custom_versions::in_own_version;
@@ -104,7 +104,7 @@ pub(crate) fn ask_about_removal(transaction: &mut Transaction<'_>, removal: &mut
     }
     let current = in_own_version(transaction, removal.resource, Arc::clone(&removal.current))?;
     let old = current.whole();
-    let deed = Deed {
+    let admission_request = AdmissionRequest {
         operation: Operation::Delete,
         resource: current.resource,
         subresource: "",
@@ -113,7 +113,7 @@ pub(crate) fn ask_about_removal(transaction: &mut Transaction<'_>, removal: &mut
         kind: None,
         old: Some(&old),
     };
-    consider(transaction, &deed, None)
+    consider(transaction, &admission_request, None)
 }
 
 /// A namespace turns Terminating; the namespace controller empties it and then clears its finalizers.

@@ -49,7 +49,7 @@ pub(crate) fn look_elsewhere(
     let Some(definition) = writer.definition.clone().filter(|definition| definition.conversion.is_some()) else {
         return Ok(());
     };
-    if transaction.options.consultation.is_none() {
+    if transaction.options.pending_webhooks.is_none() {
         return Ok(());
     }
     for version in other_versions(writer, current) {

@@ -12,8 +12,8 @@ use klab_api_machinery::value::time_text;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::capacity::has_room;
 use super::decode::decode;
-use super::room::has_room;
 use super::stages::namespace_accepts;
 use super::write::create;
 use crate::transaction::Transaction;

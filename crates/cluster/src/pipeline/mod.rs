@@ -5,6 +5,7 @@
 
 mod apply;
 mod bootstrap;
+mod capacity;
 mod commit;
 mod decode;
 mod delete;
@@ -13,14 +14,13 @@ mod elsewhere;
 mod event;
 mod kind_stages;
 mod kinds;
-mod largest;
 mod metadata;
 mod parts;
 mod patch;
-mod room;
 mod root_certificate;
 mod scale;
 mod services;
+mod size_limit;
 mod stages;
 mod strategy;
 mod subresource;

@@ -11,7 +11,7 @@ use klab_api_machinery::value::selector_terms;
 use klab_fields::{Managed, ScaleManagers};
 use serde_json::{Value, json};
 
-use crate::admission::{Deed, consider, is_asked};
+use crate::admission::{AdmissionRequest, consider, is_asked};
 use crate::custom_versions::live;
 use crate::dynamic_admission::Operation;
 use crate::transaction::Transaction;
@@ -82,7 +82,7 @@ pub(crate) fn ask_about_scale(transaction: &mut Transaction<'_>, scaling: &mut S
     if !is_asked(transaction, scaling.resource) {
         return Ok(());
     }
-    let deed = Deed {
+    let admission_request = AdmissionRequest {
         operation: Operation::Update,
         resource: scaling.resource,
         subresource: "scale",
@@ -91,7 +91,7 @@ pub(crate) fn ask_about_scale(transaction: &mut Transaction<'_>, scaling: &mut S
         kind: Some(("autoscaling", "v1", "Scale")),
         old: Some(&scaling.before),
     };
-    consider(transaction, &deed, Some(&scaling.scale))?;
+    consider(transaction, &admission_request, Some(&scaling.scale))?;
     transaction.is_considered = true;
     Ok(())
 }

@@ -20,9 +20,9 @@ use super::commit::{hide_managers, managers_left, remove, show_managers};
 use super::draft::Draft;
 use super::elsewhere::{look_elsewhere, track_in_version};
 use super::kinds::check_kinds;
-use super::largest::kept_managers;
-use super::{kind_stages, metadata, parts, room};
-use crate::admission::{self, Deed, Newcomer, devices, quota};
+use super::size_limit::kept_managers;
+use super::{capacity, kind_stages, metadata, parts};
+use crate::admission::{self, AdmissionRequest, Candidate, devices, quota};
 use crate::custom_versions::{for_storage, is_stored};
 use crate::dynamic_admission::Operation;
 use crate::transaction::{Intent, Transaction};
@@ -216,8 +216,8 @@ pub(super) fn keep_annotations(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -
 }
 
 /// Describes the write to webhooks and policies.
-fn deed<'a>(draft: &'a Draft<'_>) -> Deed<'a> {
-    Deed {
+fn admission_request<'a>(draft: &'a Draft<'_>) -> AdmissionRequest<'a> {
+    AdmissionRequest {
         operation: if draft.is_new() { Operation::Create } else { Operation::Update },
         resource: draft.resource,
         subresource: draft.part.subresource(),
@@ -235,7 +235,7 @@ pub(super) fn admit_dynamically(transaction: &mut Transaction<'_>, draft: &mut D
     if let Some((current, _)) = draft.replaced.filter(|_| admission::is_asked(transaction, draft.resource)) {
         draft.shown = Some(current.whole());
     }
-    admission::mutate(transaction, &deed(draft), Some(&mut new))?;
+    admission::mutate(transaction, &admission_request(draft), Some(&mut new))?;
     draft.managed = managers_left(transaction, draft.resource, &mut new, draft.managed.take());
     draft.new = new;
     Ok(())
@@ -360,13 +360,13 @@ pub(super) fn restrict_change(transaction: &mut Transaction<'_>, draft: &mut Dra
 /// Holds pods, and what makes pods, against the Pod Security Standards of their namespace.
 pub(super) fn check_pod_security(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     let Draft { resource, part, namespace, ref name, ref new, .. } = *draft;
-    let newcomer = Newcomer { resource, part, namespace, name, old: draft.old(), new };
-    admission::check_pod_security(transaction, &newcomer)
+    let candidate = Candidate { resource, part, namespace, name, old: draft.old(), new };
+    admission::check_pod_security(transaction, &candidate)
 }
 
 /// Has webhooks and policies judge the version.
 pub(super) fn judge_dynamically(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
-    admission::judge(transaction, &deed(draft), Some(&draft.new))
+    admission::judge(transaction, &admission_request(draft), Some(&draft.new))
 }
 
 /// Brings the object into the version that it is stored in.
@@ -410,13 +410,13 @@ fn deletion_is_complete(resource: ResourceId, value: &Value) -> bool {
 
 /// Refuses a new object for which the cluster has no room.
 pub(super) fn check_room(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
-    room::has_room(transaction, draft.stored_as, &draft.name)
+    capacity::has_room(transaction, draft.stored_as, &draft.name)
 }
 
 /// Refuses a larger version for which the cluster has no room.
 pub(super) fn check_room_to_grow(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     let Some((current, _)) = draft.replaced else { return Ok(()) };
-    room::has_room_to_grow(transaction, current, &draft.new)
+    capacity::has_room_to_grow(transaction, current, &draft.new)
 }
 
 /// Refuses what a ResourceQuota of the namespace does not allow.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::commit::commit;
 use super::write::delete;
 use crate::admission::pods::copy_topology;
-use crate::admission::{Deed, consider, is_asked};
+use crate::admission::{AdmissionRequest, consider, is_asked};
 use crate::dynamic_admission::Operation;
 use crate::transaction::{DeleteOptions, Deleted, Transaction};
 
@@ -50,7 +50,7 @@ pub(crate) fn bind(
             "kind": "Binding", "apiVersion": "v1", "metadata": { "name": name, "namespace": namespace },
             "target": { "kind": "Node", "name": node },
         });
-        let deed = Deed {
+        let admission_request = AdmissionRequest {
             operation: Operation::Create,
             resource: PODS,
             subresource: "binding",
@@ -59,7 +59,7 @@ pub(crate) fn bind(
             kind: Some(("", "v1", "Binding")),
             old: None,
         };
-        consider(transaction, &deed, Some(&binding))?;
+        consider(transaction, &admission_request, Some(&binding))?;
     }
     let mut new = (*old).clone();
     new["spec"]["nodeName"] = json!(node);
@@ -93,7 +93,7 @@ pub(crate) fn evict(
         let eviction = json!({
             "kind": "Eviction", "apiVersion": "policy/v1", "metadata": { "name": name, "namespace": namespace },
         });
-        let deed = Deed {
+        let admission_request = AdmissionRequest {
             operation: Operation::Create,
             resource: PODS,
             subresource: "eviction",
@@ -102,7 +102,7 @@ pub(crate) fn evict(
             kind: Some(("policy", "v1", "Eviction")),
             old: None,
         };
-        consider(transaction, &deed, Some(&eviction))?;
+        consider(transaction, &admission_request, Some(&eviction))?;
     }
     let phase = value["status"]["phase"].as_str().unwrap_or_default();
     if !pod.deleting && !matches!(phase, "Succeeded" | "Failed" | "Pending") {

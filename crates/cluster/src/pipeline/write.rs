@@ -282,7 +282,7 @@ fn populate_namespace(transaction: &mut Transaction<'_>, namespace: &str) {
         manager: "kube-controller-manager",
         client: false,
         guard: None,
-        consultation: None,
+        pending_webhooks: None,
         ..transaction.options.clone()
     };
     let mut own = Transaction::new(transaction.state, transaction.now, &options);

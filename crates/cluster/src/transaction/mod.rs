@@ -2,11 +2,11 @@
 //! knows no rules; those are stages in the rooms above, which are given the transaction.
 
 mod guard;
+mod json_cache;
 mod limits;
 mod options;
 mod random;
 mod state;
-mod trees;
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
 pub(crate) use guard::{Guard, Intent};
+pub(crate) use json_cache::JsonCache;
 use klab_fields::Writer;
 pub use limits::Limits;
 pub(crate) use limits::NAMES;
@@ -27,7 +28,6 @@ pub use options::{DeleteOptions, Deleted, FieldValidation, Propagation, WriteOpt
 pub(crate) use random::Random;
 pub use state::EverDefined;
 pub(crate) use state::State;
-pub(crate) use trees::Trees;
 
 /// One write, with the cluster's lock held.
 pub(crate) struct Transaction<'a> {
@@ -109,7 +109,7 @@ impl<'a> Transaction<'a> {
     ) -> Arc<Object> {
         let version = self.number(&mut value);
         let object = self.store(Arc::new(Object::with_tree(resource, version, value, managed)));
-        self.state.trees.keep(&object);
+        self.state.json_cache.keep(&object);
         object
     }
 

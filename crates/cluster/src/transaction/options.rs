@@ -6,7 +6,7 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
 
 use super::guard::Guard;
-use crate::dynamic_admission::Consultation;
+use crate::dynamic_admission::PendingWebhooks;
 use crate::rbac::User;
 
 /// Who writes, and how.
@@ -32,7 +32,7 @@ pub struct WriteOptions<'a> {
     /// Whom it is for, where that is known.
     pub(crate) user: Option<&'a User>,
     /// What webhooks have said to it; none for writes that no webhook is asked about.
-    pub(crate) consultation: Option<&'a Consultation>,
+    pub(crate) pending_webhooks: Option<&'a PendingWebhooks>,
 }
 
 impl<'a> WriteOptions<'a> {
@@ -48,7 +48,7 @@ impl<'a> WriteOptions<'a> {
             served: None,
             guard: None,
             user: None,
-            consultation: None,
+            pending_webhooks: None,
         }
     }
 

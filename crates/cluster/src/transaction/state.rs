@@ -8,9 +8,9 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
 use klab_api_machinery::status::Status;
 
+use super::json_cache::JsonCache;
 use super::limits::Limits;
 use super::random::Random;
-use super::trees::Trees;
 use crate::definitions::Definitions;
 use crate::dynamic_admission::Kept;
 use crate::log::{Contents, Entry, Log};
@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) refused: bool,
     /// The certificate authority published to pods in `kube-root-ca.crt`.
     pub(crate) root_certificate: String,
-    pub(crate) trees: Trees,
+    pub(crate) json_cache: JsonCache,
     pub(crate) limits: Arc<Limits>,
     /// Definitions of custom resources that were asked for.
     pub(crate) definitions: Definitions,
@@ -73,7 +73,7 @@ impl State {
 
     /// Holds these objects and nothing else, without a history that reaches back before `version`.
     pub(crate) fn hold_objects(&mut self, objects: &[Arc<Object>], version: u64) {
-        self.trees = Trees::default();
+        self.json_cache = JsonCache::default();
         self.addresses = None;
         self.store = Store::default();
         for object in objects {

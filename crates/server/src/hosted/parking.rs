@@ -63,7 +63,7 @@ impl Hosted {
             })?;
         let awake = Arc::new(awake);
         *stage = Stage::Awake(Arc::clone(&awake));
-        self.host.roll.is_awake(self.shared_name());
+        self.host.activity.is_awake(self.shared_name());
         if self.copy.is_some() {
             self.host.broken().remove(self.name());
             Counts::add(&self.host.counts.woken);
@@ -203,7 +203,7 @@ impl Hosted {
         let (version, written) = (rest.version, cluster.is_written());
         let parked = Parked { due: rest.due, used: self.used(), objects, bytes, version, written };
         *stage = Stage::Parked(parked);
-        self.host.roll.is_parked(self.shared_name(), if self.is_frozen() { None } else { parked.due });
+        self.host.activity.is_parked(self.shared_name(), if self.is_frozen() { None } else { parked.due });
         Counts::add(&self.host.counts.parked);
         if self.copy.is_some() {
             self.note(Note::Parked(self.name().to_owned(), parked));
@@ -248,7 +248,7 @@ impl Hosted {
             Stage::Awake(awake) => self.run_control(awake, None)?,
             // What was due meanwhile is done now.
             Stage::Parked(_) => {
-                self.host.roll.is_parked(self.shared_name(), (!frozen).then(Timestamp::now));
+                self.host.activity.is_parked(self.shared_name(), (!frozen).then(Timestamp::now));
             }
             Stage::Gone => {}
         }
@@ -264,7 +264,7 @@ impl Hosted {
         if let Stage::Awake(awake) = before {
             awake.end_control();
         }
-        self.host.roll.is_gone(self.shared_name());
+        self.host.activity.is_gone(self.shared_name());
     }
 
     /// Makes what was written since the last time survive the machine, too.

@@ -71,7 +71,7 @@ impl Shared {
         let counts = &self.host.counts;
         ServerFigures {
             clusters: self.count(),
-            awake: self.host.roll.count_awake(),
+            awake: self.host.activity.count_awake(),
             requests: counts.requests.load(Ordering::Relaxed),
             refused: counts.refused.load(Ordering::Relaxed),
             woken: counts.woken.load(Ordering::Relaxed),

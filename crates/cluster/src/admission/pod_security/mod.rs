@@ -27,7 +27,7 @@ use crate::transaction::Transaction;
 const MAX_PODS: usize = 3000;
 
 /// Something that is about to be stored.
-pub(crate) struct Newcomer<'a> {
+pub(crate) struct Candidate<'a> {
     pub(crate) resource: ResourceId,
     pub(crate) part: Part,
     pub(crate) namespace: &'a str,
@@ -41,24 +41,24 @@ pub(crate) struct Newcomer<'a> {
 ///
 /// # Errors
 /// 403 for a pod that violates the enforced standard, 422 for labels that name none.
-pub(crate) fn check_pod_security(transaction: &mut Transaction<'_>, newcomer: &Newcomer<'_>) -> Result<(), Status> {
-    if newcomer.resource == NAMESPACES {
-        return if newcomer.part == Part::Main { check_labels(transaction, newcomer) } else { Ok(()) };
+pub(crate) fn check_pod_security(transaction: &mut Transaction<'_>, candidate: &Candidate<'_>) -> Result<(), Status> {
+    if candidate.resource == NAMESPACES {
+        return if candidate.part == Part::Main { check_labels(transaction, candidate) } else { Ok(()) };
     }
-    let is_pod = newcomer.resource == PODS;
-    let ignored = if is_pod { Part::Status == newcomer.part } else { Part::Main != newcomer.part };
-    if ignored || (is_pod && newcomer.old.is_some_and(|old| !is_significant(old, newcomer.new))) {
+    let is_pod = candidate.resource == PODS;
+    let ignored = if is_pod { Part::Status == candidate.part } else { Part::Main != candidate.part };
+    if ignored || (is_pod && candidate.old.is_some_and(|old| !is_significant(old, candidate.new))) {
         return Ok(());
     }
-    let Some(pod) = template(newcomer.resource, newcomer.new) else { return Ok(()) };
-    let Some(namespace) = transaction.state.store.get(NAMESPACES, "", newcomer.namespace) else { return Ok(()) };
+    let Some(pod) = template(candidate.resource, candidate.new) else { return Ok(()) };
+    let Some(namespace) = transaction.state.store.get(NAMESPACES, "", candidate.namespace) else { return Ok(()) };
     let (modes, _) = Modes::of(&namespace.value()["metadata"]["labels"]);
     let says = |standard: Standard, found: &[Finding]| format!("PodSecurity \"{standard}\": {}", details(found));
     if is_pod {
         let found = evaluate(modes.enforce, &pod);
         if !found.is_empty() {
             let because = format!("violates {}", says(modes.enforce, &found));
-            return Err(Status::forbidden(newcomer.resource.row(), newcomer.name, &because));
+            return Err(Status::forbidden(candidate.resource.row(), candidate.name, &because));
         }
     }
     let found = evaluate(modes.warn, &pod);
@@ -68,19 +68,19 @@ pub(crate) fn check_pod_security(transaction: &mut Transaction<'_>, newcomer: &N
     Ok(())
 }
 
-fn check_labels(transaction: &mut Transaction<'_>, newcomer: &Newcomer<'_>) -> Result<(), Status> {
-    let (modes, faults) = Modes::of(&newcomer.new["metadata"]["labels"]);
-    let (before, had) = newcomer.old.map_or_else(Default::default, |old| Modes::of(&old["metadata"]["labels"]));
+fn check_labels(transaction: &mut Transaction<'_>, candidate: &Candidate<'_>) -> Result<(), Status> {
+    let (modes, faults) = Modes::of(&candidate.new["metadata"]["labels"]);
+    let (before, had) = candidate.old.map_or_else(Default::default, |old| Modes::of(&old["metadata"]["labels"]));
     if !faults.is_empty() && faults != had {
         let mut errors = Errors::default();
         for (label, value, fault) in faults {
             errors.invalid(format!("metadata.labels[{label}]"), &Value::String(value), fault);
         }
-        return errors.into_result(newcomer.resource.row(), newcomer.name);
+        return errors.into_result(candidate.resource.row(), candidate.name);
     }
     let relaxed = modes.enforce.version == before.enforce.version && modes.enforce.level <= before.enforce.level;
-    if newcomer.old.is_some() && modes.enforce.level != Level::Privileged && !relaxed {
-        warn_of_pods(transaction, newcomer.name, modes.enforce);
+    if candidate.old.is_some() && modes.enforce.level != Level::Privileged && !relaxed {
+        warn_of_pods(transaction, candidate.name, modes.enforce);
     }
     Ok(())
 }

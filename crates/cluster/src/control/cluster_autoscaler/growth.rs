@@ -101,7 +101,7 @@ pub(super) fn grow(
         }
         None => None,
     };
-    let decided = scale_up(&plane.picture, &pods, groups, profile, priorities.as_ref(), seed);
+    let decided = scale_up(&plane.scheduler_cache, &pods, groups, profile, priorities.as_ref(), seed);
     let fitting: BTreeSet<usize> = decided.fitting.iter().copied().collect();
     let oldest = (0..pods.len()).filter(|at| !fitting.contains(at)).map(|at| waiting[at].0.created).min();
     let Some(oldest) = oldest else { return growth };

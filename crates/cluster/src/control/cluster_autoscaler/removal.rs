@@ -31,7 +31,7 @@ const LOOK: SignedDuration = SignedDuration::from_secs(5);
 
 /// A node on its way out.
 #[derive(Debug)]
-struct Leaving {
+struct TerminatingObjects {
     group: Arc<str>,
     drains: bool,
     stage: Stage,
@@ -59,7 +59,7 @@ enum Step {
 
 /// The nodes that are being removed.
 #[derive(Debug, Default)]
-pub(super) struct Removals(BTreeMap<Arc<str>, Leaving>);
+pub(super) struct Removals(BTreeMap<Arc<str>, TerminatingObjects>);
 
 /// What became of removals.
 #[derive(Default)]
@@ -116,7 +116,8 @@ impl Removals {
             }
         }
         let stage = Stage::Tainted(later(now, AFTER_TAINT));
-        self.0.insert(Arc::clone(node), Leaving { group: Arc::clone(group), drains: moved.is_some(), stage });
+        self.0
+            .insert(Arc::clone(node), TerminatingObjects { group: Arc::clone(group), drains: moved.is_some(), stage });
     }
 
     /// Goes on with all removals; with those of pools that are no longer autoscaled (not among `groups`) no more.

@@ -110,7 +110,7 @@ impl Shrinking {
             let is_gone = controller(&pod.metadata).is_some_and(|owner| plane.view.find(&owner.uid).is_none());
             if is_gone { Owner::Gone } else { Owner::Present }
         };
-        self.judgements = judge(&plane.picture, &candidates, Budgets::new(&budgets), &owner, profile, now);
+        self.judgements = judge(&plane.scheduler_cache, &candidates, Budgets::new(&budgets), &owner, profile, now);
         for judgement in &self.judgements {
             if let Verdict::Needed(Obstacle::BlockedByPod(..) | Obstacle::NoPlaceToMovePods) = judgement.verdict {
                 self.recheck.insert(Arc::clone(&judgement.node), later(now, RECHECK));

@@ -46,7 +46,7 @@ impl Plane {
     /// taken.
     // upstream: pkg/scheduler/framework/plugins/noderesources/fit.go Fits (v1.36)
     pub(super) fn shortage(&self, pod: &PodInfo, value: &Value) -> Option<Shortage> {
-        let usage = self.picture.usage(&pod.node)?;
+        let usage = self.scheduler_cache.usage(&pod.node)?;
         let names = ["cpu", "memory", "ephemeral-storage"];
         let scalars = usage.allocatable.scalars.iter().map(|(name, _)| name.as_ref());
         let over = |name: &str| usage.requested.get(name) > usage.allocatable.get(name);

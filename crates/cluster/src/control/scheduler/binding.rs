@@ -96,7 +96,7 @@ impl Binding {
         let events = unreserve(plane, &self.pod, &self.decision);
         if plane.now() >= self.deadline {
             for given in &self.decision.allocations {
-                plane.picture.give_up_resource_claim(&given.namespace, &given.name);
+                plane.scheduler_cache.give_up_resource_claim(&given.namespace, &given.name);
             }
         }
         events

@@ -37,7 +37,7 @@ use klab_scheduler::quantity::Quantity;
 use klab_scheduler::queue::{Event, Queue};
 use klab_scheduler::taint::{NO_EXECUTE, Taint};
 use klab_scheduler::typed::Typed;
-use klab_scheduler::{Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, message};
+use klab_scheduler::{Cluster as SchedulerCache, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, message};
 
 /// Why a pod has no node, as its condition says.
 const UNSCHEDULABLE: &str = "Unschedulable";
@@ -78,7 +78,7 @@ impl Reconciler for Scheduler {
             if is_outdated(plane, change) {
                 return;
             }
-            let event = object_changed(&mut plane.picture, change);
+            let event = object_changed(&mut plane.scheduler_cache, change);
             if change.resource() == RESOURCE_CLAIMS && !self.binding.is_empty() {
                 plane.queue.add(turn());
             }
@@ -128,7 +128,7 @@ impl Scheduler {
             let Some(binding) = self.binding.remove(&key) else { continue };
             plane.begin(Subject::Pod(ObjectName::new(&key.namespace, &key.name)));
             if let Readiness::Failed(message) = readiness {
-                let event = plane.picture.remove_pod(&key.namespace, &key.name);
+                let event = plane.scheduler_cache.remove_pod(&key.namespace, &key.name);
                 let message = binding::failed(&message);
                 let failed = Decision { message, refused_by: Vec::new(), ..binding.decision.clone() };
                 self.refuse(plane, &binding.info, &failed, "SchedulerError", Nomination::Withdrawn);
@@ -154,7 +154,7 @@ impl Scheduler {
         let Some(after) = change.pod.after.as_deref() else {
             self.no_longer_waits(&key);
             self.skipped.remove(&key);
-            let event = plane.picture.remove_pod(&object.namespace, &object.name);
+            let event = plane.scheduler_cache.remove_pod(&object.namespace, &object.name);
             self.pass_on(plane, event);
             return;
         };
@@ -172,7 +172,7 @@ impl Scheduler {
                 && before.generation == after.generation
         });
         let known = !after.node.is_empty()
-            && plane.picture.node_of(&object.namespace, &object.name).as_deref() == Some(&*after.node);
+            && plane.scheduler_cache.node_of(&object.namespace, &object.name).as_deref() == Some(&*after.node);
         if same_but_for_place && known && !was_skipped {
             if before.is_some_and(|before| before.node.is_empty()) {
                 // The picture has had it since the scheduler bound it.
@@ -181,7 +181,7 @@ impl Scheduler {
             }
             if before.is_some_and(|before| before.started != after.started) {
                 let started = after.started.map(Timestamp::as_microsecond);
-                plane.picture.set_started(&object.namespace, &object.name, started);
+                plane.scheduler_cache.set_started(&object.namespace, &object.name, started);
             }
             return;
         }
@@ -193,7 +193,7 @@ impl Scheduler {
             return;
         }
         self.binding.remove(&key);
-        let event = plane.picture.set_pod(&pod);
+        let event = plane.scheduler_cache.set_pod(&pod);
         if after.node.is_empty() {
             let _refused = self.waiting.set(&pod, now);
             self.read.insert(key, (object.resource_version, pod));
@@ -213,8 +213,8 @@ impl Scheduler {
                     plane.queue.add(daemon_set::key(name));
                 }
             }
-            let (now, picture) = (plane.cluster.now(), &plane.picture);
-            self.waiting.event(&event, &|resource| picture.is_devices(resource), now);
+            let (now, scheduler_cache) = (plane.cluster.now(), &plane.scheduler_cache);
+            self.waiting.event(&event, &|resource| scheduler_cache.is_devices(resource), now);
             plane.queue.add(turn());
         }
     }
@@ -235,7 +235,7 @@ impl Scheduler {
             self.waiting.remove(key);
             return;
         };
-        let mut decision = match plane.picture.schedule(&pod) {
+        let mut decision = match plane.scheduler_cache.schedule(&pod) {
             Ok(decision) => decision,
             Err(error) => {
                 tracing::warn!(pod = %key, %error, "the scheduler cannot read the pod");
@@ -279,7 +279,7 @@ impl Scheduler {
         let _written = plane.cluster.modify(PODS, Part::Status, &key.namespace, &key.name, &writes(), |value| {
             nominate(&mut value["status"], Nomination::Node(&binding.node));
         });
-        if let Ok(event) = plane.picture.bind(&binding.pod, &binding.node) {
+        if let Ok(event) = plane.scheduler_cache.bind(&binding.pod, &binding.node) {
             self.pass_on(plane, event);
         }
         let (action, reason) = ("Scheduling", "BindingConditionsPending");
@@ -295,7 +295,7 @@ impl Scheduler {
             // Bound or deleted meanwhile: the change that says so is on its way.
             return;
         }
-        if let Ok(event) = plane.picture.bind(pod, node) {
+        if let Ok(event) = plane.scheduler_cache.bind(pod, node) {
             self.pass_on(plane, event);
         }
         let message = format!("Successfully assigned {}/{} to {node}", key.namespace, key.name);
@@ -410,31 +410,31 @@ fn is_outdated(plane: &Plane, change: &Change<'_>) -> bool {
 }
 
 /// Takes an object other than a pod out of the scheduler's picture.
-fn object_gone(picture: &mut Picture, object: &Object) -> Option<Event> {
+fn object_gone(scheduler_cache: &mut SchedulerCache, object: &Object) -> Option<Event> {
     let (namespace, name) = (object.namespace.as_ref(), object.name.as_ref());
     match object.resource {
-        NODES => return picture.remove_node(name),
-        RESOURCE_CLAIMS => return picture.remove_resource_claim(namespace, name),
-        NAMESPACES => picture.remove_namespace(name),
+        NODES => return scheduler_cache.remove_node(name),
+        RESOURCE_CLAIMS => return scheduler_cache.remove_resource_claim(namespace, name),
+        NAMESPACES => scheduler_cache.remove_namespace(name),
         SERVICES | REPLICA_SETS | STATEFUL_SETS | REPLICATION_CONTROLLERS => {
-            picture.remove_workload(object.resource.row().kind, namespace, name);
+            scheduler_cache.remove_workload(object.resource.row().kind, namespace, name);
         }
-        POD_DISRUPTION_BUDGETS => picture.remove_disruption_budget(namespace, name),
-        PERSISTENT_VOLUME_CLAIMS => picture.remove_claim(namespace, name),
-        PERSISTENT_VOLUMES => picture.remove_volume(name),
-        STORAGE_CLASSES => picture.remove_storage_class(name),
-        DEVICE_CLASSES => picture.remove_device_class(name),
-        RESOURCE_SLICES => picture.remove_resource_slice(name),
+        POD_DISRUPTION_BUDGETS => scheduler_cache.remove_disruption_budget(namespace, name),
+        PERSISTENT_VOLUME_CLAIMS => scheduler_cache.remove_claim(namespace, name),
+        PERSISTENT_VOLUMES => scheduler_cache.remove_volume(name),
+        STORAGE_CLASSES => scheduler_cache.remove_storage_class(name),
+        DEVICE_CLASSES => scheduler_cache.remove_device_class(name),
+        RESOURCE_SLICES => scheduler_cache.remove_resource_slice(name),
         _ => {}
     }
     None
 }
 
 /// Takes a change of any other object into the scheduler's picture.
-fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
+fn object_changed(scheduler_cache: &mut SchedulerCache, change: &Change<'_>) -> Option<Event> {
     let Change { object, previous, gone, .. } = *change;
     if gone {
-        return object_gone(picture, object);
+        return object_gone(scheduler_cache, object);
     }
     let workload = |resource: ResourceId| [REPLICA_SETS, STATEFUL_SETS].contains(&resource);
     // Selectors of these never change.
@@ -442,54 +442,58 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
         return None;
     }
     match object.resource {
-        NODES => Typed::from_json(&object.json).ok().and_then(|node| picture.set_node(&node).ok()).flatten(),
+        NODES => Typed::from_json(&object.json).ok().and_then(|node| scheduler_cache.set_node(&node).ok()).flatten(),
         NAMESPACES => {
             if let Ok(namespace) = Typed::from_json(&object.json) {
-                picture.set_namespace(&namespace);
+                scheduler_cache.set_namespace(&namespace);
             }
             None
         }
         SERVICES => {
             if let Ok(service) = Typed::from_json(&object.json) {
-                picture.set_service(&service);
+                scheduler_cache.set_service(&service);
             }
             None
         }
         REPLICA_SETS => {
             if let Ok(set) = Typed::from_json(&object.json) {
-                let _refused = picture.set_replica_set(&set);
+                let _refused = scheduler_cache.set_replica_set(&set);
             }
             None
         }
         STATEFUL_SETS => {
             if let Ok(set) = Typed::from_json(&object.json) {
-                let _refused = picture.set_stateful_set(&set);
+                let _refused = scheduler_cache.set_stateful_set(&set);
             }
             None
         }
         REPLICATION_CONTROLLERS => {
             if let Ok(controller) = Typed::from_json(&object.json) {
-                picture.set_replication_controller(&controller);
+                scheduler_cache.set_replication_controller(&controller);
             }
             None
         }
         POD_DISRUPTION_BUDGETS => {
             if let Ok(budget) = Typed::from_json(&object.json) {
-                let _refused = picture.set_disruption_budget(&budget);
+                let _refused = scheduler_cache.set_disruption_budget(&budget);
             }
             None
         }
-        PERSISTENT_VOLUME_CLAIMS => Typed::from_json(&object.json).ok().map(|claim| picture.set_claim(&claim)),
-        PERSISTENT_VOLUMES => Typed::from_json(&object.json).ok().and_then(|volume| picture.set_volume(&volume).ok()),
-        STORAGE_CLASSES => Typed::from_json(&object.json).ok().map(|class| picture.set_storage_class(&class)),
+        PERSISTENT_VOLUME_CLAIMS => Typed::from_json(&object.json).ok().map(|claim| scheduler_cache.set_claim(&claim)),
+        PERSISTENT_VOLUMES => {
+            Typed::from_json(&object.json).ok().and_then(|volume| scheduler_cache.set_volume(&volume).ok())
+        }
+        STORAGE_CLASSES => Typed::from_json(&object.json).ok().map(|class| scheduler_cache.set_storage_class(&class)),
         CSI_NODES => {
             let migrated = |node: &Object| node.value()["metadata"]["annotations"][MIGRATED_PLUGINS].clone();
             previous.is_none_or(|old| migrated(old) != migrated(object)).then_some(Event::StorageDriver)
         }
         CSI_STORAGE_CAPACITIES => previous.is_none_or(|old| room(object) > room(old)).then_some(Event::StorageDriver),
-        DEVICE_CLASSES => Typed::from_json(&object.json).ok().map(|class| picture.set_device_class(&class)),
-        RESOURCE_SLICES => Typed::from_json(&object.json).ok().map(|slice| picture.set_resource_slice(&slice)),
-        RESOURCE_CLAIMS => Typed::from_json(&object.json).ok().and_then(|claim| picture.set_resource_claim(&claim)),
+        DEVICE_CLASSES => Typed::from_json(&object.json).ok().map(|class| scheduler_cache.set_device_class(&class)),
+        RESOURCE_SLICES => Typed::from_json(&object.json).ok().map(|slice| scheduler_cache.set_resource_slice(&slice)),
+        RESOURCE_CLAIMS => {
+            Typed::from_json(&object.json).ok().and_then(|claim| scheduler_cache.set_resource_claim(&claim))
+        }
         _ => None,
     }
 }

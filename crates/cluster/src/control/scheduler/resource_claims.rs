@@ -69,7 +69,7 @@ pub(super) fn unreserve(plane: &mut Plane, pod: &Pod, decision: &Decision) -> Ve
             }
         });
         if let Some(claim) = written.ok().and_then(|claim| Typed::from_json(&claim.json).ok()) {
-            events.extend(plane.picture.set_resource_claim(&claim));
+            events.extend(plane.scheduler_cache.set_resource_claim(&claim));
         }
     }
     events
@@ -126,7 +126,7 @@ fn unmake(plane: &mut Plane, namespace: &str, name: &str) -> bool {
         list_mut(&mut claim["metadata"]["finalizers"]).retain(|finalizer| finalizer != FINALIZER);
     });
     let _deleted = plane.cluster.delete(RESOURCE_CLAIMS, namespace, name, &DeleteOptions::default());
-    plane.picture.remove_resource_claim(namespace, name);
+    plane.scheduler_cache.remove_resource_claim(namespace, name);
     true
 }
 
@@ -167,7 +167,7 @@ fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<
         .map_err(|status| refused(what, status))?;
     // The next pod must not be given the same device.
     let claim = ResourceClaim::from_json(&written.json).ok();
-    Ok(claim.and_then(|claim| plane.picture.set_resource_claim(&claim)))
+    Ok(claim.and_then(|claim| plane.scheduler_cache.set_resource_claim(&claim)))
 }
 
 /// Takes back the devices of a claim that no pod uses and that keep its pod from all nodes.

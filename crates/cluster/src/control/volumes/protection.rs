@@ -10,11 +10,11 @@ use klab_api_machinery::value::{items, list_mut, text};
 use serde_json::{Value, json};
 
 use super::super::controller::Controller;
-use super::super::leaving::Leaving;
 use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
+use super::super::terminating::TerminatingObjects;
 use super::binding::claims_of;
 use crate::cluster::Part;
 
@@ -30,7 +30,7 @@ const CLASS: &str = "kubernetes.io/vac-protection";
 #[derive(Default)]
 pub(in super::super) struct ClaimProtection {
     /// Claims that are being deleted.
-    leaving: Leaving,
+    leaving: TerminatingObjects,
 }
 
 impl Reconciler for ClaimProtection {
@@ -85,7 +85,7 @@ impl Reconciler for VolumeProtection {
 #[derive(Default)]
 pub(in super::super) struct ClassProtection {
     /// Classes that are being deleted.
-    leaving: Leaving,
+    leaving: TerminatingObjects,
 }
 
 impl Reconciler for ClassProtection {

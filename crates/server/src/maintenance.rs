@@ -81,13 +81,13 @@ pub(super) async fn park_and_wake(shared: Arc<Shared>, quiet: Option<Duration>) 
     loop {
         let now = Timestamp::now();
         let until_due =
-            shared.host.roll.next_due().map(|due| Duration::try_from(due.duration_since(now)).unwrap_or_default());
+            shared.host.activity.next_due().map(|due| Duration::try_from(due.duration_since(now)).unwrap_or_default());
         // What is due is done at its time, and not more often than a processor has time for others.
         let wait = until_due.unwrap_or(LOOK).clamp(Duration::from_millis(5), LOOK);
         tokio::select! {
             // An error means that the server is gone.
             _ = stop.changed() => return,
-            () = shared.host.roll.earlier.notified() => {}
+            () = shared.host.activity.earlier.notified() => {}
             () = tokio::time::sleep(wait) => {}
         }
         let at_work = Arc::clone(&shared);
@@ -99,15 +99,15 @@ pub(super) async fn park_and_wake(shared: Arc<Shared>, quiet: Option<Duration>) 
 }
 
 fn round(shared: &Shared, quiet: Option<Duration>) {
-    for name in shared.host.roll.due(Timestamp::now(), AT_ONCE) {
+    for name in shared.host.activity.due(Timestamp::now(), AT_ONCE) {
         let Some(hosted) = shared.cluster(&name) else {
-            shared.host.roll.is_gone(&name);
+            shared.host.activity.is_gone(&name);
             continue;
         };
         if let Err(status) = hosted.wake() {
             tracing::error!(cluster = hosted.name(), "{status}");
             // Its next client gets the reason; klab does not try again by itself.
-            shared.host.roll.is_gone(&name);
+            shared.host.activity.is_gone(&name);
         }
     }
     let Some(quiet) = quiet else { return };

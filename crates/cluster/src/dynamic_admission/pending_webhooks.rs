@@ -56,7 +56,7 @@ impl fmt::Debug for Batch {
 
 /// What webhooks have said to one write so far.
 #[derive(Debug, Default)]
-pub struct Consultation(Mutex<Inner>);
+pub struct PendingWebhooks(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -80,7 +80,7 @@ pub(crate) struct Beginning {
     pub(crate) random: u64,
 }
 
-impl Consultation {
+impl PendingWebhooks {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,9 +10,9 @@ const MAX_TREES: usize = 256;
 
 /// Which objects have their trees.
 #[derive(Debug, Default)]
-pub(crate) struct Trees(VecDeque<Arc<Object>>);
+pub(crate) struct JsonCache(VecDeque<Arc<Object>>);
 
-impl Trees {
+impl JsonCache {
     /// Keeps the tree of an object that was just written, in place of the oldest when there are too many.
     pub(crate) fn keep(&mut self, object: &Arc<Object>) {
         self.0.push_back(Arc::clone(object));

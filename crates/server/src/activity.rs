@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// Which clusters are awake, and when those that are parked are due.
 #[derive(Default)]
-pub(super) struct Roll {
+pub(super) struct Activity {
     awake: Mutex<BTreeSet<Arc<str>>>,
     due: Mutex<Due>,
     /// Something is due earlier than before.
@@ -21,7 +21,7 @@ struct Due {
     by_name: BTreeMap<Arc<str>, Timestamp>,
 }
 
-impl Roll {
+impl Activity {
     /// Notes that a cluster is awake.
     pub(super) fn is_awake(&self, name: &Arc<str>) {
         self.forget_due(name);

@@ -7,9 +7,9 @@ use super::reconcile::Change;
 
 /// Their names, as changes tell of them.
 #[derive(Default)]
-pub(super) struct Leaving(BTreeSet<ObjectName>);
+pub(super) struct TerminatingObjects(BTreeSet<ObjectName>);
 
-impl Leaving {
+impl TerminatingObjects {
     /// Takes in a change of one of the kind. Says whether it is one of them now.
     pub(super) fn note(&mut self, change: &Change<'_>) -> bool {
         let leaves = change.object.deleting && !change.gone;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 const MAX_TURN: usize = 64 * 1024;
 
 /// A stream that gives up when nothing of a write was taken for a while.
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     patience: Duration,
     /// Bytes written in this turn.
@@ -25,7 +25,7 @@ pub(super) struct Patient<S> {
     ended: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S, patience: Duration, ended: impl Future<Output = ()> + Send + 'static) -> Self {
         Self { stream, patience, written: 0, until: None, ended: Some(Box::pin(ended)) }
     }
@@ -45,7 +45,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.written >= MAX_TURN {
             self.written = 0;
@@ -101,13 +101,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_cut_off_and_who_is_slow_is_not() {
         let (patience, (near, _far)) = (Duration::from_secs(10), duplex(4));
-        let mut patient = Patient::new(near, patience, std::future::pending());
+        let mut patient = WriteTimeout::new(near, patience, std::future::pending());
         let began = Instant::now();
         let error = patient.write_all(&[0; 5]).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, patience));
 
         let (near, mut far) = duplex(4);
-        let mut patient = Patient::new(near, patience, std::future::pending());
+        let mut patient = WriteTimeout::new(near, patience, std::future::pending());
         let slow = async {
             for _ in 0..9 {
                 tokio::time::sleep(Duration::from_secs(9)).await;
@@ -122,7 +122,7 @@ mod tests {
     async fn a_large_answer_lets_others_have_their_turn() {
         let size = 16 * MAX_TURN;
         let (near, _far) = duplex(size);
-        let mut patient = Patient::new(near, Duration::from_secs(10), std::future::pending());
+        let mut patient = WriteTimeout::new(near, Duration::from_secs(10), std::future::pending());
         let (is_written, turns) = (Cell::new(false), Cell::new(0));
         let writing = async {
             patient.write_all(&vec![0; size]).await.unwrap();
@@ -141,7 +141,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_words_of_one_who_is_sent_away_waits_no_longer() {
         let (near, _far) = duplex(4);
-        let mut patient = Patient::new(near, Duration::from_secs(10), sleep(Duration::from_secs(3)));
+        let mut patient = WriteTimeout::new(near, Duration::from_secs(10), sleep(Duration::from_secs(3)));
         let error = patient.read(&mut [0; 1]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
         assert!(patient.read(&mut [0; 1]).await.is_err());
