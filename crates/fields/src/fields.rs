@@ -175,7 +175,7 @@ impl Serialize for Fields {
     }
 }
 
-/// As [`Fields::read`] reads it, of text that [`Fields`] wrote.
+/// As `Fields::read` reads it, of text that [`Fields`] wrote.
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Set;
