@@ -273,13 +273,21 @@ mod tests {
         Cli::whole().debug_assert();
     }
 
-    /// Every text for users that may show a command.
+    /// Every text for users that may show a command, but those that are made of the commands themselves.
     fn texts() -> Vec<PathBuf> {
         let mut texts = vec![PathBuf::from("README.md"), PathBuf::from("templates/handout.md.tera")];
-        for folder in ["docs", "labs"] {
-            texts.extend(std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+        let mut folders = vec![PathBuf::from("docs"), PathBuf::from("labs")];
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                let is_text = path.extension().is_some_and(|ending| ending == "md" || ending == "toml");
+                match path.is_dir() {
+                    true if path.ends_with("look-up/commands") => {}
+                    true => folders.push(path),
+                    false if is_text => texts.push(path),
+                    false => {}
+                }
+            }
         }
-        texts.retain(|path| path.is_file());
         texts
     }
 
