@@ -9,8 +9,8 @@ use super::running::Running;
 use crate::board::browser::is_driven;
 use crate::environment::has_kubectl;
 
-/// Longest that a scenario may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Longest that a scenario may take; beside two others it takes up to four minutes on two processors.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Plays a scenario with a class: its address, its code, the instructor's link.
 fn play(host: &Running, scenario: &str) {
