@@ -281,7 +281,7 @@ impl At {
             Self::Head(..) => {}
             Self::Tail(Count::Bytes(most), kept) => {
                 let text: String = kept.drain(..).collect();
-                out.push(text[last_bytes(&text, *most)..].to_owned());
+                out.extend(text[last_bytes(&text, *most)..].split_inclusive('\n').map(str::to_owned));
             }
             Self::Tail(_, kept) => out.extend(kept.drain(..)),
             Self::Sort(sort, lines) => out.extend(sort.ordered(std::mem::take(lines))),

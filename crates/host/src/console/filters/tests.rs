@@ -53,7 +53,7 @@ const TEXTS: [&str; 4] = [
     "",
 ];
 
-const PIPES: [&str; 62] = [
+const PIPES: [&str; 63] = [
     "grep web",
     "grep -i WEB",
     "grep -v web",
@@ -100,6 +100,7 @@ const PIPES: [&str; 62] = [
     "tail -2",
     "tail -n +2",
     "tail -c 7",
+    "tail -c 7 | sort",
     "tail --lines=3",
     "sort",
     "sort -r",
