@@ -43,3 +43,4 @@ mod skipped;
 mod spec;
 mod typed;
 mod watch;
+mod written;

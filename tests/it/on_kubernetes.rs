@@ -1,12 +1,13 @@
 //! The manifests of a hosted class, applied by the real kubectl to an embedded cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use klab_host::on_kubernetes::manifests::{Class, Route, layer};
 use klab_host::on_kubernetes::sizing::Sizing;
 use serde_json::Value;
 
 use crate::environment::{Environment, has_kubectl};
+use crate::written::is_written;
 
 /// `deploy/ingress` and `deploy/gateway` describe one class, as klab writes it.
 #[test]
@@ -23,11 +24,7 @@ fn the_layers_of_the_repository_are_those_that_klab_writes() {
             sign_in: None,
         };
         for (name, text) in layer(&class, "../base").unwrap() {
-            let path = format!("{}/deploy/{folder}/{name}", env!("CARGO_MANIFEST_DIR"));
-            if std::env::var_os("KLAB_BLESS").is_some() {
-                std::fs::write(&path, &text).unwrap();
-            }
-            assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "{path}: KLAB_BLESS=1 writes it");
+            is_written(&Path::new("deploy").join(folder).join(name), &text);
         }
     }
 }

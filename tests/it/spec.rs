@@ -7,6 +7,8 @@ use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, load, parse, parse_byt
 use klab_operations::render::{self, render};
 use proptest::prelude::*;
 
+use crate::written::is_written;
+
 /// Everything klab has to say about a lab file before anything is made.
 fn problems(path: &Path, options: &LoadOptions) -> Diagnostics {
     match load(path, options) {
@@ -214,13 +216,7 @@ fn variables_come_from_the_file_the_provider_and_the_command_line_in_this_order(
 
 #[test]
 fn the_schema_is_committed() {
-    let path = Path::new("schema/lab.schema.json");
-    let schema = spec::schema();
-    if std::env::var_os("KLAB_BLESS").is_some() {
-        std::fs::write(path, &schema).unwrap();
-    }
-    let committed = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(committed == schema, "schema/lab.schema.json is old; KLAB_BLESS=1 cargo test writes it");
+    is_written(Path::new("schema/lab.schema.json"), &spec::schema());
 }
 
 #[test]

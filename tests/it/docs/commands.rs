@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{Arg, Command};
 use klab::cli::Cli;
 
-use super::generated::is_written;
+use crate::written::is_written;
 
 /// Options of every command; the index has them.
 const EVERYWHERE: [&str; 3] = ["quiet", "verbose", "help"];

@@ -5,15 +5,7 @@ use std::path::Path;
 use klab_operations::environment::{self, Audience};
 use klab_operations::event;
 
-/// Whether a file is what it is made to be; `KLAB_BLESS=1` writes it.
-pub(super) fn is_written(path: &Path, wanted: &str) {
-    if std::env::var_os("KLAB_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, wanted).unwrap();
-    }
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes {} again", path.display());
-}
+use crate::written::is_written;
 
 /// The tables of `docs/look-up/environment.md` are made from the variables: `KLAB_BLESS=1 cargo test -p klab --test it docs::` writes
 /// them again.

@@ -7,7 +7,7 @@ use klab_lab::board::{Step, StepState, svg};
 use klab_lab::spec::{Lab, LoadOptions, Provider, load};
 use klab_operations::lesson_test::{EmbeddedTestCluster, Patience, run};
 
-use super::generated::is_written;
+use crate::written::is_written;
 
 /// What a lab file does not say of its lesson.
 struct Row {

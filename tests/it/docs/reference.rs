@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde_json::{Map, Value, json};
 
 use super::commands::{arguments, klab, listed, typed};
-use super::generated::is_written;
+use crate::written::is_written;
 
 fn text(styled: Option<&clap::builder::StyledStr>) -> Option<String> {
     styled.map(|text| text.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
