@@ -29,7 +29,7 @@ pub fn take_from_others(
 ) -> Result<(), Status> {
     let own = managed.entry(writer, true).clone();
     let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
-    let mut told = 0;
+    let mut listed = 0;
     for entry in managed.0.iter_mut().filter(|entry| **entry != own) {
         let seen = writer.seen_in(&entry.api_version, changes);
         let mut disputed = entry.fields.common(&seen.changed);
@@ -39,8 +39,8 @@ pub fn take_from_others(
             disputed.subtract(allowed);
             if !disputed.is_empty() {
                 // Each manager's fields may have long paths.
-                let paths = if told < MAX_BYTES { disputed.paths() } else { Vec::new() };
-                told += paths.iter().map(String::len).sum::<usize>();
+                let paths = if listed < MAX_BYTES { disputed.paths() } else { Vec::new() };
+                listed += paths.iter().map(String::len).sum::<usize>();
                 conflicts.push((entry.title(), paths));
             }
         }

@@ -1,4 +1,4 @@
-//! The codes of a hosted class: made, taken from a file, said again.
+//! The codes of a hosted class: made, taken from a file, shown again.
 
 use jiff::Timestamp;
 

@@ -50,14 +50,14 @@ async fn admit(host: &Host, attempt: &Attempt, from: IpAddr) -> Result<Ticket, R
     let code = host.class.hash(&plain(&attempt.code));
     let of = host.register().code(&code).map(|(code, _)| code.of);
     let made = new_pin().map_err(|error| Refusal::internal(error.to_string()))?;
-    let said = pin.is_some();
+    let has_pin = pin.is_some();
     let claimed = if of == Some(For::Seat) {
         None
     } else {
         // Few are judged at a time: at most this many count that may be right. An error means that the semaphore is closed,
         // which it never is.
         let turn = host.judging.acquire().await;
-        Some((claim(host, attempt, from, said)?, turn))
+        Some((claim(host, attempt, from, has_pin)?, turn))
     };
     // The slow hash is made only with a code of the class.
     let hash = if of == Some(For::Class) {
@@ -72,7 +72,7 @@ async fn admit(host: &Host, attempt: &Attempt, from: IpAddr) -> Result<Ticket, R
         let joining = Joining {
             name: &attempt.name,
             code: &code,
-            pin: said.then(|| hash.clone()),
+            pin: has_pin.then(|| hash.clone()),
             lab: attempt.lab.as_deref().filter(|lab| !lab.is_empty()),
             beyond: attempt.beyond,
         };
@@ -89,7 +89,7 @@ async fn admit(host: &Host, attempt: &Attempt, from: IpAddr) -> Result<Ticket, R
         host.settled(written).await.map_err(|error| failed(&error))?;
     }
     let is_new = |entry: &Entry| matches!(entry, Entry::Person(person) if person.pin.is_some());
-    let pin = (!said && joined.entries.iter().any(is_new)).then_some(made);
+    let pin = (!has_pin && joined.entries.iter().any(is_new)).then_some(made);
     let (server, seat, lab) = (Arc::clone(server), joined.seat, joined.lab.clone());
     let seated = tokio::task::spawn_blocking(move || make_seat(&server, seat, &lab)).await;
     seated.map_err(|error| Refusal::internal(error.to_string()))??;
@@ -97,10 +97,10 @@ async fn admit(host: &Host, attempt: &Attempt, from: IpAddr) -> Result<Ticket, R
 }
 
 /// Counts an attempt before it is judged.
-fn claim(host: &Host, attempt: &Attempt, from: IpAddr, said_pin: bool) -> Result<Claim, Refusal> {
+fn claim(host: &Host, attempt: &Attempt, from: IpAddr, has_pin: bool) -> Result<Claim, Refusal> {
     let known = host.register().needs_pin(&attempt.name).map(|person| person.number);
     let own = attempt.browser.filter(|person| known == Some(*person));
     let guesser = own.map_or(Guesser::Address(from), Guesser::Browser);
-    let name = (known.is_some() && said_pin).then(|| key(&attempt.name));
+    let name = (known.is_some() && has_pin).then(|| key(&attempt.name));
     host.limits().claim(guesser, name.as_deref(), Instant::now()).map_err(Refusal::too_many)
 }
