@@ -28,6 +28,7 @@ use super::api::{Api, Metrics};
 use super::clock::{SteppedClock, later};
 use super::cluster;
 use super::control::{ControlPlane, Progress, Settings};
+use super::flavour::Flavour;
 use super::seed::{Seed, add_objects};
 use super::webhook::{NoWay, Transport};
 
@@ -57,6 +58,7 @@ struct Shared {
 /// How a cluster acts, whatever it holds.
 #[derive(Debug, Clone)]
 struct Conduct {
+    flavour: Flavour,
     settings: Settings,
     metrics: Metrics,
     /// Who carries calls to webhooks.
@@ -82,13 +84,15 @@ impl Cluster {
     ) -> Result<Self, Status> {
         let inner = cluster::Cluster::new(Arc::<SteppedClock>::clone(&clock), seed.seed);
         seed.fill(&inner, name)?;
-        Ok(Self::assembled(inner, Conduct { settings, metrics: seed.metrics.metrics(), webhooks }, clock))
+        let conduct = Conduct { flavour: seed.flavour, settings, metrics: seed.metrics.metrics(), webhooks };
+        Ok(Self::assembled(inner, conduct, clock))
     }
 
     /// A cluster of objects that are there, with all done that is due.
     fn assembled(inner: cluster::Cluster, conduct: Conduct, clock: Arc<SteppedClock>) -> Self {
         let inner = Arc::new(inner);
         inner.set_webhooks(Arc::clone(&conduct.webhooks));
+        inner.set_flavour(conduct.flavour);
         let api = Api::new(inner);
         api.set_metrics(conduct.metrics);
         Self::behind(api, conduct, clock)
@@ -122,7 +126,7 @@ impl Cluster {
         webhooks: Arc<dyn Transport>,
         clock: Arc<SteppedClock>,
     ) -> Self {
-        Self::behind(api, Conduct { settings, metrics, webhooks }, clock)
+        Self::behind(api, Conduct { flavour: Flavour::default(), settings, metrics, webhooks }, clock)
     }
 
     /// Whether its control plane has seen all that has changed, as far as is known without waiting. Experimental.

@@ -75,6 +75,7 @@ pub mod deadline;
 mod definitions;
 mod dynamic_admission;
 mod embedded;
+mod flavour;
 mod log;
 pub mod node_pools;
 mod openapi;

@@ -129,6 +129,7 @@ impl Seed {
 
     /// Makes everything a fresh cluster of this seed holds; what is there already stays as it is. Gives what was made.
     pub fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
+        cluster.set_flavour(self.flavour);
         let mut made = system::bootstrap(cluster, self.flavour);
         if self.flavour == Flavour::Kind {
             made.extend(add_objects(cluster, &[system::control_plane_node(name)])?);

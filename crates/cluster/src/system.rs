@@ -12,6 +12,7 @@ mod workload;
 
 pub use self::kind::control_plane_node;
 pub use self::ordinary_node::ordinary_node;
+pub use super::flavour::Flavour;
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -20,7 +21,6 @@ use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICE_CIDRS, SERVICES};
 use klab_api_machinery::value::time_text;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::cluster::service_range;
@@ -36,19 +36,6 @@ const UIDS_OF_ROLES: usize = 20;
 
 /// The roles and bindings that every API server has.
 static ROLES: LazyLock<Vec<Value>> = LazyLock::new(roles::objects);
-
-/// Whose look a cluster takes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Flavour {
-    /// Azure Kubernetes Service.
-    Aks,
-    /// Kubernetes in containers: a control-plane node that is to be seen.
-    Kind,
-    /// Nothing beyond what every API server makes itself.
-    #[default]
-    Bare,
-}
 
 /// What a fresh cluster of this look holds beside the roles of every API server, in the order in which it is made.
 pub fn objects(flavour: Flavour) -> &'static [Value] {

@@ -1,5 +1,6 @@
 //! Admission: what a cluster adds to an object, or refuses it for, because of the other objects it holds.
 
+mod aks;
 mod change;
 pub(crate) mod default_class;
 pub(crate) mod devices;
@@ -37,7 +38,11 @@ pub(crate) use pod_security::{Candidate, check_pod_security};
 /// Fills in what a new version of an object does not say, because of other objects.
 pub(crate) fn admit_update(transaction: &Transaction<'_>, part: Part, current: &Object, new: &mut Value) {
     match (current.resource, part) {
-        (PODS, Part::Main) => pods::add_default_tolerations(new),
+        (PODS, Part::Main) => {
+            pods::add_default_tolerations(new);
+            aks::tolerate_memory_pressure(transaction, new);
+            aks::tolerate_extended_resources(transaction, new);
+        }
         (PODS, Part::Resize) if !current.deleting => add_default_limits(transaction, &current.namespace, new),
         _ => {}
     }

@@ -10,6 +10,7 @@ use klab_api_machinery::status::Status;
 use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
+use super::aks;
 use super::forbidden::forbidden;
 use super::label_keys;
 use super::limit_range::add_default_limits;
@@ -29,8 +30,11 @@ const TOLERATION_SECONDS: i64 = 300;
 /// 403 when something the pod refers to does not exist.
 pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
     add_service_account(transaction, namespace, pod)?;
+    aks::select_nodes(transaction, namespace, pod)?;
     add_priority(transaction, pod)?;
     add_default_tolerations(pod);
+    aks::restrict_tolerations(transaction, namespace, pod)?;
+    aks::tolerate_extended_resources(transaction, pod);
     add_runtime_class(transaction, pod)?;
     add_default_limits(transaction, namespace, pod);
     if let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) {

@@ -37,6 +37,7 @@ use super::certificates::Authority;
 use super::clock::Clock;
 use super::definitions::Definitions;
 use super::dynamic_admission::Kept;
+use super::flavour::Flavour;
 pub use super::log::Base;
 use super::pipeline;
 pub(crate) use super::pipeline::{EventSource, KIND_RANGE, NewEvent, RANGE, ROOT_CERTIFICATE, SERVICE_CIDR};
@@ -123,6 +124,7 @@ impl Cluster {
                 root_certificate: String::new(),
                 json_cache: JsonCache::default(),
                 limits: Arc::default(),
+                flavour: Flavour::default(),
                 definitions: Definitions::default(),
                 admission: Kept::default(),
                 kept_random: None,
@@ -265,6 +267,11 @@ impl Cluster {
         });
         // A log that cannot be written shows at the next write that someone waits for.
         drop(written);
+    }
+
+    /// Has the admission plugins of this look judge new objects.
+    pub fn set_flavour(&self, flavour: Flavour) {
+        self.lock().flavour = flavour;
     }
 
     /// The ConfigMap in which a namespace publishes the certificate authority.

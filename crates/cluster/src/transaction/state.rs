@@ -13,6 +13,7 @@ use super::limits::Limits;
 use super::random::Random;
 use crate::definitions::Definitions;
 use crate::dynamic_admission::Kept;
+use crate::flavour::Flavour;
 use crate::log::{Contents, Entry, Log};
 use crate::store::Store;
 
@@ -35,6 +36,8 @@ pub(crate) struct State {
     pub(crate) root_certificate: String,
     pub(crate) json_cache: JsonCache,
     pub(crate) limits: Arc<Limits>,
+    /// Whose admission plugins look at new objects.
+    pub(crate) flavour: Flavour,
     /// Definitions of custom resources that were asked for.
     pub(crate) definitions: Definitions,
     /// What is configured of admission.

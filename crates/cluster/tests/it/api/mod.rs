@@ -1,6 +1,7 @@
 //! The HTTP face of the embedded cluster, in process, on a clock that is stepped.
 
 mod access;
+mod aks;
 mod corners;
 mod custom;
 mod judged;
