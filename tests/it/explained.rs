@@ -1,13 +1,15 @@
 //! "Why are there no pods?": questions that people ask in public, put to `explain`; what it offers first is done, and more pods run.
 
+mod aks;
 mod cases;
 mod further;
 mod kubectl;
+mod placement;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use klab_cluster::Cluster;
+use klab_cluster::{Cluster, Flavour};
 use klab_lab::report::{Styles, explanation_text};
 use klab_lab::verify::{Context, Explained, PodState, Snapshot, Suggestion, Why, explain};
 use klab_operations::client::runtime;
@@ -19,6 +21,7 @@ use self::kubectl::Kubectl;
 /// A question with its answer.
 pub(super) struct Case {
     name: &'static str,
+    flavour: Flavour,
     nodes: Vec<Value>,
     objects: Vec<Value>,
     /// What is done after that, line by line.
@@ -35,7 +38,8 @@ pub(super) struct Case {
 impl Case {
     pub(super) fn of(name: &'static str, nodes: Vec<Value>, objects: Vec<Value>, target: &'static str) -> Self {
         let (cause, fix) = ("", "");
-        Self { name, nodes, objects, then: Vec::new(), target, cause, fix, proven: true }
+        let flavour = Flavour::Bare;
+        Self { name, flavour, nodes, objects, then: Vec::new(), target, cause, fix, proven: true }
     }
 
     pub(super) fn then(mut self, line: impl Into<String>) -> Self {
@@ -63,7 +67,8 @@ struct World {
 
 impl World {
     fn of(case: &Case) -> Self {
-        let built = Cluster::builder().objects(case.nodes.clone()).objects(case.objects.clone()).build();
+        let built =
+            Cluster::builder().flavour(case.flavour).objects(case.nodes.clone()).objects(case.objects.clone()).build();
         let cluster = built.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         let world = Self { cluster, runtime: runtime().unwrap() };
         world.pass();

@@ -3,16 +3,17 @@
 //! How long to go on, and what is said meanwhile, is the caller's affair.
 //! See <https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/>.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use crate::apply::patch_parameters;
 use crate::client::objects;
+use klab_lab::verify::Snapshot;
 use klab_scheduler::owner::is_of_daemon_set;
 
 /// Keeps new pods off a node, as klab's own change of it; says whether the node is there.
@@ -117,6 +118,47 @@ async fn evict(client: &Client, pod: &Pod) -> Result<Eviction, kube::Error> {
         Err(kube::Error::Api(status)) if status.code == 429 => Ok(Eviction::Refused(status.message.clone())),
         Err(error) => Err(error),
     }
+}
+
+/// Most evictions that one snapshot asks about.
+const MAX_QUESTIONS: usize = 16;
+
+/// Why the API server would refuse to evict pods of cordoned nodes, in its words, by namespace and name. It is asked by dry runs,
+/// which change nothing: for one pod of each owner on each node. Budgets, which a snapshot holds, are left out.
+pub async fn refused_evictions(client: &Client, snapshot: &Snapshot) -> BTreeMap<(String, String), String> {
+    let is_cordoned = |node: &Node| node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    let nodes: BTreeSet<&str> = snapshot
+        .nodes
+        .iter()
+        .filter(|node| is_cordoned(node))
+        .filter_map(|node| node.metadata.name.as_deref())
+        .collect();
+    let mut each: BTreeMap<(&str, &str, &str), (String, String)> = BTreeMap::new();
+    for pod in &snapshot.pods {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let Some(node) = node.and_then(|node| nodes.get(node)) else { continue };
+        if !is_moved(pod) || has_ended(pod) || pod.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or_default(), pod.name_any());
+        let owner = pod.owner_references().first().map(|owner| owner.uid.as_str());
+        let key = (*node, namespace, owner.or(pod.metadata.name.as_deref()).unwrap_or_default());
+        each.entry(key).or_insert_with(|| (namespace.to_owned(), name));
+    }
+    let asked = stream::iter(each.into_values().take(MAX_QUESTIONS)).map(|(namespace, name)| async move {
+        let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+        let dry = EvictParams {
+            post_options: PostParams { dry_run: true, ..PostParams::default() },
+            ..EvictParams::default()
+        };
+        match api.evict(&name, &dry).await {
+            Err(kube::Error::Api(status)) if !matches!(status.code, 404 | 429) => {
+                Some(((namespace, name), status.message.clone()))
+            }
+            _ => None,
+        }
+    });
+    asked.buffered(CONCURRENCY).filter_map(|answer| async { answer }).collect().await
 }
 
 /// How many requests are under way at once.

@@ -32,6 +32,7 @@ use tokio::time::Instant;
 pub use self::history::history;
 use crate::client::NoAnswer;
 use crate::client::objects::{self, Watched};
+use crate::drain::refused_evictions;
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
@@ -295,6 +296,7 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     snapshot.csi_nodes = list::<CSINode>(client).await?;
     snapshot.devices = Some(devices(client, &snapshot.pods).await?);
     snapshot.backed_off = backed_off(client).await;
+    snapshot.refused_evictions = refused_evictions(client, snapshot).await;
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::client::cause;
 use crate::client::objects;
+use crate::drain::refused_evictions;
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 
@@ -112,6 +113,7 @@ pub async fn look(client: &Client, namespace: &str) -> Result<Permitted> {
         let events = observe::of_reason(client, Some(namespace), reason).await;
         seen.snapshot.events.extend(events.unwrap_or_default());
     }
+    seen.snapshot.refused_evictions = refused_evictions(client, &seen.snapshot).await;
     Ok(seen)
 }
 

@@ -268,7 +268,14 @@ impl Kubectl<'_> {
             }
             "rollout" => {
                 let (kind, name) = typed.object(2);
-                self.merge(&path(kind, namespace, name), &json!({ "spec": { "paused": null } })).await?;
+                let change = match typed.arguments[1].as_str() {
+                    "restart" => {
+                        let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.0.now().to_string() });
+                        json!({ "template": { "metadata": { "annotations": restarted } } })
+                    }
+                    _ => json!({ "paused": null }),
+                };
+                self.merge(&path(kind, namespace, name), &json!({ "spec": change })).await?;
             }
             // An editor is a person's.
             "edit" | "describe" => {}

@@ -66,6 +66,9 @@ pub struct Snapshot {
     pub devices: Option<DeviceObjects>,
     /// Events about pods that are not made, mounted or healthy, if they were read; they only explain more.
     pub events: Vec<Arc<Event>>,
+    /// Why the API server refuses to evict pods of cordoned nodes, in its words, by namespace and name; budgets aside. As far as it
+    /// was asked.
+    pub refused_evictions: BTreeMap<(String, String), String>,
     /// Pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them: as far as its status was
     /// read.
     pub backed_off: BTreeMap<String, BackOff>,

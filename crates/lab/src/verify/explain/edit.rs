@@ -222,13 +222,18 @@ impl Edit {
                 terms.push(on_same_node(selector));
             }
             Self::SpreadOver { key, max_skew, own } => {
-                spec.topology_spread_constraints.get_or_insert_default().push(TopologySpreadConstraint {
+                let constraints = spec.topology_spread_constraints.get_or_insert_default();
+                // A constraint over the same label takes the place of what is there.
+                let at = constraints.iter().position(|constraint| constraint.topology_key == *key);
+                let kept = at.map(|at| constraints.remove(at)).unwrap_or_default();
+                let required = TopologySpreadConstraint {
                     topology_key: key.clone(),
                     max_skew: i32::try_from(*max_skew).unwrap_or(i32::MAX).max(1),
                     when_unsatisfiable: "DoNotSchedule".to_owned(),
                     label_selector: Some(own.clone()),
-                    ..TopologySpreadConstraint::default()
-                });
+                    ..kept
+                };
+                constraints.insert(at.unwrap_or(constraints.len()), required);
             }
             Self::DropSelector(key) => {
                 spec.node_selector.get_or_insert_default().remove(key);

@@ -121,7 +121,12 @@ pub(super) fn edited(edit: &Edit, pod: &PodView<'_>) -> Option<String> {
     if !is_template && !matches!(edit, Edit::Tolerate(_) | Edit::DropGates(_)) {
         return None;
     }
-    Some(drawn(&object(pod), pod.namespace, spec, is_template, change(edit, spec)?))
+    let mut change = change(edit, spec)?;
+    if let (Edit::SpreadOver { .. }, Owner::Deployment(_), Change::Merged(change)) = (edit, pod.owner, &mut change) {
+        // The pods that a rollout replaces are not counted: it would end as uneven as it began.
+        change["topologySpreadConstraints"][0]["matchLabelKeys"] = json!(["pod-template-hash"]);
+    }
+    Some(drawn(&object(pod), pod.namespace, spec, is_template, change))
 }
 
 /// The command for a change of a pod's spec, or of a template.
@@ -214,6 +219,10 @@ fn change(edit: &Edit, spec: &PodSpec) -> Option<Change> {
             fields.extend(constraint.min_domains.map(|_| ("minDomains", None)));
             spread(spec, *at, &fields)?
         }
+        // Lists of constraints are merged by their `topologyKey`.
+        Edit::SpreadOver { key, max_skew, own } => Change::Merged(json!({ "topologySpreadConstraints": [{
+            "topologyKey": key, "maxSkew": max_skew, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": own,
+        }] })),
         Edit::Prioritize { class, .. } => Change::Merged(json!({ "priorityClassName": class })),
         Edit::RelaxSpread { constraint, to, .. } => {
             spec.topology_spread_constraints.as_ref()?.get(*constraint)?;

@@ -8,6 +8,7 @@ mod daemon;
 mod device_edits;
 mod devices;
 mod edit;
+mod eviction;
 mod growth;
 mod kubectl;
 mod node_condition;
@@ -25,6 +26,7 @@ mod storage_change;
 mod suggest;
 mod target;
 mod troubles;
+mod uneven;
 mod unmade;
 mod volume_remedies;
 mod volumes;
@@ -211,6 +213,10 @@ impl<'a> Explainer<'a> {
         if chosen.is_empty() && hindrances.is_empty() {
             let Some(owner) = owners.first() else { return Err(target.nothing(&self.view)) };
             hindrances.push(unmade::silent(*owner));
+        }
+        if hindrances.is_empty() {
+            let Self { view, cluster, .. } = self;
+            hindrances.extend(owners.iter().filter_map(|owner| uneven::uneven(view, cluster, *owner)));
         }
         Ok(Explained { hindrances, pods: self.explain_all(&chosen) })
     }

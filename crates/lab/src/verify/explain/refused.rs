@@ -26,12 +26,23 @@ pub(super) enum Refused<'m> {
     /// A missing RuntimeClass.
     // upstream: plugin/pkg/admission/runtimeclass/admission.go Admit (v1.36)
     RuntimeClass(&'m str),
+    /// The node selector of the namespace, which has another value for a label.
+    // upstream: plugin/pkg/admission/podnodeselector/admission.go Admit (v1.36)
+    NamespaceSelector,
+    /// The tolerations that the namespace allows.
+    // upstream: plugin/pkg/admission/podtolerationrestriction/admission.go Validate (v1.36)
+    NamespaceTolerations,
+    /// Constraints of Gatekeeper, by name: AKS makes them from assignments of Azure Policy, deployment safeguards among them.
+    Constraints(Vec<&'m str>),
     /// A policy of the cluster objects.
     Policy(&'m str),
     /// An admission webhook objects.
     Webhook(&'m str),
     /// An admission webhook does not answer.
     SilentWebhook(&'m str),
+    /// An admission webhook that is asked about requests alone that are meant.
+    // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go NewDryRunUnsupportedErr (v1.36)
+    NoDryRun(&'m str),
     /// Something else.
     Other,
 }
@@ -80,9 +91,13 @@ impl<'m> Refused<'m> {
             Self::ServiceAccount(_) => "no-service-account",
             Self::PriorityClass(_) => "no-priority-class",
             Self::RuntimeClass(_) => "no-runtime-class",
+            Self::NamespaceSelector => "namespace-selector",
+            Self::NamespaceTolerations => "namespace-tolerations",
+            Self::Constraints(_) => "constraint",
             Self::Policy(_) => "policy",
             Self::Webhook(_) => "webhook",
             Self::SilentWebhook(_) => "webhook-silent",
+            Self::NoDryRun(_) => "webhook-unasked",
             Self::Other => "refused",
         }
     }
@@ -173,8 +188,26 @@ fn missing(text: &str) -> Option<Refused<'_>> {
 
 fn objected(text: &str) -> Option<Refused<'_>> {
     let quoted = |start: &str, quote: char| text.split_once(start).and_then(|(_, rest)| rest.split(quote).next());
+    if text.contains("conflicts with its namespace node label selector") {
+        return Some(Refused::NamespaceSelector);
+    }
+    if text.contains("pod tolerations (possibly merged with namespace default tolerations) conflict") {
+        return Some(Refused::NamespaceTolerations);
+    }
+    if let Some((_, rest)) = text.split_once("admission webhook \"validation.gatekeeper.sh\" denied the request: ") {
+        // upstream: open-policy-agent/gatekeeper pkg/webhook/policy.go getValidationMessages: a line `[name] words` for each
+        let mut names: Vec<&str> =
+            rest.lines().filter_map(|line| Some(line.strip_prefix('[')?.split_once(']')?.0)).collect();
+        names.dedup();
+        if !names.is_empty() {
+            return Some(Refused::Constraints(names));
+        }
+    }
     if text.contains("admission webhook \"") && text.contains(" denied the request") {
         return quoted("admission webhook \"", '"').map(Refused::Webhook);
+    }
+    if text.contains(" does not support dry run") {
+        return quoted("admission webhook \"", '"').map(Refused::NoDryRun);
     }
     if let Some(name) = quoted("failed calling webhook \"", '"') {
         return Some(Refused::SilentWebhook(name));
@@ -226,6 +259,11 @@ mod tests {
                 "ValidatingAdmissionPolicy 'no-latest' with binding 'b' denied request: images need a tag",
                 "Policy(\"no-latest\")",
             ),
+            ("pod node label selector conflicts with its namespace node label selector", "NamespaceSelector"),
+            (
+                "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist",
+                "NamespaceTolerations",
+            ),
             ("something new", "Other"),
         ] {
             assert_eq!(of(text), wanted, "{text}");
@@ -233,7 +271,15 @@ mod tests {
         let create =
             "create Pod db-0 in StatefulSet db failed error: admission webhook \"a.b.c\" denied the request: no";
         assert_eq!(Refused::of(create), Refused::Webhook("a.b.c"));
+        let gatekeeper = "admission webhook \"validation.gatekeeper.sh\" denied the request: [azurepolicy-limits-1a] container c has no \
+                          limits\n[azurepolicy-probes-2b] container c has no probe";
+        assert_eq!(
+            Refused::of(gatekeeper),
+            Refused::Constraints(vec!["azurepolicy-limits-1a", "azurepolicy-probes-2b"])
+        );
         let silent = "Internal error occurred: failed calling webhook \"a.b.c\": failed to call webhook: Post \"https://x\": EOF";
         assert_eq!(Refused::of(silent), Refused::SilentWebhook("a.b.c"));
+        let unasked = "admission webhook \"a.b.c\" does not support dry run";
+        assert_eq!(Refused::of(unasked), Refused::NoDryRun("a.b.c"));
     }
 }

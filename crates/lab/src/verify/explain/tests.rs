@@ -384,3 +384,19 @@ fn a_slip_of_the_pen_in_a_topology_key() {
     let fix = "fix: restore the topology spread of `deployment/web` as the lab says:\n       kubectl";
     assert!(said.contains(fix), "{said}");
 }
+
+#[test]
+fn constraints_of_azure_policy_are_named_with_where_their_exceptions_are_made() {
+    let refused = |message: &str| {
+        let failed = json!({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message});
+        let template = json!({"spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+        let changes = json!({"spec": {"template": template}, "status": {"conditions": [failed]}});
+        said(&Cluster::default().pool("main", 1).deployment_with("web", 1, changes).replica_set("web", 1), "web")
+    };
+    let denied = "admission webhook \"validation.gatekeeper.sh\" denied the request: ";
+    let azure = refused(&format!("{denied}[azurepolicy-probes-1a2b] Container c has no livenessProbe"));
+    assert!(azure.contains("change deployment/web as the constraint azurepolicy-probes-1a2b asks"), "{azure}");
+    assert!(azure.contains("kubectl get constraints") && azure.contains("is made in Azure"), "{azure}");
+    let own = refused(&format!("{denied}[no-latest] a tag is missing\n[owner] a label is missing"));
+    assert!(own.contains("as the constraints no-latest and owner ask") && !own.contains("Azure"), "{own}");
+}

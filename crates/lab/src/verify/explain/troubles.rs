@@ -42,8 +42,9 @@ pub(crate) fn troubles(
         _ => None,
     };
     let kept = first.state.is_present() && is_cordoned(present);
+    let refused = if kept { super::eviction::refused(view, pods, node, has_room) } else { None };
     let budget = if kept { budget(view, pods, first, node, has_room) } else { None };
-    found.into_iter().chain(budget).collect()
+    found.into_iter().chain(refused).chain(budget).collect()
 }
 
 fn hindrance(code: &'static str, pods: &[&PodView<'_>], what: String, suggestions: Vec<Suggestion>) -> Hindrance {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec};
 use serde_json::{Map, Value, json};
 
 use super::kubectl::{in_namespace, named, patched, template};
@@ -173,6 +173,9 @@ impl MissingPodsOf<'_, '_> {
                 })
                 .into_iter()
                 .collect(),
+            Refused::NamespaceSelector => self.selector_of_namespace(),
+            Refused::NamespaceTolerations => self.tolerations_of_namespace(),
+            Refused::Constraints(names) => self.constraints(names),
             Refused::Policy(name) => self.by_hand(&format!("change {} as the policy {name} asks", self.object)),
             Refused::Webhook(name) => self.by_hand(&format!("change {} as the webhook {name} asks", self.object)),
             Refused::SilentWebhook(name) => {
@@ -180,7 +183,7 @@ impl MissingPodsOf<'_, '_> {
                 let text = format!("start what answers for the webhook {name}, or delete its configuration");
                 vec![Suggestion::of("mend-webhook", text, Some(command))]
             }
-            Refused::Other => Vec::new(),
+            Refused::NoDryRun(_) | Refused::Other => Vec::new(),
         });
         self.of(refused.code(), what, suggestions)
     }
@@ -203,6 +206,58 @@ impl MissingPodsOf<'_, '_> {
     /// A command that changes the template; none where no pods would be made by it.
     fn patch(&self, spec: Value) -> Option<String> {
         patched(self.owner, self.namespace, &spec)
+    }
+
+    /// Pods that leave to the node selector of their namespace what it selects by.
+    fn selector_of_namespace(&self) -> Vec<Suggestion> {
+        const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
+        let is_it = |namespace: &&std::sync::Arc<Namespace>| namespace.metadata.name.as_deref() == Some(self.namespace);
+        let namespace = self.view.snapshot.namespaces.iter().find(is_it);
+        let selector = namespace.and_then(|namespace| namespace.metadata.annotations.as_ref()?.get(ANNOTATION));
+        let own = template(self.owner).and_then(|spec| spec.node_selector.as_ref());
+        let theirs =
+            selector.into_iter().flat_map(|text| text.split(',')).filter_map(|part| part.trim().split_once('='));
+        let differs = |(key, value): &(&str, &str)| own.and_then(|own| own.get(*key)).is_some_and(|own| own != value);
+        let keys: Vec<(&str, &str)> = theirs.filter(differs).collect();
+        if keys.is_empty() {
+            let namespace = self.namespace;
+            return self.by_hand(&format!("give {} the node selector of namespace {namespace}", self.object));
+        }
+        let taken_out: Map<String, Value> = keys.iter().map(|(key, _)| ((*key).to_owned(), Value::Null)).collect();
+        let listed: Vec<String> = keys.iter().map(|(key, value)| format!("`{key}={value}`")).collect();
+        let noun = if keys.len() == 1 { "label" } else { "labels" };
+        let listed = listed.join(" and ");
+        let text = format!("leave the {noun} of {} to its namespace, which selects {listed}", self.object);
+        vec![Suggestion::of("remove-node-selector", text, self.patch(json!({ "nodeSelector": taken_out })))]
+    }
+
+    /// Pods without the tolerations that their namespace does not allow, or a namespace that allows all.
+    fn tolerations_of_namespace(&self) -> Vec<Suggestion> {
+        const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
+        let command = format!("kubectl annotate namespace {} {ANNOTATION}-", self.namespace);
+        let text = format!("take the list of allowed tolerations off namespace {}", self.namespace);
+        let mut suggestions = self
+            .by_hand(&format!("give {} no toleration that namespace {} does not allow", self.object, self.namespace));
+        suggestions.push(Suggestion::of("remove-annotation", text, Some(command)));
+        suggestions
+    }
+
+    /// Pods as the constraints of Gatekeeper want them.
+    fn constraints(&self, names: &[&str]) -> Vec<Suggestion> {
+        let listed = crate::words::listed(names);
+        let (noun, verb) = if names.len() == 1 { ("constraint", "asks") } else { ("constraints", "ask") };
+        let mut suggestions = self.by_hand(&format!("change {} as the {noun} {listed} {verb}", self.object));
+        let azure = names.iter().all(|name| name.starts_with("azurepolicy-"));
+        let text = if azure {
+            format!(
+                "see them; Azure Policy or AKS's deployment safeguards made them, so an exception for namespace {} is made in Azure",
+                self.namespace
+            )
+        } else {
+            "see what the constraints ask and where they apply".to_owned()
+        };
+        suggestions.push(Suggestion::of("look-at-constraints", text, Some("kubectl get constraints".to_owned())));
+        suggestions
     }
 
     fn by_hand(&self, text: &str) -> Vec<Suggestion> {

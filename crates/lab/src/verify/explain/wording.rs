@@ -147,9 +147,14 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 .perhaps(edit_by_hand(pod))
         }
         Edit::SpreadOver { key, max_skew, .. } => {
-            Words::new(format!("add to {table} a topology spread constraint over `{key}` with `maxSkew` {max_skew}"))
-                .at(begin())
-                .perhaps(edit_by_hand(pod))
+            let spec = pod.pod.spec.as_ref();
+            let mut constraints = spec.into_iter().flat_map(|spec| spec.topology_spread_constraints.iter().flatten());
+            let text = if constraints.any(|constraint| constraint.topology_key == *key) {
+                format!("require the spread of {table} over `{key}`: `DoNotSchedule`, `maxSkew` {max_skew}, its own pods counted")
+            } else {
+                format!("add to {table} a topology spread constraint over `{key}` with `maxSkew` {max_skew}")
+            };
+            Words::new(text).at(begin()).perhaps(edited(edit, pod))
         }
         Edit::ChangeSelector { key, from, to } => {
             let words = Words::new(format!("write `{to}` for `{from}` in the node selector `{key}` of {table}"));
