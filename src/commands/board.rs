@@ -4,15 +4,17 @@ mod serve;
 
 use std::path::{Path, PathBuf};
 
+use futures::FutureExt;
 use kube::Client;
 
 use super::elsewhere::Elsewhere;
-use super::lesson::{Lesson, WhichLesson, tools};
+use super::lesson::{Lesson, WhichLesson, at_hand, tools};
 use super::{Context, joined};
 use klab_lab::board::{self, Board};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};
-use klab_operations::board::{Feed, Frame, Written, saved};
+use klab_operations::board::{Compare, Feed, Frame, Written, saved};
+use klab_operations::changes::Findings;
 use klab_operations::error::{Context as _, Error, Kind, Result};
 use klab_operations::event::Verb;
 use klab_operations::grade::hinted;
@@ -90,13 +92,24 @@ fn serve_lesson(context: &Context, lesson: Lesson, arguments: &Arguments) -> Res
     let Lesson { lab, folder, .. } = lesson;
     let name = &lab.name.value;
     let client = context.client(name, &context.kubeconfig(name)?)?;
-    let tools = tools(context, &lab);
+    let (tools, compare) = (tools(context, &lab), compare(context, &lab)?);
     let seen = context.block_on(async {
-        let mut feed = Feed::new(&client, lab.clone(), folder.clone())?;
+        let mut feed = Feed::new(&client, lab.clone(), folder.clone())?.comparing(compare);
         let frame = feed.next().await?;
         Ok((feed, frame))
     })?;
     serve::serve(context, way(arguments), seen, Some((Written { lab, tools }, folder)))
+}
+
+/// What compares a lab with its file while its page is served.
+fn compare(context: &Context, lab: &Lab) -> Result<Option<Compare>> {
+    let Some(at_hand) = at_hand(context, lab)? else { return Ok(None) };
+    let lab = lab.clone();
+    Ok(Some(Box::new(move |client, at, holds| {
+        let (lab, at_hand) = (lab.clone(), at_hand.clone());
+        let found = async move { Findings::found(&client, &lab, at, holds, at_hand).await.ok() };
+        found.map(|found| found.map(|found| (found.unasked, found.open))).boxed()
+    })))
 }
 
 /// A cluster that klab did not make: what is in it, without a lesson and without checks.
@@ -151,6 +164,10 @@ fn save(context: &Context, lesson: &Lesson, file: &Path) -> Result<()> {
     if !report.ok() {
         verify::diagnose(&mut report, &lab.checks, &snapshot, &around);
         hinted(&mut report, hint);
+    }
+    if let Some(at_hand) = at_hand(context, &lesson.lab)? {
+        let at = (lesson.graded(), lesson.progress.done);
+        context.block_on(Findings::found(&client, &lesson.lab, at, report.ok(), at_hand))?.tell(&mut report);
     }
     write_page(context, file, &lesson.lab, Frame::of(lab.clone(), snapshot, report, lesson.progress.clone()))
 }

@@ -1,6 +1,7 @@
 //! What the commands of a lesson share: where the learner is, and the words for it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use super::{Context, LabOptions, running_lab};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Before;
 use klab_lab::words::{all, plural};
+use klab_operations::changes::{AtHand, Baseline, Twin};
 use klab_operations::error::{Error, Kind, Result};
 use klab_operations::lesson::{self, Tools, command::Line};
 use klab_operations::observe;
@@ -145,6 +147,16 @@ pub(super) fn tools(context: &Context, lab: &Lab) -> Tools {
 /// As [`tools`], by a provider that is at hand.
 pub(super) fn tools_of(provider: Option<&dyn Provider>, lab: &Lab) -> Tools {
     Tools::Here(provider.and_then(|provider| provider.azure_names(&lab.name.value)).unwrap_or_default())
+}
+
+/// What a lab that is up is compared with, to see what was changed; none where it has no lesson, or the original state of its
+/// cluster is unknown.
+pub(super) fn at_hand(context: &Context, lab: &Lab) -> Result<Option<AtHand>> {
+    if lab.steps.is_empty() || !lab.provider.profile().makes_nodes {
+        return Ok(None);
+    }
+    let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
+    Ok(Some(AtHand { baseline, twin: Arc::new(Twin::of(lab)), tools: tools(context, lab) }))
 }
 
 /// Lines for people: a sentence is a comment to a shell, so that all of it can be pasted.

@@ -1,18 +1,17 @@
 //! `klab verify`: wait until every check holds or can no longer hold, and say which.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::lesson::{Lesson, WhichLesson, find, label, note_before, the_end, tools};
+use super::lesson::{Lesson, WhichLesson, at_hand, find, label, note_before, the_end};
 use super::seats::hosted;
 use super::verify_watch::watch;
 use super::{Context, board, joined};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
-use klab_operations::changes::{AtHand, Baseline, Findings, Twin, elsewhere, way_back};
+use klab_operations::changes::{Findings, elsewhere, way_back};
 use klab_operations::error::{Error, Kind, Result};
 use klab_operations::event::{Verb, Warning};
 use klab_operations::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
@@ -159,15 +158,12 @@ fn conclude(
 /// and is not done. Where that is nothing either, returns what leads back.
 fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done: usize) -> Option<String> {
     let (lab, report) = (graded.lab, &mut graded.report);
-    // The original state of a cluster that klab did not make is unknown.
-    let is_known = lab.provider.profile().makes_nodes;
-    if lab.steps.is_empty() || !is_known || (graded.step.is_none() && report.ok()) {
+    if graded.step.is_none() && report.ok() {
         return None;
     }
     let looks_elsewhere = elsewhere(kubeconfig, lab).filter(|_| !report.ok());
     let mentioned = context.client(&lab.name.value, kubeconfig).and_then(|client| {
-        let baseline = Baseline::read(&context.home.lab(&lab.name.value))?;
-        let at_hand = AtHand { baseline, twin: Arc::new(Twin::of(lab)), tools: tools(context, lab) };
+        let Some(at_hand) = at_hand(context, lab)? else { return Ok(None) };
         let at = (graded.step, done);
         let mut asides = context.block_on(Findings::found(&client, lab, at, report.ok(), at_hand))?;
         // What is typed to mend anything would look there, so it comes first.

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::Page;
-use crate::environment::Environment;
+use crate::environment::{Environment, has_kubectl};
 
 const LAB: &str = r#"lab = "small"
 title = "A small lab"
@@ -155,6 +155,27 @@ fn the_learner_goes_on_from_the_page_where_the_checks_hold() {
     ask(host, &stream, Some("More of it: done"));
     let over = next();
     assert!(status(&over) == "409" && over.contains("all steps are done"), "{over}");
+}
+
+#[test]
+fn what_the_lesson_did_not_ask_for_is_on_the_page_with_what_undoes_it() {
+    if !has_kubectl() {
+        return;
+    }
+    let environment = up();
+    environment.succeeds(&["guide"]);
+    let page = Page::of(&environment);
+    let cookie = come_in(&page);
+    let (host, _) = page.parts();
+    let line = "KUBECONFIG=$(klab kubeconfig --path) kubectl taint nodes --all oops=yes:NoExecute";
+    assert!(environment.shell("bash", line).status().unwrap().success());
+    let stream = format!("GET /events?since=0 HTTP/1.1\r\nhost: {host}\r\n{cookie}\r\n");
+    let title = "Also changed, not asked for";
+    ask(host, &stream, Some(title));
+    environment.succeeds(&["board", "--save", "board.html"]);
+    let saved = environment.read("board.html");
+    let (_, aside) = saved.split_once(title).unwrap();
+    assert!(aside.contains("kubectl taint node aks-") && aside.contains(" oops=yes:NoExecute-"), "{aside}");
 }
 
 #[test]

@@ -154,6 +154,18 @@ impl Report {
         self.checks.iter().all(|check| check.verdict.is_held())
     }
 
+    /// Says what was changed and not asked for, and, where a check does not hold, what the step asks for and is not done. That is the
+    /// way then: klab offers no other fix.
+    pub fn mention(&mut self, unasked: Vec<Aside>, open: Vec<Aside>) {
+        self.unasked = unasked;
+        if !self.ok() {
+            if !open.is_empty() {
+                self.checks.iter_mut().for_each(|check| check.suggestions.clear());
+            }
+            self.open = open;
+        }
+    }
+
     /// How many checks hold.
     pub fn held(&self) -> usize {
         self.checks.iter().filter(|check| check.verdict.is_held()).count()

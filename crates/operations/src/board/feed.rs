@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use kube::Client;
 
 use crate::client::answered_within;
@@ -17,14 +18,22 @@ use crate::state::Progress;
 use crate::until_decided::LOOK;
 use klab_lab::board::{self, Board};
 use klab_lab::spec::Lab;
-use klab_lab::verify::{self, Report, Snapshot, Stability, Windows};
+use klab_lab::verify::{self, Aside, Report, Snapshot, Stability, Windows};
 
 /// How often the learner's progress is read: other klabs move it on without a message.
 const LESSON: Duration = Duration::from_millis(250);
 /// Most moments of the past.
 const MOMENTS: usize = 500;
-/// How often objects are read again that no watch tells about.
+/// How often objects are read again that no watch tells about, and how long a cluster that never rests is not compared with its
+/// lab.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// What differs from the lab: what was changed and not asked for, and what the step asks for and is not done.
+type Asides = (Vec<Aside>, Vec<Aside>);
+
+/// Compares a cluster with its lab: at the step that is graded (from 0), with this many done, and whether all checks hold. None where
+/// the cluster does not answer.
+pub type Compare = Box<dyn Fn(Client, (Option<usize>, usize), bool) -> BoxFuture<'static, Option<Asides>> + Send>;
 
 /// A lab at one moment.
 #[derive(Clone)]
@@ -84,6 +93,14 @@ struct Followed {
     /// Pools that were changed by hand.
     kept: ChangedPools,
     stability: Stability,
+    /// What compares it, if that is wished.
+    compare: Option<Compare>,
+    /// Since when it has not been compared.
+    uncompared: Option<Instant>,
+    /// What differs from the lab at a step, as it was last compared.
+    asides: (Option<usize>, Asides),
+    /// Whether all checks held at the last look.
+    is_well: bool,
 }
 
 impl Feed {
@@ -97,9 +114,28 @@ impl Feed {
         let stage = Arc::new(stage(&lab, &progress, &kept));
         let stability = Stability::new(Windows::of(lab.provider));
         Ok(Self {
-            lesson: Some(Followed { lab, folder, stage, progress, kept, stability }),
+            lesson: Some(Followed {
+                lab,
+                folder,
+                stage,
+                progress,
+                kept,
+                stability,
+                compare: None,
+                uncompared: None,
+                asides: Default::default(),
+                is_well: true,
+            }),
             ..Self::of_cluster(client, None)
         })
+    }
+
+    /// Compares the lab with its file, too: whenever its cluster rests, so that what is shown does not wait for it.
+    pub fn comparing(mut self, compare: Option<Compare>) -> Self {
+        if let Some(lesson) = &mut self.lesson {
+            lesson.compare = compare;
+        }
+        self
     }
 
     /// Begins to watch a cluster that no lab describes, under a title.
@@ -172,7 +208,14 @@ impl Feed {
         };
         answered_within(LOOK, read).await?;
         let (report, again) = match lesson {
-            Some(lesson) => lesson.judge(snapshot, self.started.elapsed()),
+            Some(lesson) => {
+                let (mut report, again) = lesson.judge(snapshot, self.started.elapsed());
+                lesson.uncompared.get_or_insert_with(Instant::now);
+                lesson.is_well = report.ok();
+                let (unasked, open) = lesson.asides();
+                report.mention(unasked, open);
+                (report, again)
+            }
             None => (verify::evaluate(&[], snapshot, &verify::Context::default()), None),
         };
         self.look_again_at = again;
@@ -199,6 +242,10 @@ impl Feed {
             return Ok(());
         }
         loop {
+            let never_rests = |lesson: &Followed| lesson.uncompared.is_some_and(|since| since.elapsed() > AGAIN);
+            if self.lesson.as_ref().is_some_and(never_rests) && self.compare().await {
+                return Ok(());
+            }
             let left = self.look_again_at.map(|at| at.saturating_sub(self.started.elapsed()));
             let pause = left.map_or(LESSON, |left| left.min(LESSON));
             match tokio::time::timeout(pause, self.observer.next()).await {
@@ -212,9 +259,18 @@ impl Feed {
                 Err(_) if self.observer.is_cut_off() => {
                     return Err(Error::message(Kind::Outside, "the cluster does not answer"));
                 }
+                Err(_) if self.compare().await => return Ok(()),
                 Err(_) if self.look_again_at.is_some_and(|at| at <= self.started.elapsed()) => return Ok(()),
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Compares the cluster with its lab, if it has changed since it last was; says whether there is news.
+    async fn compare(&mut self) -> bool {
+        match &mut self.lesson {
+            Some(lesson) => lesson.compare(&self.client).await,
+            None => false,
         }
     }
 
@@ -239,6 +295,27 @@ impl Followed {
             hinted(&mut report, step.and_then(|step| step.hint.as_deref()));
         }
         (report, again)
+    }
+
+    /// What differs from the lab at the step that is graded, as far as it is known.
+    fn asides(&self) -> Asides {
+        let (of, asides) = &self.asides;
+        if *of == self.progress.graded(self.lab.steps.len()) { asides.clone() } else { Asides::default() }
+    }
+
+    /// As [`Feed::compare`].
+    async fn compare(&mut self, client: &Client) -> bool {
+        if self.uncompared.take().is_none() {
+            return false;
+        }
+        let Some(compare) = &self.compare else { return false };
+        let (step, done) = (self.progress.graded(self.lab.steps.len()), self.progress.done);
+        // Where the cluster is watched, klab says that it does not answer.
+        let found = tokio::time::timeout(LOOK, compare(client.clone(), (step, done), self.is_well)).await;
+        let Ok(Some(found)) = found else { return false };
+        let before = self.asides();
+        self.asides = (step, found);
+        before != self.asides.1
     }
 
     /// As [`Feed::follow_lesson`].

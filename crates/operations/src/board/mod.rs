@@ -10,7 +10,7 @@ mod saved;
 pub mod scene;
 mod server;
 
-pub use feed::{Feed, Frame};
+pub use feed::{Compare, Feed, Frame};
 pub use page::Written;
 pub use saved::saved;
 pub use server::{Server, Shown};

@@ -72,15 +72,9 @@ impl Findings {
         Ok(asides)
     }
 
-    /// Adds it to a report. What the step asks for is the way, where that is not done: no other fix is offered then.
+    /// Adds it to a report.
     pub fn tell(self, report: &mut Report) {
-        report.unasked = self.unasked;
-        if !report.ok() {
-            if !self.open.is_empty() {
-                report.checks.iter_mut().for_each(|check| check.suggestions.clear());
-            }
-            report.open = self.open;
-        }
+        report.mention(self.unasked, self.open);
     }
 }
 
