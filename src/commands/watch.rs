@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use self::feeder::Feeder;
 use self::news::News;
 use super::lesson::{Lesson, WhichLesson, tools};
+use super::seats::hosted;
 use super::{Context, guide};
 use crate::watch::grid::Grid;
 use crate::watch::palette::Palette;
@@ -38,11 +39,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             .hint("`klab board --format json` is the board for programs"));
     }
     let name = context.lab_or_class_name(arguments.which.lab.as_deref())?;
-    let class = Class::read(&context.home, &name)?;
-    let lesson = match class {
-        Some(_) => None,
-        None => Some(Lesson::open(context, &arguments.which)?),
-    };
+    let is_class = Class::read(&context.home, &name)?.is_some();
+    let is_hosted = !is_class && hosted::is_hosted(context, &name);
+    let lesson = if is_class || is_hosted { None } else { Some(Lesson::open(context, &arguments.which)?) };
     let (tell, news) = channel();
     let keys = tell.clone();
     context.ui.covered();
@@ -57,6 +56,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let mut show = Show { context, picture, tell, news };
         match lesson {
             Some(lesson) => show.lab(lesson, &arguments.which, false),
+            None if is_hosted => show.hosted(&name),
             None => show.class(&name),
         }
     });
@@ -166,7 +166,8 @@ impl Show<'_> {
     fn class(&mut self, name: &str) -> Result<End> {
         let mut grid = Grid::new(name, Palette::from_environment(), jiff::tz::TimeZone::system());
         loop {
-            let seat = match self.grid(name, &mut grid)? {
+            let feeder = Feeder::of_class(self.context, name, self.tell.clone())?;
+            let seat = match self.grid(&feeder, &mut grid)? {
                 Ok(seat) => seat,
                 Err(end) => return Ok(end),
             };
@@ -181,9 +182,15 @@ impl Show<'_> {
         }
     }
 
+    /// Shows a class that this machine hosts.
+    fn hosted(&mut self, name: &str) -> Result<End> {
+        let mut grid = Grid::hosted(name, Palette::from_environment(), jiff::tz::TimeZone::system());
+        let feeder = Feeder::of_hosted(self.context, name, self.tell.clone())?;
+        Ok(self.grid(&feeder, &mut grid)?.err().unwrap_or(End::Quit))
+    }
+
     /// Shows the seats of a class until one is to be looked into.
-    fn grid(&mut self, name: &str, grid: &mut Grid) -> Result<Result<u32, End>> {
-        let feeder = Feeder::of_class(self.context, name, self.tell.clone())?;
+    fn grid(&mut self, feeder: &Feeder, grid: &mut Grid) -> Result<Result<u32, End>> {
         self.picture.draw(|screen| grid.draw(screen))?;
         loop {
             let mut is_new = false;

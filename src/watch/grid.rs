@@ -17,6 +17,8 @@ use klab_lab::words::plural;
 pub struct Seat {
     /// Its number.
     pub number: u32,
+    /// What the learner is called, where that is known.
+    pub name: Option<String>,
     /// Number (from 1) of the step whose checks were judged; 0 at the set-up.
     pub step: usize,
     /// How many steps are done.
@@ -39,6 +41,8 @@ pub struct Grid {
     palette: Palette,
     zone: jiff::tz::TimeZone,
     lab: String,
+    /// Whether a seat is looked into here: those of a hosted class are by its page.
+    is_hosted: bool,
     seats: Vec<SeatResult>,
     looked: bool,
     selected: usize,
@@ -51,11 +55,19 @@ const HEAD: usize = 3;
 const FOOT: usize = 1;
 /// Columns of the steps at most; longer lessons show the number.
 const STEPS: usize = 30;
+/// Columns of a name.
+const NAME: usize = 12;
 
 impl Grid {
     /// A class of which nothing is known yet.
     pub fn new(lab: &str, palette: Palette, zone: jiff::tz::TimeZone) -> Self {
-        Self { palette, zone, lab: lab.to_owned(), seats: Vec::new(), looked: false, selected: 0, top: 0, room: 0 }
+        let (seats, lab, is_hosted) = (Vec::new(), lab.to_owned(), false);
+        Self { palette, zone, lab, is_hosted, seats, looked: false, selected: 0, top: 0, room: 0 }
+    }
+
+    /// A hosted class of which nothing is known yet.
+    pub fn hosted(name: &str, palette: Palette, zone: jiff::tz::TimeZone) -> Self {
+        Self { is_hosted: true, ..Self::new(name, palette, zone) }
     }
 
     /// Takes what all seats showed; says whether that is news.
@@ -96,11 +108,13 @@ impl Grid {
             KeyCode::PageUp => self.select(self.selected.saturating_sub(page)),
             KeyCode::Char('g') | KeyCode::Home => self.select(0),
             KeyCode::Char('G') | KeyCode::End => self.select(usize::MAX),
-            KeyCode::Enter => {
-                self.seats.get(self.selected).map_or(Outcome::Nothing, |look| Outcome::Seat(number(look)))
-            }
+            KeyCode::Enter => self.seats.get(self.selected).map_or(Outcome::Nothing, |look| self.chosen(look)),
             _ => Outcome::Nothing,
         }
+    }
+
+    fn chosen(&self, look: &SeatResult) -> Outcome {
+        if self.is_hosted { Outcome::Nothing } else { Outcome::Seat(number(look)) }
     }
 
     fn select(&mut self, at: usize) -> Outcome {
@@ -111,7 +125,7 @@ impl Grid {
     fn click(&mut self, row: usize) -> Outcome {
         let line = row.checked_sub(HEAD).filter(|line| *line < self.room);
         match line.map(|line| line + self.top).filter(|at| *at < self.seats.len()) {
-            Some(at) if at == self.selected => Outcome::Seat(number(&self.seats[at])),
+            Some(at) if at == self.selected => self.chosen(&self.seats[at]),
             Some(at) => self.select(at),
             None => Outcome::Nothing,
         }
@@ -136,7 +150,9 @@ impl Grid {
         put(buffer, area, 0, &Line::from(vec![title, Span::styled(words, FAINT)]));
         let steps = self.steps();
         let blanks = " ".repeat(steps.saturating_sub(5) + 2);
-        put(buffer, area, 2, &Line::styled(format!(" SEAT  STEPS{blanks}AT     CHECKS  SINCE  DOES NOT HOLD"), STRONG));
+        let name = if self.is_hosted { format!("{:<NAME$}  ", "NAME") } else { String::new() };
+        let head = format!(" SEAT  {name}STEPS{blanks}AT     CHECKS  SINCE  DOES NOT HOLD");
+        put(buffer, area, 2, &Line::styled(head, STRONG));
         for (row, look) in self.seats.iter().skip(self.top).take(self.room).enumerate() {
             let at = row + self.top;
             let mut line = self.line(look, width, steps);
@@ -146,7 +162,9 @@ impl Grid {
             }
             put(buffer, area, HEAD + row, &line);
         }
-        let mut foot = keys_line(self.palette, &[("j/k", "move"), ("Enter", "look into the seat"), ("q", "quit")]);
+        let keys = [("j/k", "move"), ("Enter", "look into the seat"), ("q", "quit")];
+        let here = keys.into_iter().filter(|(key, _)| !(self.is_hosted && *key == "Enter"));
+        let mut foot = keys_line(self.palette, &here.collect::<Vec<_>>());
         let below = self.top + self.room < self.seats.len();
         foot.extend(scrolled(self.top > 0, below).map(|words| Span::styled(words, FAINT)));
         put(buffer, area, usize::from(area.height).saturating_sub(1), &Line::from(foot));
@@ -168,6 +186,9 @@ impl Grid {
         };
         let clock = |at: Timestamp| at.to_zoned(self.zone.clone()).strftime("%H:%M").to_string();
         let mut line = vec![Span::raw(" "), Span::raw(format!("{:>4}  ", seat.number))];
+        if self.is_hosted {
+            line.push(Span::raw(format!("{:<NAME$}  ", cut(seat.name.as_deref().unwrap_or_default(), NAME))));
+        }
         if seat.steps <= STEPS {
             let ahead = seat.steps.saturating_sub(seat.done + usize::from(seat.is_open()));
             line.push(Span::styled("█".repeat(seat.done.min(seat.steps)), self.palette.good()));
@@ -181,7 +202,8 @@ impl Grid {
         let (held, total) = seat.held;
         let style = if held == total { self.palette.good() } else { self.palette.care() };
         line.push(Span::raw(format!("{at:<6} ")));
-        line.push(Span::styled(format!("{:<7} ", format!("{held}/{total}")), style));
+        let checks = if total == 0 { "-".to_owned() } else { format!("{held}/{total}") };
+        line.push(Span::styled(format!("{checks:<7} "), style));
         line.push(Span::styled(format!("{:5}  ", seat.since.map(clock).unwrap_or_default()), FAINT));
         let used: usize = line.iter().map(Span::width).sum();
         line.push(Span::raw(cut(&seat.failing, width.saturating_sub(used))));

@@ -512,6 +512,7 @@ fn text_of_others_is_shown_and_not_obeyed() {
 fn a_class_is_a_grid_of_seats_and_steps() {
     let seat = |number, done, opened: bool, held| Seat {
         number,
+        name: Some(["ann", "a name that is far too long"][number as usize % 2].to_owned()),
         step: done + usize::from(opened),
         done,
         steps: 6,
@@ -548,4 +549,11 @@ fn a_class_is_a_grid_of_seats_and_steps() {
     assert_eq!(grid.input(&click(3)), Outcome::Redraw);
     assert_eq!(grid.input(&click(3)), Outcome::Seat(1));
     assert_eq!(grid.input(&click(9)), Outcome::Nothing);
+
+    // Of a hosted class there are names, and its seats are looked into by the instructor's page.
+    let mut hosted = Grid::hosted("demo", Palette::Plain, jiff::tz::TimeZone::UTC);
+    hosted.take(vec![Ok(seat(2, 3, true, 1)), Ok(seat(1, 6, false, 2))]);
+    terminal.draw(|screen| hosted.draw(screen)).unwrap();
+    insta::assert_snapshot!("hosted_class", text(&terminal));
+    assert_eq!(press(&mut hosted, KeyCode::Enter), Outcome::Nothing);
 }

@@ -1,6 +1,7 @@
 //! `klab watch` in a pseudo terminal: it shows the lab, ends as it is told to, and leaves the terminal as it was.
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -28,18 +29,28 @@ running = 1
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A klab on a terminal of its own.
-struct Terminal {
+pub(crate) struct Terminal {
     script: Child,
     output: Receiver<Vec<u8>>,
-    seen: String,
+    pub(crate) seen: String,
 }
 
 impl Terminal {
     /// Types a line in a terminal of 100 columns.
     fn of(environment: &Environment, line: &str) -> Self {
+        Self::at(environment, &environment.home(), line)
+    }
+
+    /// As [`Terminal::of`], of another home of klab.
+    pub(crate) fn at(environment: &Environment, home: &Path, line: &str) -> Self {
         let line = format!("stty cols 100 rows 30; {line}; echo status $?; stty -a | grep -ow -e -icanon -e icanon");
         let mut script = environment.shell("sh", "exec script -qfec \"$LINE\" /dev/null");
-        script.env("LINE", line).env("TERM", "xterm-256color").stdin(Stdio::piped()).stdout(Stdio::piped());
+        script
+            .env("LINE", line)
+            .env("KLAB_HOME", home)
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut script = script.spawn().unwrap();
         let mut stdout = script.stdout.take().unwrap();
         let (tell, output) = channel();
@@ -55,7 +66,7 @@ impl Terminal {
     }
 
     /// Reads until a text has come.
-    fn shows(&mut self, text: &str) {
+    pub(crate) fn shows(&mut self, text: &str) {
         while !self.seen.contains(text) {
             let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
                 panic!("{text:?} never came:\n{}", self.seen);
@@ -64,7 +75,7 @@ impl Terminal {
         }
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(crate) fn types(&mut self, keys: &str) {
         self.script.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::Context;
 use crate::seat::Host;
+use crate::watch::grid::{Seat, SeatResult};
 use klab_host::secret::Secret;
 use klab_lab::words::{plural, table};
 use klab_operations::client::bearer::Trust;
@@ -52,6 +53,29 @@ pub(in super::super) fn verify(context: &Context, name: &str, watches: bool) -> 
         }
         return Err(Error::message(Kind::NotHeld, format!("{} of {total} do not hold", open.len())));
     }
+}
+
+/// All seats, as a grid shows them.
+///
+/// # Errors
+/// When the host does not run.
+pub(in super::super) fn seats(context: &Context, name: &str) -> Result<Vec<SeatResult>> {
+    let seen = context.block_on(look(context, name))?;
+    let number = |value: &Value| usize::try_from(value.as_u64().unwrap_or_default()).unwrap_or_default();
+    let seat = |seat: &Value| {
+        let text = |key: &str| seat[key].as_str().unwrap_or_default().to_owned();
+        Some(Seat {
+            number: text("seat").rsplit_once('-')?.1.parse().ok()?,
+            name: Some(text("name")),
+            step: number(&seat["step"]),
+            done: number(&seat["done"]),
+            steps: number(&seat["steps"]),
+            held: (number(&seat["held"][0]), number(&seat["held"][1])),
+            failing: text("failing"),
+            since: text("since").parse().ok(),
+        })
+    };
+    Ok(seen["seats"].as_array().into_iter().flatten().filter_map(seat).map(Ok).collect())
 }
 
 fn holds(seat: &Value) -> bool {

@@ -56,6 +56,7 @@ pub(in super::super) fn looks(workshop: &Workshop, class: &Class) -> Result<Vec<
         let glance = glance(&context, *number, seat).map_err(|error| (*number, error.to_string()))?;
         Ok(Seat {
             number: *number,
+            name: None,
             step: glance.step.as_ref().map_or(0, |(step, _)| *step),
             done: glance.done,
             steps: glance.steps,

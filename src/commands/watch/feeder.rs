@@ -9,7 +9,7 @@ use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 
 use super::super::Context;
 use super::super::lesson::Lesson;
-use super::super::seats::{self, Workshop};
+use super::super::seats::{self, Workshop, hosted};
 use super::news::News;
 use klab_lab::spec::Lab;
 use klab_operations::board::Feed;
@@ -68,6 +68,25 @@ impl Feeder {
                     Err(_) => News::Gone(number, taken_down(&name)),
                 };
                 let is_over = matches!(news, News::Gone(..));
+                if tell.send(news).is_err() || is_over || rested(&own, CLASS, stop) {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Tells how the seats of a class are that this machine hosts, again and again.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub(super) fn of_hosted(context: &Context, name: &str, tell: Sender<News>) -> Result<Self> {
+        let (own, name) = (Workshop::new(context).context(), name.to_owned());
+        Self::begin(move |number, stop| {
+            loop {
+                let (news, is_over) = match hosted::seats(&own, &name) {
+                    Ok(seats) => (News::Seats(number, seats), false),
+                    Err(error) => (News::Gone(number, error), true),
+                };
                 if tell.send(news).is_err() || is_over || rested(&own, CLASS, stop) {
                     return;
                 }

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use super::map;
 use super::running::{PATIENCE, Running, client_of};
+use crate::environment::Environment;
+use crate::skipped::is_there;
+use crate::watch::Terminal;
 
 #[tokio::test]
 async fn the_link_is_given_for_a_cookie_and_stands_in_no_address() {
@@ -25,6 +28,24 @@ async fn the_link_is_given_for_a_cookie_and_stands_in_no_address() {
     let (status, _, text) = host.ask("GET", "/teach/class.json", &[("cookie", pair)], Vec::new()).await;
     assert_eq!(status, 200, "{text}");
     assert_eq!(host.ask("POST", "/teach/close", &[("cookie", pair)], Vec::new()).await.0, 403, "without an origin");
+}
+
+#[tokio::test]
+async fn the_class_is_watched_in_the_terminal_of_its_machine_until_its_host_ends() {
+    if !is_there("script") {
+        return;
+    }
+    let (mut host, environment) = (Running::start(&["scheduling"]), Environment::new());
+    host.join(&host.code, "Ann", "2468").await.unwrap();
+    let mut terminal = Terminal::at(&environment, host.home(), "klab watch scheduling");
+    for text in ["class scheduling", "1 seat", "Ann", "set-up"] {
+        terminal.shows(text);
+    }
+    host.join(&host.code, "Bob", "2468").await.unwrap();
+    terminal.shows("Bob");
+    host.kill();
+    terminal.shows("class `scheduling` is not hosted at the moment");
+    terminal.shows("status 3");
 }
 
 #[tokio::test]
