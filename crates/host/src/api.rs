@@ -115,7 +115,7 @@ pub async fn change_pool(
         .map_err(|error| Refusal::bad_request(format!("this is nothing to ask of a pool: {error}")))?;
     host.audit.seat("pool", learner.seat, "learner");
     let (stream, answer) = EventStream::new();
-    in_the_background(stream, move |stream| steps::change_pool(&host, learner.seat, &learner.lab, &pool, stream));
+    in_the_background(stream, move |stream| steps::change_pool(&host, &learner, &pool, stream));
     Ok(answer)
 }
 
@@ -165,7 +165,7 @@ pub async fn step(
     let goal = Goal::from(going);
     host.audit.seat("step", learner.seat, "learner");
     let (stream, answer) = EventStream::new();
-    in_the_background(stream, move |stream| steps::go(&host, learner.seat, &learner.lab, &goal, stream));
+    in_the_background(stream, move |stream| steps::go(&host, &learner, &goal, stream));
     answer
 }
 
@@ -184,7 +184,7 @@ pub async fn reset(
     let to = query.to.map(Goal::To);
     host.audit.seat("reset", learner.seat, "learner");
     let (stream, answer) = EventStream::new();
-    in_the_background(stream, move |stream| steps::reset(&host, learner.seat, &learner.lab, to.as_ref(), stream));
+    in_the_background(stream, move |stream| steps::reset(&host, &learner, to.as_ref(), stream));
     answer
 }
 

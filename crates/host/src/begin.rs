@@ -18,7 +18,7 @@ pub(super) fn grading(
 ) {
     let timeout = timeout.unwrap_or(Duration::from_mins(2)).min(MAX_WAIT);
     tokio::spawn(async move {
-        let grading = grading::grade(&host, learner.seat, &learner.lab, step.as_deref(), timeout, &stream);
+        let grading = grading::grade(&host, &learner, step.as_deref(), timeout, &stream);
         let outcome = tokio::select! {
             outcome = grading => outcome,
             // Who has gone needs no verdict.

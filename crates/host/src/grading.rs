@@ -8,9 +8,10 @@ use kube::Client;
 
 use super::event_stream::EventStream;
 use super::metrics::count;
+use super::refusal::Refusal;
 use super::register::Phase;
 use super::seat::SeatId;
-use super::state::Host;
+use super::state::{Host, Learner};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Before, Report};
 use klab_lab::words::all;
@@ -29,6 +30,11 @@ use klab_operations::until_decided::{ApiPoller, Until, look_until};
 /// Longest that somebody may wait for checks.
 pub const MAX_WAIT: Duration = Duration::from_mins(10);
 
+/// The refusal of a learner whose seat was ended.
+pub(super) fn barred() -> Error {
+    Error::message(Kind::Failed, Refusal::barred().message)
+}
+
 /// A seat under its lock, whose lesson one command works on.
 pub struct LockedSeat<'h> {
     /// The class.
@@ -42,18 +48,30 @@ pub struct LockedSeat<'h> {
 }
 
 impl<'h> LockedSeat<'h> {
-    /// The seat, if no other command works on it.
+    /// The seat, if no other command works on it and the learner may still work there: the instructor may have ended the seat since
+    /// the request came.
     ///
     /// # Errors
-    /// When somebody does, or there is no such lab.
-    pub fn new(host: &'h Host, seat: SeatId, lab: &str) -> Result<Self> {
-        let course = host.course(lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
+    /// When another command does, the seat has ended, or there is no such lab.
+    pub fn of(host: &'h Host, learner: &Learner) -> Result<Self> {
+        let course =
+            host.course(&learner.lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
         let busy = || {
             Error::message(Kind::Failed, "something else is under way on this seat: `step`, `reset` or `verify`")
                 .hint("wait until it ends, and try again")
         };
-        let turn = host.turns.take(seat).ok_or_else(busy)?;
-        Ok(Self { host, seat, lab: course.lab(), twin: &course.twin, _turn: turn })
+        let turn = host.turns.take(learner.seat).ok_or_else(busy)?;
+        let locked = Self { host, seat: learner.seat, lab: course.lab(), twin: &course.twin, _turn: turn };
+        locked.admits(learner)?;
+        Ok(locked)
+    }
+
+    /// Refuses a learner whose seat was ended.
+    ///
+    /// # Errors
+    /// See [`Host::admits`].
+    pub fn admits(&self, learner: &Learner) -> Result<()> {
+        if self.host.admits(learner) { Ok(()) } else { Err(barred()) }
     }
 
     /// How far the lesson has come.
@@ -106,13 +124,13 @@ impl Grader for HostGrader<'_> {
 /// When a check does not hold, as `klab verify` says it.
 pub async fn grade(
     host: &Host,
-    seat: SeatId,
-    lab: &str,
+    learner: &Learner,
     step: Option<&str>,
     timeout: Duration,
     stream: &EventStream,
 ) -> Result<()> {
-    let locked = LockedSeat::new(host, seat, lab)?;
+    let seat = learner.seat;
+    let locked = LockedSeat::of(host, learner)?;
     let (lab, mut progress, client) = (locked.lab, locked.progress()?, locked.client()?);
     let timeout = timeout.min(MAX_WAIT);
     count(&host.metrics.verified);
@@ -169,6 +187,7 @@ pub async fn grade(
             if pass::moves_on(&progress, done) {
                 progress.reach(done);
                 note(lab, &mut progress, &client).await?;
+                locked.admits(learner)?;
                 host.moved(seat, progress)?;
                 count(&host.metrics.passed);
             }

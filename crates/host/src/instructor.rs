@@ -317,7 +317,7 @@ fn seat_of(host: &Host, seat: &str) -> Result<Learner, Refusal> {
     let register = host.register();
     let known = register.seat(seat).ok_or_else(gone)?;
     let name = register.person(known.person).map(|person| person.name.clone()).unwrap_or_default();
-    Ok(Learner { person: known.person, name, seat, lab: known.lab.clone() })
+    Ok(Learner { person: known.person, name, seat, lab: known.lab.clone(), ended: None })
 }
 
 /// Looks into a seat.

@@ -112,7 +112,7 @@ pub async fn next(
     let progress = host.progress(learner.seat, &lab).map_err(|error| failed(&error))?;
     if progress.is_opened() || !progress.started {
         let stream = EventStream::nowhere();
-        let graded = grading::grade(&host, learner.seat, &lab, None, PATIENCE, &stream).await;
+        let graded = grading::grade(&host, &learner, None, PATIENCE, &stream).await;
         if let Err(error) = graded {
             let code = if error.kind == Kind::Failed { StatusCode::CONFLICT } else { StatusCode::PRECONDITION_FAILED };
             return Ok((code, format!("not yet: {}\n", error.source)).into_response());
@@ -130,7 +130,7 @@ pub async fn step(
 ) -> Result<Response, Refusal> {
     let learner = active_learner(&host, &lab, &headers)?;
     host.audit.seat("step", learner.seat, "learner");
-    let work = move || steps::go(&host, learner.seat, &learner.lab, &Goal::Next, &EventStream::nowhere());
+    let work = move || steps::go(&host, &learner, &Goal::Next, &EventStream::nowhere());
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
     Ok(match done {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
@@ -155,10 +155,10 @@ pub async fn reset(
 /// # Errors
 /// When it could not be brought there.
 pub async fn bring_back(host: &Arc<Host>, learner: &Learner, steps: Option<usize>) -> Result<(), Refusal> {
-    let (host, seat, lab) = (Arc::clone(host), learner.seat, learner.lab.clone());
+    let (host, learner) = (Arc::clone(host), learner.clone());
     let work = move || {
         let goal = steps.map(Goal::Steps);
-        steps::reset(&host, seat, &lab, goal.as_ref(), &EventStream::nowhere())
+        steps::reset(&host, &learner, goal.as_ref(), &EventStream::nowhere())
     };
     let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
     done.map_err(|error| Refusal::conflict(without_places(&error.to_string())))

@@ -170,8 +170,8 @@ pub(super) async fn diff(host: &Host, learner: &Learner, step: Option<&str>) -> 
 /// # Errors
 /// When the cluster does not answer.
 pub(super) async fn pools(host: &Arc<Host>, learner: &Learner) -> Result<Reply> {
-    let (host, seat, lab) = (Arc::clone(host), learner.seat, learner.lab.clone());
-    let listed = tokio::task::spawn_blocking(move || steps::pools(&host, seat, &lab)).await;
+    let (host, learner) = (Arc::clone(host), learner.clone());
+    let listed = tokio::task::spawn_blocking(move || steps::pools(&host, &learner)).await;
     let (text, document) = listed.kind(Kind::Failed, || "could not list the pools".to_owned())??;
     Ok(Reply { text, document })
 }

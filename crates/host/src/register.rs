@@ -391,11 +391,16 @@ impl Register {
         self.barred.get(&person).is_some_and(|(barred, _)| *barred)
     }
 
+    /// How often a person was barred.
+    pub fn times_barred(&self, person: u32) -> u32 {
+        self.barred.get(&person).map_or(0, |(_, times)| *times)
+    }
+
     /// What a browser of a person keeps a proof of: another word after they were barred.
     pub fn browser_word(&self, person: u32) -> String {
-        match self.barred.get(&person) {
-            Some((_, times)) if *times > 0 => format!("{person} {times}"),
-            _ => person.to_string(),
+        match self.times_barred(person) {
+            0 => person.to_string(),
+            times => format!("{person} {times}"),
         }
     }
 

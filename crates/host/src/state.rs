@@ -162,6 +162,8 @@ pub struct Learner {
     pub seat: SeatId,
     /// The lab in it.
     pub lab: String,
+    /// How often they had been barred when they asked: what was ended since then does nothing more. None where the instructor asks.
+    pub ended: Option<u32>,
 }
 
 /// The part of the path before a seat.
@@ -350,21 +352,34 @@ impl Host {
 
     /// The learner whose browser it is, in a lab.
     pub fn learner(&self, headers: &HeaderMap, lab: &str) -> Option<Learner> {
-        let person = self.person(headers)?;
+        let (person, ended) = self.admitted(headers)?;
         let register = self.register();
         let seat = register.seat_of(person, lab)?;
         let name = register.person(person)?.name.clone();
-        Some(Learner { person, name, seat, lab: lab.to_owned() })
+        Some(Learner { person, name, seat, lab: lab.to_owned(), ended: Some(ended) })
+    }
+
+    /// Whether what let a learner in is still good: their seats have not been ended since.
+    pub fn admits(&self, learner: &Learner) -> bool {
+        let register = self.register();
+        learner
+            .ended
+            .is_none_or(|ended| !register.is_barred(learner.person) && register.times_barred(learner.person) == ended)
     }
 
     /// The person whose browser it is.
     pub fn person(&self, headers: &HeaderMap) -> Option<u32> {
+        self.admitted(headers).map(|(person, _)| person)
+    }
+
+    /// The person whose browser it is, and how often they were barred.
+    fn admitted(&self, headers: &HeaderMap) -> Option<(u32, u32)> {
         let value = cookie::value(headers, cookie::LEARNER)?;
         let (person, proof) = value.split_once('.')?;
         let person = person.parse().ok()?;
         let register = self.register();
         let is_good = self.secret.is_proof("learner", &register.browser_word(person), proof);
-        (is_good && !register.is_barred(person)).then_some(person)
+        (is_good && !register.is_barred(person)).then(|| (person, register.times_barred(person)))
     }
 
     /// What the browser of a person keeps.
@@ -399,11 +414,16 @@ impl Host {
     /// The owner of a seat, by the token of its cluster.
     pub fn owner(&self, seat: SeatId, headers: &HeaderMap) -> Option<Learner> {
         let token = bearer(headers)?;
+        // Read before the token is looked at: one that is changed meanwhile was good for what had ended by then.
+        let learner = {
+            let register = self.register();
+            let known = register.seat(seat)?;
+            let name = register.person(known.person)?.name.clone();
+            let ended = Some(register.times_barred(known.person));
+            Learner { person: known.person, name, seat, lab: known.lab.clone(), ended }
+        };
         let is_own = self.server()?.is_token(&seat.to_string(), &Digest::of(token.as_bytes()));
-        let register = self.register();
-        let known = register.seat(seat).filter(|_| is_own)?;
-        let name = register.person(known.person)?.name.clone();
-        Some(Learner { person: known.person, name, seat, lab: known.lab.clone() })
+        (is_own && self.admits(&learner)).then_some(learner)
     }
 
     /// The kubeconfig of a seat, with words about it before.

@@ -9,12 +9,10 @@ use serde_json::Value;
 use tower::BoxError;
 
 use super::event_stream::EventStream;
-use super::grading::LockedSeat;
+use super::grading::{LockedSeat, barred};
 use super::metrics::count;
-use super::refusal::Refusal;
 use super::seat::SeatId;
-use super::state::Host;
-use crate::barring;
+use super::state::{Host, Learner};
 use klab_lab::spec::{Action, Lab};
 use klab_lab::verify::Snapshot;
 use klab_operations::error::{Error, Kind, Result};
@@ -41,13 +39,14 @@ const LOOK: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When an action could not be done, or a check does not hold; the step is then done again by the next one who asks.
-pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, goal: &Goal, stream: &EventStream) -> Result<()> {
-    let locked = LockedSeat::new(host, seat, lab)?;
-    let cluster = cluster(host, seat)?;
+pub fn go(host: &Arc<Host>, learner: &Learner, goal: &Goal, stream: &EventStream) -> Result<()> {
+    let locked = LockedSeat::of(host, learner)?;
+    let permission = Permission::of(host, learner);
+    let cluster = cluster(host, learner)?;
     if locked.lab.steps.is_empty() {
-        return Err(Error::message(Kind::Usage, format!("lab `{lab}` has no steps")));
+        return Err(Error::message(Kind::Usage, format!("lab `{}` has no steps", learner.lab)));
     }
-    let (permission, events) = (Permission::of(host, seat), Events::new(Arc::new(stream.clone())));
+    let events = Events::new(Arc::new(stream.clone()));
     let (lab, progress) = (locked.lab, locked.progress()?);
     Session { lab, progress, engine: Steps { locked, cluster, permission, stream, events } }.go(goal)
 }
@@ -56,9 +55,10 @@ pub fn go(host: &Arc<Host>, seat: SeatId, lab: &str, goal: &Goal, stream: &Event
 ///
 /// # Errors
 /// When it could not be brought back.
-pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Goal>, stream: &EventStream) -> Result<()> {
+pub fn reset(host: &Arc<Host>, learner: &Learner, to: Option<&Goal>, stream: &EventStream) -> Result<()> {
+    let (seat, lab) = (learner.seat, learner.lab.as_str());
     {
-        let locked = LockedSeat::new(host, seat, lab)?;
+        let locked = LockedSeat::of(host, learner)?;
         if let Some(Goal::To(step)) = to {
             find(locked.lab, step)?;
         }
@@ -70,7 +70,7 @@ pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Goal>, strea
         Events::new(Arc::new(stream.clone())).note(Verb::ResetLab, format!("lab `{lab}` to its set-up"));
     }
     match to {
-        Some(goal) => go(host, seat, lab, goal, stream),
+        Some(goal) => go(host, learner, goal, stream),
         None => Ok(()),
     }
 }
@@ -79,9 +79,10 @@ pub fn reset(host: &Arc<Host>, seat: SeatId, lab: &str, to: Option<&Goal>, strea
 ///
 /// # Errors
 /// When its cluster does not answer.
-pub(super) fn pools(host: &Arc<Host>, seat: SeatId, lab: &str) -> Result<(String, Value)> {
-    let course = host.course(lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
-    let live = live(host, seat, course.lab(), &cluster(host, seat)?)?;
+pub(super) fn pools(host: &Arc<Host>, learner: &Learner) -> Result<(String, Value)> {
+    let course = host.course(&learner.lab);
+    let course = course.ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
+    let live = live(host, learner.seat, course.lab(), &cluster(host, learner)?)?;
     Ok((list(&live), list_document(&live)))
 }
 
@@ -91,13 +92,13 @@ pub(super) fn pools(host: &Arc<Host>, seat: SeatId, lab: &str) -> Result<(String
 /// When that breaks a rule of pools, or somebody else works on the seat.
 pub(super) fn change_pool(
     host: &Arc<Host>,
-    seat: SeatId,
-    lab: &str,
+    learner: &Learner,
     asked: &PoolRequest,
     stream: &EventStream,
 ) -> Result<()> {
-    let locked = LockedSeat::new(host, seat, lab)?;
-    let cluster = cluster(host, seat)?;
+    let seat = learner.seat;
+    let locked = LockedSeat::of(host, learner)?;
+    let cluster = cluster(host, learner)?;
     let live = live(host, seat, locked.lab, &cluster)?;
     let Some(wanted) = asked.wanted(&live)? else { return Ok(()) };
     let folder = host.seat_folder(seat);
@@ -114,10 +115,10 @@ pub(super) fn change_pool(
     Ok(())
 }
 
-fn cluster(host: &Arc<Host>, seat: SeatId) -> Result<Seat> {
+fn cluster(host: &Arc<Host>, learner: &Learner) -> Result<Seat> {
     let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
-    let permission = Permission::of(host, seat);
-    Ok(Seat::new(server, &seat.to_string())?.reached_by(|client| permission.guard(client)))
+    let permission = Permission::of(host, learner);
+    Ok(Seat::new(server, &learner.seat.to_string())?.reached_by(|client| permission.guard(client)))
 }
 
 fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::LivePools> {
@@ -125,35 +126,29 @@ fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::Li
     locked_pools::live(cluster, lab, done, &host.seat_folder(seat))
 }
 
-/// Lets the host act for a learner until the instructor ends the seat. Where the seat has ended before, the instructor asks.
+/// Lets the host act for a learner until the instructor ends the seat, and for the instructor for ever.
 #[derive(Clone)]
 struct Permission {
     host: Arc<Host>,
-    person: Option<u32>,
+    learner: Learner,
     clock: WallClock,
 }
 
-fn barred() -> Error {
-    Error::message(Kind::Failed, Refusal::barred().message)
-}
-
 impl Permission {
-    fn of(host: &Arc<Host>, seat: SeatId) -> Self {
-        let register = host.register();
-        let person = register.seat(seat).map(|seat| seat.person).filter(|person| !register.is_barred(*person));
-        drop(register);
-        Self { host: Arc::clone(host), person, clock: WallClock::default() }
+    fn of(host: &Arc<Host>, learner: &Learner) -> Self {
+        Self { host: Arc::clone(host), learner: learner.clone(), clock: WallClock::default() }
     }
 
     fn holds(&self) -> Result<()> {
-        let is_taken = self.person.is_some_and(|person| self.host.register().is_barred(person));
-        if is_taken { Err(barred()) } else { Ok(()) }
+        if self.host.admits(&self.learner) { Ok(()) } else { Err(barred()) }
     }
 
     async fn is_taken(&self) {
-        match self.person {
-            Some(person) => barring::is_barred(&self.host, person).await,
-            None => std::future::pending().await,
+        let mut news = self.host.barred.subscribe();
+        while self.holds().is_ok() {
+            if news.changed().await.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 
@@ -261,5 +256,62 @@ impl Engine for Steps<'_> {
 
     fn keep(&mut self, progress: &Progress) -> Result<()> {
         self.locked.host.moved(self.locked.seat, progress.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Request, Response};
+    use jiff::Timestamp;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::register::Entry;
+    use crate::state::Settings;
+
+    /// A client that counts what is sent.
+    fn counted() -> (Client, Arc<AtomicUsize>) {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counts = Arc::clone(&sent);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            counts.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Ok::<_, BoxError>(Response::new(Body::empty())))
+        });
+        (Client::new(service, "default"), sent)
+    }
+
+    #[test]
+    fn a_seat_that_is_ended_after_the_request_came_and_before_its_deed_began_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::open(folder.path(), Settings::default(), &["scheduling".to_owned()]).unwrap();
+        let host = Arc::new(host);
+        let asks = |ended| Learner {
+            person: 1,
+            name: "Ann".to_owned(),
+            seat: SeatId { shard: 0, number: 1 },
+            lab: "scheduling".to_owned(),
+            ended,
+        };
+        let end = |barred| host.register().take(Entry::Barred { person: 1, barred, at: Timestamp::UNIX_EPOCH });
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let _entered = runtime.enter();
+        let does = |learner: &Learner| {
+            // Nothing of it exists before the deed begins.
+            let (client, sent) = counted();
+            let guarded = Permission::of(&host, learner).guard(client);
+            let request = Request::get("/api").body(Body::empty()).unwrap();
+            let outcome = runtime.block_on(guarded.send(request)).map(drop).map_err(|error| error.to_string());
+            assert_eq!(outcome.is_ok(), sent.load(Ordering::Relaxed) == 1, "{outcome:?}");
+            outcome.is_ok() && Permission::of(&host, learner).holds().is_ok()
+        };
+        let (before, instructor) = (asks(Some(0)), asks(None));
+        assert!(does(&before));
+        end(true);
+        assert!(!does(&before) && does(&instructor));
+        end(false);
+        // A learner who is let in again signs in again; what they asked for before stays undone.
+        assert!(!does(&before) && does(&asks(Some(1))) && does(&instructor));
     }
 }

@@ -228,12 +228,12 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         Command::Step { going, .. } => {
             let goal = Goal::from(going);
             return Ok(working(host, learner, "step", move |host, learner, talk| {
-                steps::go(host, learner.seat, &learner.lab, &goal, talk)
+                steps::go(host, learner, &goal, talk)
             }));
         }
         Command::Pool(pool) => {
             return Ok(working(host, learner, "pool", move |host, learner, talk| {
-                steps::change_pool(host, learner.seat, &learner.lab, &pool, talk)
+                steps::change_pool(host, learner, &pool, talk)
             }));
         }
         Command::Reset { yes: false, .. } => Err(Error::message(Kind::Usage, "all that you did would be taken back")
@@ -241,7 +241,7 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         Command::Reset { to, .. } => {
             let goal = to.map(Goal::To);
             return Ok(working(host, learner, "reset", move |host, learner, talk| {
-                steps::reset(host, learner.seat, &learner.lab, goal.as_ref(), talk)
+                steps::reset(host, learner, goal.as_ref(), talk)
             }));
         }
     };
