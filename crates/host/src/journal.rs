@@ -9,15 +9,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use ring::digest::{Context as Digest, SHA256};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot};
 
 use klab_operations::error::{Context, Error, Kind, Result};
+use klab_server::checked_lines::{self, Chain, CheckedLines, Form, Mark};
 use klab_server::files::{open_private_append, sync_folder};
 
 /// Its file in the folder of a class.
@@ -25,17 +25,10 @@ pub const FILE: &str = "journal";
 
 /// Entries that are made durable together.
 const TOGETHER: usize = 256;
-/// Hexadecimal digits of a checksum.
-const DIGITS: usize = 16;
 /// What is written to see whether there is room: no line, and cut off at once.
 const PROBE: [u8; 4096] = [b' '; 4096];
 /// How long a disk may take until it is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The file beside a journal that says how much of it was acknowledged.
-fn mark_of(path: &Path) -> PathBuf {
-    path.with_extension("end")
-}
 
 /// A journal that is written to.
 #[derive(Clone)]
@@ -77,7 +70,7 @@ impl Journal {
     pub fn open<T: DeserializeOwned>(path: &Path) -> Result<(Self, Vec<T>)> {
         let failed = || format!("could not use the journal `{}`", path.display());
         let opened = || -> io::Result<(Writer<Files>, Vec<T>)> {
-            let mark = Mark::read(&mark_of(path))?;
+            let mark = Mark::read(&Mark::path(path))?;
             let mut files = Files::open(path)?;
             let mut text = files.read()?;
             let read = read(&text, mark.as_ref())?;
@@ -147,146 +140,13 @@ impl Journal {
 /// When it cannot be read, a line of it is damaged or missing, or says nothing that this klab understands.
 pub fn look<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     // What is noted to be written was written before.
-    let read = Mark::read(&mark_of(path)).and_then(|mark| read(&std::fs::read(path)?, mark.as_ref()));
+    let read = Mark::read(&Mark::path(path)).and_then(|mark| read(&std::fs::read(path)?, mark.as_ref()));
     Ok(read.kind(Kind::Outside, || format!("could not read the journal `{}`", path.display()))?.entries)
 }
 
-/// The checksum of all lines so far.
-#[derive(Clone)]
-struct Chain {
-    digest: Digest,
-    lines: u64,
-    bytes: u64,
-}
-
-impl Chain {
-    fn new() -> Self {
-        Self { digest: Digest::new(&SHA256), lines: 0, bytes: 0 }
-    }
-
-    /// What an entry has before it that stands next.
-    fn checksum(&self, entry: &[u8]) -> String {
-        let mut digest = self.digest.clone();
-        digest.update(entry);
-        let all = digest.finish();
-        all.as_ref().iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    /// Takes in a line with its end.
-    fn take(&mut self, line: &[u8]) {
-        self.digest.update(line);
-        self.lines += 1;
-        self.bytes += line.len() as u64;
-    }
-
-    /// Takes in an entry; gives its line.
-    fn line(&mut self, entry: &[u8]) -> Vec<u8> {
-        let line = [self.checksum(entry).as_bytes(), b" ", entry, b"\n"].concat();
-        self.take(&line);
-        line
-    }
-}
-
-/// How much of a journal was acknowledged.
-#[derive(Debug, PartialEq, Eq)]
-struct Mark {
-    bytes: u64,
-    lines: u64,
-    checksum: String,
-}
-
-impl Mark {
-    fn of(chain: &Chain) -> Self {
-        Self { bytes: chain.bytes, lines: chain.lines, checksum: chain.checksum(b"") }
-    }
-
-    /// Always as long: it is written over the one before.
-    fn text(&self) -> String {
-        format!("{:020} {:020} {}\n", self.bytes, self.lines, self.checksum)
-    }
-
-    /// The mark in a file; none where it is missing, or was being made when the machine stopped.
-    fn read(path: &Path) -> io::Result<Option<Self>> {
-        let text = match std::fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text?,
-        };
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let parts: Vec<&str> = text.split_whitespace().collect();
-        let mark = match parts.as_slice() {
-            [bytes, lines, checksum] => bytes.parse().ok().zip(lines.parse().ok()).map(|(bytes, lines)| Self {
-                bytes,
-                lines,
-                checksum: (*checksum).to_owned(),
-            }),
-            _ => None,
-        };
-        let mark = mark.filter(|mark| mark.text() == text).ok_or_else(|| {
-            let file = path.display();
-            io::Error::other(format!(
-                "`{file}`, which says where it ends, is damaged; where the journal is whole, remove that file"
-            ))
-        })?;
-        Ok(Some(mark))
-    }
-}
-
-/// What was read of a journal.
-struct ReadJournal<T> {
-    entries: Vec<T>,
-    chain: Chain,
-    /// Where the last whole line ends.
-    end: usize,
-}
-
-fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<ReadJournal<T>> {
-    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last.saturating_add(1));
-    let (mut chain, mut entries, mut is_checked) = (Chain::new(), Vec::new(), false);
-    let compare = |chain: &Chain| match mark {
-        Some(mark) if mark.lines == chain.lines && *mark != Mark::of(chain) => {
-            let at = format!("line {} (byte {})", chain.lines, chain.bytes);
-            Err(io::Error::other(format!(
-                "{at}: up to here it is not what was written, which has {} bytes",
-                mark.bytes
-            )))
-        }
-        _ => Ok(()),
-    };
-    compare(&chain)?;
-    for line in text.get(..end).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
-        let place = format!("line {} (byte {})", chain.lines.saturating_add(1), chain.bytes);
-        let damaged = |why: &dyn std::fmt::Display| io::Error::other(format!("{place}: {why}"));
-        let bare = line.strip_suffix(b"\n").unwrap_or(line);
-        let checked = bare.split_at_checked(DIGITS).filter(|(sum, rest)| {
-            sum.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) && rest.first() == Some(&b' ')
-        });
-        let entry = match checked {
-            Some((sum, rest)) => {
-                is_checked = true;
-                let entry = rest.get(1..).unwrap_or_default();
-                if chain.checksum(entry).as_bytes() != sum {
-                    return Err(damaged(&"it was changed, or a line before it was changed or is missing"));
-                }
-                entry
-            }
-            None if is_checked => return Err(damaged(&"it has no checksum, as the lines before it have")),
-            None => bare,
-        };
-        if !entry.is_empty() {
-            entries.push(serde_json::from_slice(entry).map_err(|error| damaged(&error))?);
-        }
-        chain.take(line);
-        compare(&chain)?;
-    }
-    if let Some(mark) = mark.filter(|mark| mark.lines > chain.lines || mark.bytes > chain.bytes) {
-        return Err(io::Error::other(format!(
-            "it ends with line {} (byte {}), and {} lines ({} bytes) were written: what follows is missing",
-            chain.lines, chain.bytes, mark.lines, mark.bytes
-        )));
-    }
-    Ok(ReadJournal { entries, chain, end })
+fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<CheckedLines<T>> {
+    let parse = |entry: &[u8]| serde_json::from_slice(entry).map_err(|error| error.to_string());
+    checked_lines::read(text, mark, Form::Before, parse)
 }
 
 /// Where a journal is kept.
@@ -307,7 +167,7 @@ struct Files {
 
 impl Files {
     fn open(path: &Path) -> io::Result<Self> {
-        let mark = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(mark_of(path))?;
+        let mark = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(Mark::path(path))?;
         Ok(Self { journal: open_private_append(path)?, mark })
     }
 }
@@ -373,7 +233,7 @@ impl<D: Disk> Writer<D> {
         }
         if self.failed.is_none() {
             let mut chain = self.chain.clone();
-            let text: Vec<u8> = lines.iter().flat_map(|line| chain.line(&line.text)).collect();
+            let text: Vec<u8> = lines.iter().flat_map(|line| chain.line(&line.text, Form::Before)).collect();
             match self.disk.append(&text).and_then(|()| self.disk.sync()) {
                 Ok(()) => {
                     self.chain = chain;
@@ -385,7 +245,7 @@ impl<D: Disk> Writer<D> {
                 Err(error) => {
                     self.failed = Some(error.to_string());
                     // If that fails as well, it is done before anything else is written.
-                    let _ = self.disk.cut(self.chain.bytes);
+                    let _ = self.disk.cut(self.chain.bytes());
                 }
             }
         }
@@ -398,7 +258,7 @@ impl<D: Disk> Writer<D> {
         if self.failed.is_none() {
             return Ok(None);
         }
-        self.disk.cut(self.chain.bytes)?;
+        self.disk.cut(self.chain.bytes())?;
         let text = self.disk.read()?;
         self.failed = None;
         Ok(Some(text))
@@ -406,7 +266,7 @@ impl<D: Disk> Writer<D> {
 
     fn probe(&mut self) -> io::Result<()> {
         let tried = self.disk.append(&PROBE);
-        self.disk.cut(self.chain.bytes)?;
+        self.disk.cut(self.chain.bytes())?;
         tried
     }
 }

@@ -14,6 +14,7 @@ mod admin;
 mod any_client;
 mod awake;
 mod broken;
+pub mod checked_lines;
 mod connection;
 mod control_thread;
 mod credentials;

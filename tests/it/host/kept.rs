@@ -93,6 +93,25 @@ async fn a_journal_that_is_not_what_was_written_is_refused_with_its_place() {
 }
 
 #[tokio::test]
+async fn an_audit_log_that_was_altered_is_refused_with_its_place_and_the_way_on() {
+    let mut host = Running::start(&["scheduling"]);
+    host.join(&host.code, "Ann", "2468").await.unwrap();
+    host.join(&host.code, "Bob", "2468").await.unwrap();
+    host.kill();
+    let path = host.home().join("hosts/scheduling/audit.log");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, whole.replacen("\"0-1\"", "\"0-9\"", 1)).unwrap();
+    let (status, _, said) = klab(host.home(), &["host", "--resume"]);
+    assert!(status != 0 && said.contains("line 1 (byte 0)") && said.contains("audit.log.old"), "{said}");
+    // Half a line is what a kill leaves.
+    std::fs::write(&path, format!("{whole}{{\"seat\":")).unwrap();
+    host.resume();
+    host.join(&host.code, "Cyd", "2468").await.unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(&whole) && text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{text}");
+}
+
+#[tokio::test]
 async fn a_learner_is_not_told_where_the_host_keeps_things() {
     let host = Running::start(&["scheduling"]);
     host.join(&host.code, "Ann", "2468").await.unwrap();

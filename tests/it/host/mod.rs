@@ -125,6 +125,7 @@ async fn operators_see_numbers_of_the_class_and_no_secret() {
         (&what[0]["what"], &what[0]["seat"], &what[1]["what"]),
         (&json!("join"), &json!("0-1"), &json!("refused"))
     );
+    assert!(what.iter().all(|line| line["checksum"].as_str().is_some_and(|sum| sum.len() == 16)), "{audit}");
     let journal = std::fs::read_to_string(folder.join("journal")).unwrap();
     let word = host.word();
     for secret in [ann["token"].as_str().unwrap(), host.code.as_str(), "2468", word.as_str()] {

@@ -1,5 +1,6 @@
 //! Tests of the journal of a class: what was acknowledged is read again, and what is not what was written is refused.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::*;
@@ -145,7 +146,7 @@ impl Disk for Small {
 fn a_disk_that_was_full_is_written_to_again_and_what_was_refused_is_nowhere() {
     for size in 0..38 {
         let disk = Small::default();
-        let mut writer = Writer::new(disk.clone(), Chain::new());
+        let mut writer = Writer::new(disk.clone(), Chain::default());
         let mut acknowledged = Vec::new();
         let write = |writer: &mut Writer<Small>, numbers: std::ops::Range<u32>| {
             let mut told = Vec::new();

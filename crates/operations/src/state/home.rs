@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use super::journal::FILE as JOURNAL;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
+use klab_server::checked_lines::Mark;
 
 /// klab's state folder.
 #[derive(Debug, Clone)]
@@ -139,12 +141,18 @@ pub fn read_document<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 pub fn state_error(error: io::Error, what: &str, path: &Path) -> Error {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "set KLAB_HOME to a folder you can write to"
+            "set KLAB_HOME to a folder you can write to".to_owned()
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space there, or set KLAB_HOME to a folder on another disk"
+            "free some space there, or set KLAB_HOME to a folder on another disk".to_owned()
         }
-        _ => "`klab doctor` shows which folder klab uses; KLAB_HOME chooses another",
+        // Altered by others than klab: klab leaves it to the user what of it is still true.
+        io::ErrorKind::InvalidData if path.join(JOURNAL).is_file() => {
+            let (old, end) = (path.join(JOURNAL), Mark::path(&path.join(JOURNAL)));
+            let (old, end) = (old.display(), end.display());
+            format!("klab goes on with a new journal after `mv {old} {old}.old && rm -f {end}`")
+        }
+        _ => "`klab doctor` shows which folder klab uses; KLAB_HOME chooses another".to_owned(),
     };
     let context = format!("could not {what} `{}`", path.display());
     Error::new(Kind::Outside, anyhow::Error::new(error).context(context)).hint(hint)

@@ -1,7 +1,7 @@
-//! The journal of a lab: what klab was about to do, written and fsynced before it was done.
+//! The journal of a lab: what klab was about to do, written and fsynced before it was done. Each line ends with a checksum that counts
+//! the lines before it.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment;
 use klab_lab::spec::Provider;
-use klab_server::files::open_private_append;
+use klab_server::checked_lines::{self, CheckedFile, Form, Mark};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +29,8 @@ pub struct Entry {
 }
 
 /// An open journal. The lab's lock must be held.
-#[derive(Debug)]
 pub struct Journal {
-    file: Option<File>,
+    file: Option<CheckedFile>,
     command: String,
     provider: String,
     written: u32,
@@ -41,14 +40,13 @@ impl Journal {
     /// Opens the journal of the lab in `folder` for entries of `command`.
     ///
     /// # Errors
-    /// When the file system refuses.
+    /// When the file system refuses, or a line of it is damaged or missing.
     pub fn open(folder: &Path, command: &str) -> io::Result<Self> {
         let path = folder.join(FILE);
-        let mut file = open_private_append(&path)?;
-        // A line torn by a kill must not swallow the next one.
-        if last_byte(&mut file)?.is_some_and(|last| last != b'\n') {
-            file.write_all(b"\n")?;
-        }
+        let file = CheckedFile::open(&path).map_err(|error| {
+            let path = path.display();
+            io::Error::new(error.kind(), format!("`{path}`: {error}"))
+        })?;
         Ok(Self { file: Some(file), command: command.to_owned(), provider: String::new(), written: 0 })
     }
 
@@ -72,7 +70,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be made durable; the action must then not be done.
     pub fn intend(&mut self, action: &str, subject: &str) -> io::Result<()> {
-        self.write(action, subject, File::sync_data)
+        self.write(action, subject, |file| file.syncing()?())
     }
 
     /// As [`Journal::intend`], but that it is on the disk only with what is synced next, which must be before the action:
@@ -84,7 +82,7 @@ impl Journal {
         self.write(action, subject, |_| Ok(()))
     }
 
-    fn write(&mut self, action: &str, subject: &str, sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    fn write(&mut self, action: &str, subject: &str, sync: impl Fn(&CheckedFile) -> io::Result<()>) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let entry = Entry {
             at: Timestamp::now(),
@@ -95,46 +93,31 @@ impl Journal {
         };
         self.written += 1;
         fault(self.written, "before");
-        let mut line = serde_json::to_vec(&entry)?;
-        line.push(b'\n');
-        file.write_all(&line)?;
+        file.append(&serde_json::to_vec(&entry)?)?;
         sync(file)?;
         fault(self.written, "after");
         Ok(())
     }
 }
 
-/// Reads the journal of the lab in `folder`; lines that are not whole entries are passed over and counted.
+/// Reads the journal of the lab in `folder`; a last line without its end is passed over.
 ///
 /// # Errors
-/// When the file exists and cannot be read.
-pub fn read(folder: &Path) -> io::Result<(Vec<Entry>, usize)> {
-    let text = match std::fs::read(folder.join(FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
+/// When the file exists and cannot be read, or a line of it is damaged or missing.
+pub fn read(folder: &Path) -> io::Result<Vec<Entry>> {
+    let path = folder.join(FILE);
+    // What is noted to be written was written before.
+    let mark = Mark::read(&Mark::path(&path))?;
+    let text = match std::fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && mark.is_none() => return Ok(Vec::new()),
         text => text?,
     };
-    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let (mut entries, mut torn) = (Vec::new(), 0);
-    for line in lines {
-        match serde_json::from_slice(line) {
-            Ok(entry) => entries.push(entry),
-            Err(_) => torn += 1,
-        }
-    }
-    Ok((entries, torn))
+    let parse = |line: &[u8]| serde_json::from_slice(line).map_err(|error| error.to_string());
+    Ok(checked_lines::read(&text, mark.as_ref(), Form::Within, parse)?.entries)
 }
 
-const FILE: &str = "journal.jsonl";
-
-fn last_byte(file: &mut File) -> io::Result<Option<u8>> {
-    if file.metadata()?.len() == 0 {
-        return Ok(None);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(Some(last[0]))
-}
+/// Its file in the folder of a lab.
+pub(super) const FILE: &str = "journal.jsonl";
 
 /// Ends the process the hard way at the n-th entry, so that tests can show what a kill there leaves behind.
 fn fault(entry: u32, moment: &str) {
@@ -145,25 +128,36 @@ fn fault(entry: u32, moment: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
-    fn entries_come_back_and_a_torn_line_costs_only_itself() {
+    fn entries_come_back_half_a_line_is_cut_off_and_what_was_changed_is_refused_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "up").unwrap();
         journal.set_provider(Provider::Sim);
         journal.intend("add-cluster", "scheduling").unwrap();
-        std::fs::OpenOptions::new()
-            .append(true)
-            .open(folder.path().join(FILE))
-            .unwrap()
-            .write_all(b"{\"at\":\"2026-")
-            .unwrap();
+        let path = folder.path().join(FILE);
+        let add = |text: &[u8]| std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(text).unwrap();
+        add(b"{\"at\":\"2026-");
         let mut journal = Journal::open(folder.path(), "down").unwrap();
         journal.intend("remove-cluster", "scheduling").unwrap();
-        let (entries, torn) = read(folder.path()).unwrap();
+        let entries = read(folder.path()).unwrap();
         let seen: Vec<_> = entries.iter().map(|entry| (entry.command.as_str(), entry.action.as_str())).collect();
         assert_eq!(seen, [("up", "add-cluster"), ("down", "remove-cluster")]);
-        assert_eq!((entries[0].provider.as_str(), torn), ("sim", 1));
+        assert_eq!(entries[0].provider, "sim");
+        let whole = std::fs::read_to_string(&path).unwrap();
+        for (changed, place) in [
+            (whole.replacen("add-cluster", "add-clusters", 1), "line 1 (byte 0)"),
+            (whole.lines().take(1).map(|line| format!("{line}\n")).collect(), "line 1 (byte "),
+            (String::new(), "line 0 (byte 0)"),
+        ] {
+            std::fs::write(&path, changed).unwrap();
+            let refused = [read(folder.path()).err(), Journal::open(folder.path(), "up").err()];
+            for error in refused.map(Option::unwrap) {
+                assert!(error.to_string().contains(place), "{error}");
+            }
+        }
     }
 }

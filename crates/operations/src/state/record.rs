@@ -152,7 +152,7 @@ fn unknown_provider(lab: &str, words: String) -> Error {
 
 /// What the journal alone tells: enough to find the cluster and to take it down.
 fn from_journal(folder: &Path, lab: &str) -> Result<Option<Record>> {
-    let (entries, _) = journal::read(folder).map_err(|error| state_error(error, "read the journal in", folder))?;
+    let entries = journal::read(folder).map_err(|error| state_error(error, "read the journal in", folder))?;
     let Some(provider) = entries.iter().rev().find(|entry| !entry.provider.is_empty()) else {
         return Ok(None);
     };

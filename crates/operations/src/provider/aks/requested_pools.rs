@@ -16,7 +16,7 @@ pub(super) struct RequestedPools(BTreeSet<String>);
 impl RequestedPools {
     /// Reads the journal in the lab's folder; nothing where it cannot be read. The first pool comes with the cluster.
     pub(super) fn read(folder: &Path, place: &AzureSite, lab: Option<&Lab>) -> Self {
-        let (entries, _) = journal::read(folder).unwrap_or_default();
+        let entries = journal::read(folder).unwrap_or_default();
         let mut pools = BTreeSet::new();
         for entry in entries {
             let pool = entry.subject.strip_prefix(&place.cluster).and_then(|rest| rest.strip_prefix('/'));
