@@ -8,7 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 use klab_operations::context::Context;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::invocation::Invocation;
 use klab_operations::ui::{self, Format};
 
@@ -19,18 +19,18 @@ use klab_operations::ui::{self, Format};
     version,
     max_term_width = 100,
     after_help = "`klab SUBCOMMAND --help` has examples.\n\n\
-                  Exit codes: 0 done, 1 the lab does not hold, 2 usage or invalid lab, 3 something outside is missing, \
+                  Exit codes: 0 done, 1 the lab does not hold, 2 usage or invalid lab, 3 something outside klab is missing, \
                   4 a step of the work failed (also: the result could not be written) or something is left behind, \
                   5 deadline passed, 130 interrupted, 141 stdout was closed"
 )]
 pub struct Cli {
-    /// How results are written, where the subcommand has a choice.
+    /// The format of results, where the subcommand has a choice.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
     /// Print only results and errors.
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Print what klab asks of the cluster and of other tools; twice for more.
+    /// Print the requests to the cluster and the calls of other tools; twice for more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     #[command(subcommand)]
@@ -44,11 +44,11 @@ pub struct Cli {
 enum Command {
     /// Make the lab: its cluster, its objects; wait until every check holds.
     Up(commands::up::Arguments),
-    /// Check that every pod is where the lesson says, and explain it where it is not.
+    /// Check that every pod is where the lesson wants it, and explain each one that is not.
     Verify(commands::verify::Arguments),
-    /// Try lessons out: set-up, every step, every check, removal; many labs at a time, in this process.
+    /// Test lessons: set-up, every step, every check, removal; many labs at a time, in this process.
     Test(commands::test::Arguments),
-    /// Show the lesson: what the next step is about, and what to type for it.
+    /// Show the lesson: the next step, and what to type for it.
     Guide(commands::guide::Arguments),
     /// Perform the next step of the lesson, or undo the last one.
     Step(commands::step::Arguments),
@@ -64,7 +64,7 @@ enum Command {
     Plan(commands::plan::Arguments),
     /// Show a lab's nodes and where its pods are.
     Status(commands::status::Arguments),
-    /// See the lab in a browser, live: nodes, pods, what is Pending and why, the lesson.
+    /// Show the lab in a browser, live: nodes, pods, why pods are Pending, the lesson.
     Board(commands::board::Arguments),
     /// Watch the lab in the terminal: its board as it changes, the lesson, why pods are where they are.
     Watch(commands::watch::Arguments),
@@ -74,8 +74,10 @@ enum Command {
     Az(commands::az::Arguments),
     /// List the labs that are up.
     List(commands::list::Arguments),
-    /// Why a pod is where it is, or why it is nowhere.
+    /// Explain why a pod is where it is, or why it has no node.
     Explain(commands::explain::Arguments),
+    /// Explain the code of a message (K0103): its cause, an example, and the fix.
+    ExplainCode(commands::explain_code::Arguments),
     /// Print the manifests of a lab as YAML.
     Render(commands::render::Arguments),
     /// Check lab files without making anything.
@@ -86,7 +88,7 @@ enum Command {
     Init(commands::init::Arguments),
     /// Show what differs between the cluster and the lab.
     Diff(commands::diff::Arguments),
-    /// Bring the lab back to its set-up or to a step, and remove what was added.
+    /// Bring the lab back to its set-up or to a step, and remove everything you added.
     Reset(commands::reset::Arguments),
     /// Open a shell in which kubectl is the lab's.
     Shell(commands::shell::Arguments),
@@ -96,11 +98,11 @@ enum Command {
     Kubeconfig(commands::kubeconfig::Arguments),
     /// Host a class: people join over the network, and each gets a cluster of their own.
     Host(Box<commands::host::Arguments>),
-    /// Join a class that somebody hosts: your seat is then a lab on this machine.
+    /// Join a class over the network: your seat is then a lab on this machine.
     Join(commands::join::Arguments),
     /// Write a page for each learner: where the cluster is, and the steps.
     Handout(commands::handout::Arguments),
-    /// Look at what this machine offers for labs.
+    /// Check what this machine offers for labs.
     Doctor(commands::doctor::Arguments),
     /// Print the JSON Schema of lab files, for editors.
     Schema,
@@ -109,9 +111,9 @@ enum Command {
     /// Write the manual pages, for packages.
     #[command(hide = true)]
     Man(commands::man::Arguments),
-    /// Serve a cluster to a program's tests, in any language, for as long as they run (`--ephemeral`).
+    /// Serve a cluster to the tests of a program, in any language, while they run (`--ephemeral`).
     Serve(commands::serve::Arguments),
-    /// What `az … --no-wait` left to be done; az starts it.
+    /// Finish what `az … --no-wait` left open; az starts it.
     #[command(hide = true)]
     Operate(commands::operate::Arguments),
     /// The sandbox of the console that learners have at `klab host`.
@@ -191,7 +193,7 @@ impl Cli {
             let message = format!("`klab {}` does not write `--format {format}`", self.name);
             let mut names: Vec<_> = written.iter().filter_map(ValueEnum::to_possible_value).collect();
             names.retain(|name| name.get_name() != "csv");
-            let error = Error::message(Kind::Usage, message);
+            let error = Error::message(Code::Format, message);
             return Err(match names.as_slice() {
                 [] => error.hint("leave out `--format`: what it prints is for a shell or for other programs already"),
                 [one] => error.hint(format!("`--format {}` works", one.get_name())),
@@ -204,7 +206,7 @@ impl Cli {
         let of_class = matches!(&self.command, Command::Verify(arguments) if arguments.is_of_class());
         if self.format == Format::Csv && !of_class {
             return Err(Error::message(
-                Kind::Usage,
+                Code::Format,
                 "CSV has a line for each seat of a class: only `klab verify --seats` writes it",
             )
             .hint("`--format json` and `--format junit` work for one lab"));
@@ -238,6 +240,7 @@ impl Cli {
             Command::Az(_) | Command::Sandbox(_) => Ok(()),
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
+            Command::ExplainCode(arguments) => commands::explain_code::run(context, &arguments),
             Command::Render(arguments) => commands::render::run(context, &arguments),
             Command::Check(arguments) => commands::check::run(context, &arguments),
             Command::Lessons(arguments) => commands::lessons::run(context, &arguments),
@@ -283,6 +286,8 @@ mod tests {
                 match path.is_dir() {
                     true if path.ends_with("look-up/commands") => {}
                     true => folders.push(path),
+                    // Its example is a slip.
+                    false if path.ends_with("codes/K0900.md") => {}
                     false if is_text => texts.push(path),
                     false => {}
                 }

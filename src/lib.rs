@@ -22,8 +22,7 @@ use clap::error::ErrorKind;
 
 use crate::cli::Cli;
 use klab_operations::context::Context;
-use klab_operations::error::Result;
-use klab_operations::event::Warning;
+use klab_operations::error::{Code, Result};
 use klab_operations::interruption::{Interruption, on_interrupt};
 use klab_operations::invocation::Invocation;
 use klab_operations::state::Home;
@@ -42,15 +41,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let is_verbose = version::is_asked(&arguments);
     let cli = match Cli::read(arguments, &invocation) {
         Ok(cli) => cli,
-        Err(usage) if is_verbose && usage.kind() == ErrorKind::DisplayVersion => {
+        Err(help) if is_verbose && help.kind() == ErrorKind::DisplayVersion => {
             Ui::new(Format::Human, false, false).result(&version::verbose());
             return 0;
         }
-        Err(usage) => {
-            // Help and versions go to stdout with 0, mistakes to stderr with 2; clap knows which.
-            return match usage.print() {
+        Err(mistake) if mistake.exit_code() != 0 => return ui::mistyped(&mistake),
+        Err(help) => {
+            return match help.print() {
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ui::unwritten(&error),
-                _ => u8::try_from(usage.exit_code()).unwrap_or(2),
+                _ => 0,
             };
         }
     };
@@ -70,7 +69,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         let confined = commands::sandbox::run(&ui, arguments).map(|()| 0);
         return confined.unwrap_or_else(|error| {
             ui.error(&error);
-            error.kind.exit_code()
+            error.kind().exit_code()
         });
     }
     if let Some(arguments) = cli.ephemeral() {
@@ -78,7 +77,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         let served = commands::serve::run(arguments).map(|()| 0);
         return served.unwrap_or_else(|error| {
             ui.error(&error);
-            error.kind.exit_code()
+            error.kind().exit_code()
         });
     }
     with_context(&ui, |context| match cli.az() {
@@ -90,7 +89,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// Runs a command with what every command works with, and shows its error.
 fn with_context(ui: &Ui, run: impl FnOnce(&mut Context) -> Result<u8>) -> u8 {
     let events = ui.events();
-    klab_operations::client::tell_of_silence(move |words| events.warn(Warning::NoAnswerYet, words));
+    klab_operations::client::tell_of_silence(move |words| events.warn(Code::NoAnswerYet, words));
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
         on_interrupt(ui, &interruption)?;
@@ -100,6 +99,6 @@ fn with_context(ui: &Ui, run: impl FnOnce(&mut Context) -> Result<u8>) -> u8 {
     outcome.unwrap_or_else(|error| {
         interruption.wait_for_end();
         ui.error(&error);
-        error.kind.exit_code()
+        error.kind().exit_code()
     })
 }

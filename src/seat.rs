@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use klab_operations::client::bearer::{self, Trust};
 use klab_operations::client::cause;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::state::Joined;
 
 /// How long a host may take to begin an answer.
@@ -69,18 +69,18 @@ impl Host {
                 .header(header::CONTENT_TYPE, "application/json")
                 .header(header::ACCEPT, "application/json")
                 .body(kube::client::Body::from(body.clone()))
-                .kind(Kind::Failed, || format!("`{path}` is no path"))?;
+                .code(Code::KlabFault, || format!("`{path}` is no path"))?;
             let answer = self.client.send(request).await;
             let answer = answer
                 .map_err(|error| cause(&error))
-                .kind(Kind::Outside, || format!("could not reach the class at {}", self.url))?;
+                .code(Code::ClassUnreachable, || format!("could not reach the class at {}", self.url))?;
             if !matches!(answer.status().as_u16(), 307 | 308) {
                 return Ok(answer);
             }
             let to = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
             path = self.led(to)?;
         }
-        Err(Error::message(Kind::Outside, format!("the class at {} redirects without end", self.url)))
+        Err(Error::message(Code::ClassUnreachable, format!("the class at {} redirects without end", self.url)))
     }
 
     /// The path to which this host redirects. Another host gets neither the code nor the token.
@@ -93,7 +93,7 @@ impl Host {
         }
         let message =
             format!("the class at {} redirects to `{to}`, which is another host; nothing was sent there", self.url);
-        Err(Error::message(Kind::Outside, message)
+        Err(Error::message(Code::ClassUnreachable, message)
             .hint("if that is the address of your class, join there: `klab join` with it and the code"))
     }
 
@@ -102,8 +102,10 @@ impl Host {
         let limited = http_body_util::Limited::new(answer.into_body(), MAX_DOCUMENT).collect();
         let body = tokio::time::timeout(ANSWER, limited).await;
         let silent = || format!("the class at {} did not answer to the end", self.url);
-        let body =
-            body.kind(Kind::Outside, silent)?.map_err(|error| anyhow::anyhow!(error)).kind(Kind::Outside, silent)?;
+        let body = body
+            .code(Code::ClassUnreachable, silent)?
+            .map_err(|error| anyhow::anyhow!(error))
+            .code(Code::ClassUnreachable, silent)?;
         let body = body.to_bytes().to_vec();
         if code.is_success() { Ok(body) } else { Err(refused(code, &body)) }
     }
@@ -114,7 +116,7 @@ impl Host {
     /// When the host refuses, or does not answer.
     pub async fn get(&self, path: &str) -> Result<Value> {
         let body = self.text(path).await?;
-        serde_json::from_str(&body).kind(Kind::Outside, || format!("{} answers with no document", self.url))
+        serde_json::from_str(&body).code(Code::ClassUnreachable, || format!("{} answers with no document", self.url))
     }
 
     /// A text.
@@ -142,7 +144,7 @@ impl Host {
         let body = json!({ "code": code, "name": name, "pin": pin, "lab": lab.unwrap_or_default() });
         let answer = self.send(Method::POST, "/api/join", body.to_string().into_bytes()).await?;
         let body = self.whole(answer).await?;
-        serde_json::from_slice(&body).kind(Kind::Outside, || format!("{} answers with no document", self.url))
+        serde_json::from_slice(&body).code(Code::ClassUnreachable, || format!("{} answers with no document", self.url))
     }
 
     /// Has the host do something with the seat, and shows what it says.
@@ -154,7 +156,8 @@ impl Host {
         if !answer.status().is_success() {
             return self.whole(answer).await.map(drop);
         }
-        let cut_off = || Error::message(Kind::Outside, format!("the class at {} broke off: ask again", self.url));
+        let cut_off =
+            || Error::message(Code::ClassUnreachable, format!("the class at {} broke off: ask again", self.url));
         let (mut body, mut text) = (answer.into_body(), Vec::new());
         loop {
             let frame = tokio::time::timeout(SILENCE, body.frame()).await.map_err(|_| cut_off())?;
@@ -218,7 +221,8 @@ fn ended(end: &Value) -> Result<()> {
     let mut causes = texts(&end["causes"]).into_iter().rev();
     let first = causes.next().unwrap_or_else(|| "the host failed".to_owned());
     let source = causes.fold(anyhow::Error::msg(first), anyhow::Error::context);
-    let error = Error::new(Kind::of_exit_code(end["exit_code"].as_u64().unwrap_or_default()), source);
+    let code = end["case"].as_str().and_then(Code::of_name).unwrap_or(Code::ClassFault);
+    let error = Error::new(code, source);
     Err(texts(&end["hints"]).into_iter().fold(error, Error::hint))
 }
 
@@ -226,11 +230,11 @@ fn ended(end: &Value) -> Result<()> {
 fn refused(code: http::StatusCode, body: &[u8]) -> Error {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let message = document["message"].as_str().map_or_else(|| format!("the host answers with {code}"), str::to_owned);
-    let kind = match code.as_u16() {
-        400 | 403 | 404 | 409 => Kind::Usage,
-        _ => Kind::Outside,
+    let found = match code.as_u16() {
+        400 | 403 | 404 | 409 => Code::ClassRefuses,
+        _ => Code::ClassUnreachable,
     };
-    let error = Error::message(kind, message);
+    let error = Error::message(found, message);
     if code.as_u16() == 401 {
         error.hint("`klab join` with the address and the code comes back to the seat")
     } else {
@@ -276,10 +280,11 @@ mod tests {
         assert_eq!(read(json!({ "unknown": 1 })), None);
         assert_eq!(read(Value::Null), None);
         assert!(ended(&json!({ "ok": true })).is_ok());
-        let error = ended(&json!({ "exit_code": 1, "causes": ["outer", "inner"], "hints": ["do"] })).unwrap_err();
+        let error =
+            ended(&json!({ "case": "does-not-hold", "causes": ["outer", "inner"], "hints": ["do"] })).unwrap_err();
         assert_eq!(
-            (error.kind, error.to_string(), error.hints),
-            (Kind::NotHeld, "outer: inner".to_owned(), vec!["do".to_owned()])
+            (error.code, error.to_string(), error.hints),
+            (Code::DoesNotHold, "outer: inner".to_owned(), vec!["do".to_owned()])
         );
         assert_eq!(refused(http::StatusCode::FORBIDDEN, br#"{"message":"no"}"#).to_string(), "no");
     }

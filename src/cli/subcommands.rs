@@ -65,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     row("guide", Group::Learner, JSON, &["klab guide", "klab guide --step taint", "klab guide scheduling --format json"]),
     row("step", Group::Learner, JSON, &["klab step", "klab step --to taint", "klab step --all", "klab step --back"]),
     row("explain", Group::Learner, JSON, &["klab explain web", "klab explain web-5d8c7-x2x4z -n default --lab scheduling"]),
+    row("explain-code", Group::Learner, JSON, &["klab explain-code K0103", "klab explain-code"]),
     row("join", Group::Learner, JSON, &["klab join https://10.0.0.7:8443/#ca=0123 abcd-1234", "klab join labs.example.org abcd-1234 --name Ann"]),
     row("diff", Group::Learner, JSON, &["klab diff", "klab diff scheduling --step taint"]),
     row("reset", Group::Learner, JSON, &["klab reset", "klab reset --to taint", "klab reset scheduling --yes"]),

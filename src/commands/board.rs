@@ -15,7 +15,7 @@ use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};
 use klab_operations::board::{Compare, Feed, Frame, Written, saved};
 use klab_operations::changes::Findings;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::grade::hinted;
 use klab_operations::lesson::staged;
@@ -52,13 +52,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         _ => None,
     };
     if draw.is_some() && arguments.save.is_some() {
-        let error = Error::message(Kind::Usage, "a saved page is HTML");
+        let error = Error::message(Code::Flags, "a saved page is HTML");
         return Err(error.hint("leave out `--format`, or write standard output into the file"));
     }
     if arguments.elsewhere.is_meant() {
         if let Some(lab) = &arguments.which.lab {
             let message = format!("`{lab}` is a lab, and `--context` means a cluster that klab did not make");
-            return Err(Error::message(Kind::Usage, message).hint("leave out one of them"));
+            return Err(Error::message(Code::Flags, message).hint("leave out one of them"));
         }
         return somebodys(context, arguments, draw);
     }
@@ -208,7 +208,7 @@ fn write_page(context: &Context, file: &Path, written: &Lab, frame: Frame) -> Re
 /// # Errors
 /// When the file system refuses.
 pub(super) fn write(context: &Context, file: &Path, page: &str) -> Result<()> {
-    std::fs::write(file, page).kind(Kind::Failed, || format!("could not write `{}`", file.display()))?;
+    std::fs::write(file, page).code(Code::FileUnwritten, || format!("could not write `{}`", file.display()))?;
     context.ui.events().note(Verb::WriteFiles, file.display().to_string());
     Ok(())
 }

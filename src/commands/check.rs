@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Context, LabOptions};
 use klab_lab::spec::{self, Diagnostics, Lab};
 use klab_lab::words::plural;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::lesson_test::{files, objects};
 use klab_operations::provider;
@@ -81,7 +81,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         several => plural(several.len(), "file"),
     };
     let have = if paths.len() == 1 { "has" } else { "have" };
-    Err(Error::message(Kind::Usage, format!("{files} {have} {}{more}", plural(errors, "error"))))
+    Err(Error::message(Code::InvalidLab, format!("{files} {have} {}{more}", plural(errors, "error"))))
 }
 
 /// What the lab's provider cannot make, whatever the machine; it would be refused before anything is made.

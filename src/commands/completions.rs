@@ -5,7 +5,7 @@ use clap_complete::env::Shells;
 
 use super::Context;
 use klab_operations::environment;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 
 /// What can be typed after `klab completions`.
 #[derive(Debug, clap::Args)]
@@ -21,13 +21,13 @@ pub struct Arguments {
 /// When klab cannot talk to that shell.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let shell = arguments.shell.to_string();
-    let refused = || Error::message(Kind::Usage, format!("klab has no completions for {shell}"));
+    let refused = || Error::message(Code::Flags, format!("klab has no completions for {shell}"));
     let shells = Shells::builtins();
     let completer = shells.completer(&shell).ok_or_else(refused)?;
     let mut text = Vec::new();
-    completer
-        .write_registration(environment::KLAB_COMPLETE.name, "klab", "klab", &klab(), &mut text)
-        .map_err(|error| Error::new(Kind::Failed, anyhow::Error::new(error).context("could not write completions")))?;
+    completer.write_registration(environment::KLAB_COMPLETE.name, "klab", "klab", &klab(), &mut text).map_err(
+        |error| Error::new(Code::KlabFault, anyhow::Error::new(error).context("could not write completions")),
+    )?;
     context.ui.result(&String::from_utf8_lossy(&text));
     Ok(())
 }

@@ -11,7 +11,7 @@ use self::how::{System, Tool, to_get};
 use super::Context;
 use klab_lab::words::{plural, table};
 use klab_operations::environment;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::exec::{self, Command};
 use klab_operations::kubeconfig;
 use klab_operations::provider::aks::az;
@@ -48,6 +48,8 @@ impl Mark {
 
 struct Finding {
     mark: Mark,
+    /// The problem, where there is one.
+    code: Option<Code>,
     subject: &'static str,
     fact: String,
     fix: Option<String>,
@@ -55,11 +57,16 @@ struct Finding {
 
 impl Finding {
     /// That what is there is of no use, where it is there.
-    fn useless_if(self, is_useless: bool, why: &str) -> Self {
+    fn useless_if(self, is_useless: bool, code: Code, why: &str) -> Self {
         if self.mark != Mark::Good || !is_useless {
             return self;
         }
-        Self { mark: Mark::Optional, fact: format!("{}: {why}", self.fact), ..self }
+        Self { mark: Mark::Optional, code: Some(code), fact: format!("{}: {why}", self.fact), ..self }
+    }
+
+    /// The fact, with the code of the problem.
+    fn said(&self) -> String {
+        self.code.map_or_else(|| self.fact.clone(), |code| format!("{} ({code})", self.fact))
     }
 
     /// With what mends it, where it is not good and does not say so itself.
@@ -83,13 +90,12 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         let list: Vec<_> = findings
             .iter()
             .map(|finding| {
-                json!({ "subject": finding.subject, "state": finding.mark.word(), "fact": finding.fact, "fix": finding.fix })
+                json!({ "subject": finding.subject, "state": finding.mark.word(), "code": finding.code, "fact": finding.fact, "fix": finding.fix })
             })
             .collect();
         context.ui.result(&json!({ "schema": "klab.doctor/1", "ok": broken.is_empty(), "findings": list }).to_string());
     } else {
-        let row =
-            |finding: &Finding| vec![finding.mark.word().to_owned(), finding.subject.to_owned(), finding.fact.clone()];
+        let row = |finding: &Finding| vec![finding.mark.word().to_owned(), finding.subject.to_owned(), finding.said()];
         context.ui.result(&table(&findings.iter().map(row).collect::<Vec<_>>()));
         for finding in &findings {
             if let Some(fix) = &finding.fix {
@@ -101,7 +107,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         return Ok(());
     }
     let names = broken.iter().map(|finding| finding.subject).collect::<Vec<_>>().join(", ");
-    Err(Error::message(Kind::Outside, format!("klab cannot work here: {names}")))
+    Err(Error::message(Code::MachineRefused, format!("klab cannot work here: {names}")))
 }
 
 fn state(context: &Context) -> Finding {
@@ -116,6 +122,7 @@ fn state(context: &Context) -> Finding {
         Ok(_) => good("state folder", root.display().to_string()),
         Err(error) => Finding {
             mark: Mark::Bad,
+            code: Some(Code::StateFolder),
             subject: "state folder",
             fact: format!("`{}` cannot be written: {error}", root.display()),
             fix: Some("set KLAB_HOME to a folder you can write to".to_owned()),
@@ -128,6 +135,7 @@ fn loopback() -> Finding {
         Ok(_) => good("loopback", "127.0.0.1 takes connections, the embedded cluster can be served".to_owned()),
         Err(error) => Finding {
             mark: Mark::Bad,
+            code: Some(Code::MachineRefused),
             subject: "loopback",
             fact: format!("127.0.0.1 refuses a port: {error}"),
             fix: Some("allow connections to 127.0.0.1; the embedded cluster is served there".to_owned()),
@@ -144,14 +152,26 @@ fn server(context: &Context) -> Option<Finding> {
             if !health.faults.is_empty() {
                 let fix = "delete or change these objects; their labs work without them";
                 let fact = health.faults.join("; ");
-                return Some(Finding { mark: Mark::Bad, subject: "server", fact, fix: Some(fix.to_owned()) });
+                return Some(Finding {
+                    mark: Mark::Bad,
+                    code: Some(Code::Server),
+                    subject: "server",
+                    fact,
+                    fix: Some(fix.to_owned()),
+                });
             }
             Some(good("server", format!("process {} serves {labs} at {}", health.pid, access.address)))
         }
         Err(error) => {
             let error = context.advised(error);
             let fix = error.hints.first().cloned();
-            Some(Finding { mark: Mark::Bad, subject: "server", fact: format!("{error:#}"), fix })
+            Some(Finding {
+                mark: Mark::Bad,
+                code: Some(error.code),
+                subject: "server",
+                fact: format!("{error:#}"),
+                fix,
+            })
         }
     }
 }
@@ -164,7 +184,11 @@ fn kubectl() -> Finding {
 fn kind() -> Finding {
     let found = tool("kind", &["version"], "labs on kind need it");
     let is_old = KindVersion::parse(&found.fact).is_some_and(|version| version < KindVersion::OLDEST);
-    let fit = found.useless_if(is_old, &format!("too old, labs on kind need {} or newer", KindVersion::OLDEST));
+    let fit = found.useless_if(
+        is_old,
+        Code::ToolTooOld,
+        &format!("too old, labs on kind need {} or newer", KindVersion::OLDEST),
+    );
     fit.or_fix(to_get(Tool::Kind, System::here()))
 }
 
@@ -174,6 +198,7 @@ fn runtime() -> Finding {
         Ok((runtime, _)) => good("containers", format!("{} answers", runtime.program())),
         Err(error) => Finding {
             mark: Mark::Optional,
+            code: Some(error.code),
             subject: "containers",
             fact: format!("{error}; labs on kind need Docker, Podman or nerdctl"),
             // Where one is there and does not answer, its own words say what mends that.
@@ -197,13 +222,15 @@ fn azure() -> Finding {
     let found = answer_of("az", program.clone(), &["version", "--output", "tsv"], absent);
     let (major, minor) = az::OLDEST;
     let is_old = is_old_az(&found.fact);
-    let fit = found.useless_if(is_old, &format!("too old, labs on aks need {major}.{minor} or newer"));
+    let fit =
+        found.useless_if(is_old, Code::ToolTooOld, &format!("too old, labs on aks need {major}.{minor} or newer"));
     if fit.mark != Mark::Good {
         return fit.or_fix(to_get(Tool::Az, System::here()));
     }
     // Who is logged in stands in a file: Azure is not asked.
     let account = Command::new(program).args(["account", "show", "--output", "none"]).output(TOOL);
-    fit.useless_if(account.is_err(), "there is no login, and labs on aks need a subscription").or_fix("`az login`")
+    fit.useless_if(account.is_err(), Code::AzureLogin, "there is no login, and labs on aks need a subscription")
+        .or_fix("`az login`")
 }
 
 /// Whether `az version` says one that lacks what klab uses; what it says may be anything.
@@ -222,6 +249,7 @@ fn current_context() -> Finding {
         }
         Err(error) => Finding {
             mark: Mark::Optional,
+            code: Some(error.code),
             subject: "context",
             fact: format!("{error}; `klab explain --context` and labs on existing need one"),
             fix: None,
@@ -230,11 +258,17 @@ fn current_context() -> Finding {
 }
 
 fn good(subject: &'static str, fact: String) -> Finding {
-    Finding { mark: Mark::Good, subject, fact, fix: None }
+    Finding { mark: Mark::Good, code: None, subject, fact, fix: None }
 }
 
 fn missing(name: &'static str, absent: &str) -> Finding {
-    Finding { mark: Mark::Optional, subject: name, fact: format!("not on PATH; {absent}"), fix: None }
+    Finding {
+        mark: Mark::Optional,
+        code: Some(Code::ToolMissing),
+        subject: name,
+        fact: format!("not on PATH; {absent}"),
+        fix: None,
+    }
 }
 
 fn tool(name: &'static str, arguments: &[&str], absent: &str) -> Finding {
@@ -247,6 +281,7 @@ fn answer_of(name: &'static str, program: OsString, arguments: &[&str], absent: 
         Err(exec::Error::Missing { .. }) => missing(name, absent),
         Err(error) => Finding {
             mark: Mark::Optional,
+            code: Some(Code::ToolFailed),
             subject: name,
             fact: error.to_string().lines().next().unwrap_or_default().to_owned(),
             fix: Some(format!("`{name} {}` should answer", arguments.join(" "))),
@@ -275,12 +310,16 @@ mod tests {
 
     #[test]
     fn what_is_there_and_of_no_use_is_told_with_what_mends_it() {
-        let found = good("kind", "kind v0.20.0".to_owned()).useless_if(true, "too old").or_fix("take a newer one");
+        let found = good("kind", "kind v0.20.0".to_owned())
+            .useless_if(true, Code::ToolTooOld, "too old")
+            .or_fix("take a newer one");
         assert!(found.mark == Mark::Optional);
         assert_eq!((found.fact.as_str(), found.fix.as_deref()), ("kind v0.20.0: too old", Some("take a newer one")));
-        let fit = good("kind", "kind v0.30.0".to_owned()).useless_if(false, "too old").or_fix("take a newer one");
+        let fit = good("kind", "kind v0.30.0".to_owned())
+            .useless_if(false, Code::ToolTooOld, "too old")
+            .or_fix("take a newer one");
         assert_eq!((fit.fact.as_str(), fit.fix), ("kind v0.30.0", None));
-        let absent = missing("kind", "needed").useless_if(true, "too old").or_fix("take it");
+        let absent = missing("kind", "needed").useless_if(true, Code::ToolTooOld, "too old").or_fix("take it");
         assert_eq!((absent.fact.as_str(), absent.fix.as_deref()), ("not on PATH; needed", Some("take it")));
     }
 }

@@ -8,7 +8,7 @@ use kube::config::Kubeconfig;
 
 use super::duration;
 use klab_operations::client::{client_within, configuration};
-use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::error::{Code, Context as _, Result};
 use klab_operations::exec::quoted;
 use klab_operations::kubeconfig;
 
@@ -68,9 +68,9 @@ impl Connection {
     /// When the kubeconfig cannot be used.
     pub(super) async fn client(self) -> Result<(Client, String)> {
         let unusable = || format!("could not use context `{}` of the kubeconfig", self.name);
-        let config = configuration(self.kubeconfig).await.kind(Kind::Outside, unusable)?;
+        let config = configuration(self.kubeconfig).await.code(Code::Kubeconfig, unusable)?;
         let default = config.default_namespace.clone();
-        let client = client_within(config, self.request_timeout).kind(Kind::Outside, unusable)?;
+        let client = client_within(config, self.request_timeout).code(Code::Kubeconfig, unusable)?;
         Ok((client, default))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Context;
 use klab_lab::words::{plural, table};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::locked_lab::LockedLab;
 use klab_operations::provider::Work;
@@ -47,7 +47,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         left.extend(remove(context, &aks, lab)?);
     }
     if !left.is_empty() {
-        let mut error = Error::message(Kind::Failed, format!("{} left", plural(left.len(), "thing")));
+        let mut error = Error::message(Code::LeftBehind, format!("{} left", plural(left.len(), "thing")));
         error.left_behind = left;
         return Err(error.hint("`klab gc --yes` tries again"));
     }

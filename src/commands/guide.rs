@@ -6,8 +6,7 @@ use super::lesson::{Lesson, WhichLesson, find, note_before, step_document, tools
 use super::{Context, joined};
 use klab_lab::spec::SkippedStep;
 use klab_lab::verify::Before;
-use klab_operations::error::Result;
-use klab_operations::event::Warning;
+use klab_operations::error::{Code, Result};
 pub(super) use klab_operations::lesson::text::{Page, shown, text};
 use klab_operations::lesson::text::{intro, step_text};
 use klab_operations::ui::Format;
@@ -66,7 +65,7 @@ fn note_if_unknown(context: &Context, lesson: &mut Lesson) {
         context
             .ui
             .events()
-            .warn(Warning::BeforeUnknown, format!("the pods of before the step could not be noted: {error}"));
+            .warn(Code::BeforeUnknown, format!("the pods of before the step could not be noted: {error}"));
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Context, LabOptions};
 use crate::handout::handout;
 use klab_lab::spec::{Lab, MAX_BYTES, read_regular};
 use klab_lab::words::plural;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::lesson::Tools;
 use klab_operations::lesson::command::Line;
@@ -91,7 +91,7 @@ fn of_seats(context: &Context, arguments: &Arguments, class: &Class, numbers: Ve
     let kept = class.names().find(|(_, seat)| context.home.lab(seat).join("lab.toml").is_file());
     let Some((_, kept)) = kept else {
         let message = format!("no seat of lab `{}` was made", class.lab);
-        return Err(Error::message(Kind::Usage, message).hint("`klab up LAB --seats …` makes them"));
+        return Err(Error::message(Code::NoSuchClass, message).hint("`klab up LAB --seats …` makes them"));
     };
     let lab = super::running_lab::lab(context, Some(&kept), &LabOptions::default())?;
     let provider = context.provider(lab.provider).ok();
@@ -116,7 +116,7 @@ fn page(
     let typed = |step| lines(lab, step, tools).iter().flat_map(printed).collect();
     let commands: Vec<Vec<String>> = (0..lab.steps.len()).map(typed).collect();
     let text = handout(lab, seat, &kubeconfig, template.map(|(_, text)| text.as_str()), &commands);
-    let text = text.kind(Kind::Usage, || {
+    let text = text.code(Code::FileUnread, || {
         let file =
             template.map_or_else(|| "the built-in template".to_owned(), |(path, _)| format!("`{}`", path.display()));
         format!("could not render the hand-out of lab `{name}` from {file}")
@@ -145,7 +145,7 @@ fn template(arguments: &Arguments, source: &Path) -> Result<Option<(PathBuf, Str
     };
     let Some(path) = arguments.template.clone().or_else(beside) else { return Ok(None) };
     let unread = |why: &dyn std::fmt::Display| {
-        Error::message(Kind::Usage, format!("could not read `{}`: {why}", path.display()))
+        Error::message(Code::FileUnread, format!("could not read `{}`: {why}", path.display()))
     };
     let bytes = read_regular(&path, MAX_BYTES).map_err(|error| unread(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| unread(&"it is not UTF-8 text"))?;

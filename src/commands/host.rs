@@ -31,8 +31,7 @@ use klab_host::shards::Shards;
 use klab_host::state::{Course, Host, Settings};
 use klab_host::{observer, replication, state, template, timers, webhook};
 use klab_lab::spec::Lab;
-use klab_operations::error::{Context as _, Error, Kind, Result};
-use klab_operations::event::Warning;
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::provider::sim::server_lock::ServerLock;
 use klab_operations::state::home::{HOSTED, state_error};
 use klab_server::files::create_private_folder;
@@ -67,7 +66,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let server_folder = folder.join("server");
     let Some(lock) = ServerLock::take(&server_folder)? else {
         let message = format!("class `{}` is hosted already, by another klab on this machine", hosted.name);
-        return Err(Error::message(Kind::Usage, message).hint("`--name` gives a second one a name of its own"));
+        return Err(Error::message(Code::ClassInTheWay, message).hint("`--name` gives a second one a name of its own"));
     };
     lock.sign().map_err(|error| state_error(error, "sign the lock in", &server_folder))?;
     let labs: Vec<Lab> = hosted.labs.iter().map(record::LabRecord::load).collect::<Result<_>>()?;
@@ -99,11 +98,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// The code of the class, as a file has it.
 fn read_code(file: &Path) -> Result<String> {
     let problem = || format!("could not read `{}`", file.display());
-    let text = std::fs::read_to_string(file).kind(Kind::Usage, problem)?;
+    let text = std::fs::read_to_string(file).code(Code::FileUnread, problem)?;
     let code = text.trim();
     if plain(code).len() < SHORTEST_CODE {
         let message = format!("the code in `{}` has less than {SHORTEST_CODE} letters and digits", file.display());
-        return Err(Error::message(Kind::Usage, message).hint("people would guess it"));
+        return Err(Error::message(Code::ClassSettings, message).hint("people would guess it"));
     }
     Ok(code.to_owned())
 }
@@ -116,10 +115,10 @@ const SHORTEST_SECRET: usize = 32;
 /// What all shards of the class know, and no learner, as a file has it.
 fn read_secret(file: &Path) -> Result<Secret> {
     let problem = || format!("could not read `{}`", file.display());
-    let text = std::fs::read_to_string(file).kind(Kind::Usage, problem)?;
+    let text = std::fs::read_to_string(file).code(Code::FileUnread, problem)?;
     if text.trim().len() < SHORTEST_SECRET {
         let message = format!("the secret in `{}` has less than {SHORTEST_SECRET} letters", file.display());
-        return Err(Error::message(Kind::Usage, message)
+        return Err(Error::message(Code::ClassSettings, message)
             .hint("`head -c 32 /dev/urandom | base64` prints one; it is not the code, which learners know"));
     }
     Ok(Secret::of_class(&text))
@@ -133,7 +132,7 @@ fn shards(arguments: &Arguments, code: Option<&str>, secret: Option<&Secret>) ->
     let (Some(address), Some(_), Some(secret)) = (arguments.shard_address.clone(), code, secret) else {
         let message =
             format!("{} shards must know where the others are, and have one code and one secret", arguments.shards);
-        return Err(Error::message(Kind::Usage, message)
+        return Err(Error::message(Code::ClassSettings, message)
             .hint("`--shard-address http://klab-{}.klab-shards:8443 --join-code-file FILE --shard-secret-file FILE`"));
     };
     Ok(Some(Shards::new(arguments.shard, arguments.shards, address, secret)))
@@ -142,12 +141,12 @@ fn shards(arguments: &Arguments, code: Option<&str>, secret: Option<&Secret>) ->
 /// The learners' console, where they are to have one.
 fn console(context: &Context, arguments: &Arguments) -> Result<Option<Arc<Console>>> {
     let settings =
-        arguments.console.settings().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
+        arguments.console.settings().code(Code::KlabFault, || "could not find klab's own program".to_owned())?;
     let Some(settings) = settings else { return Ok(None) };
     let console = Console::new(settings)?;
     context.ui.say(&format!("learners have a console, with kubectl {}", console.version()));
     for lack in console.lacks() {
-        context.ui.events().warn(Warning::Caveat, format!("the console's sandbox has a hole: {lack}"));
+        context.ui.events().warn(Code::Caveat, format!("the console's sandbox has a hole: {lack}"));
     }
     Ok(Some(Arc::new(console)))
 }
@@ -155,7 +154,7 @@ fn console(context: &Context, arguments: &Arguments) -> Result<Option<Arc<Consol
 /// The class as shards on a Kubernetes cluster.
 fn on_kubernetes(context: &Context, arguments: &Arguments) -> Result<()> {
     let [lesson] = arguments.labs.as_slice() else {
-        return Err(Error::message(Kind::Usage, "a class on Kubernetes has one lab"));
+        return Err(Error::message(Code::ClassSettings, "a class on Kubernetes has one lab"));
     };
     let hosted = Hosted::new(context, arguments)?;
     let labs: Vec<Lab> = hosted.labs.iter().map(record::LabRecord::load).collect::<Result<_>>()?;
@@ -196,7 +195,7 @@ fn hosted(context: &Context, arguments: &Arguments) -> Result<(Hosted, bool)> {
     let hosted = Hosted::new(context, arguments)?;
     if is_there(&hosted.name) {
         let message = format!("class `{}` was hosted before, and its seats are kept", hosted.name);
-        return Err(Error::message(Kind::Usage, message)
+        return Err(Error::message(Code::ClassInTheWay, message)
             .hint(format!(
                 "`klab host --resume --name {}` brings it back with its codes, seats and progress",
                 hosted.name
@@ -212,9 +211,11 @@ fn only(context: &Context) -> Result<String> {
     let names = context.home.hosted().map_err(|error| state_error(error, "read", &context.home.hosts()))?;
     match names.as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(Error::message(Kind::Usage, "no class was hosted here").hint("`klab host scheduling` hosts one")),
+        [] => {
+            Err(Error::message(Code::NoSuchClass, "no class was hosted here").hint("`klab host scheduling` hosts one"))
+        }
         several => {
-            Err(Error::message(Kind::Usage, format!("several classes were hosted here: {}", several.join(", ")))
+            Err(Error::message(Code::NoSuchClass, format!("several classes were hosted here: {}", several.join(", ")))
                 .hint("`--name` says which one is meant"))
         }
     }
@@ -228,7 +229,7 @@ async fn serve(
     labs: Vec<Lab>,
     is_new: bool,
 ) -> Result<()> {
-    let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
+    let mut end = signal(SignalKind::terminate()).code(Code::MachineRefused, || "could not take signals".to_owned())?;
     // A learner who may write into a seat would have this machine call any address they name.
     let options = ServerOptions {
         webhooks: Webhooks::Off,
@@ -247,7 +248,7 @@ async fn serve(
     let courses = make_courses(context, &server, &host.folder, labs).await?;
     let begun = (Arc::clone(&host), Arc::clone(&server));
     let begin = tokio::task::spawn_blocking(move || begun.0.begin(begun.1, courses));
-    begin.await.kind(Kind::Failed, || "could not begin the class".to_owned())??;
+    begin.await.code(Code::ClassFault, || "could not begin the class".to_owned())??;
     if is_new {
         begin_class(&host, arguments).await?;
     }
@@ -309,7 +310,7 @@ async fn look_at_provider(context: &Context, host: &Host) {
         && let Some(trouble) = sign_in.trouble().await
     {
         let words = format!("sign-in is unavailable; everything else works: {trouble}");
-        context.ui.events().warn(Warning::Caveat, words);
+        context.ui.events().warn(Code::Caveat, words);
     }
     std::future::pending::<()>().await;
 }
@@ -330,7 +331,7 @@ async fn make_courses(
             let begins = template::make(&server, &lab, &folder, &events)?;
             Ok::<_, Error>(Course::new(lab, begins))
         });
-        courses.insert(name, made.await.kind(Kind::Failed, || "could not make a template".to_owned())??);
+        courses.insert(name, made.await.code(Code::ClassFault, || "could not make a template".to_owned())??);
     }
     Ok(courses)
 }
@@ -356,9 +357,9 @@ async fn begin_class(host: &Host, arguments: &Arguments) -> Result<()> {
 fn start_error(error: StartError, way: &Way) -> Error {
     match error {
         StartError::Folder(folder, error) => state_error(error, "use the server's folder", &folder),
-        certificate @ StartError::Certificate(_) => Error::new(Kind::Usage, certificate)
+        certificate @ StartError::Certificate(_) => Error::new(Code::ClassSettings, certificate)
             .hint("`--tls-cert` takes a certificate (and those that vouch for it) in PEM, `--tls-key` its private key"),
-        other => Error::new(Kind::Outside, other).hint(format!(
+        other => Error::new(Code::PortInUse, other).hint(format!(
             "another program uses it, or this machine has no such address; `--listen {}:PORT` takes another port",
             way.listen.ip()
         )),

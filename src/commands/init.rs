@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Context;
 use klab_lab::spec;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
 
 /// What can be typed after `klab init`.
@@ -35,12 +35,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let (text, path) = (text(&file), file.display());
     let mut file = OpenOptions::new().write(true).create_new(true).open(&file).map_err(|error| {
         if error.kind() == ErrorKind::AlreadyExists {
-            return Error::message(Kind::Usage, format!("`{path}` exists and was left as it is"))
+            return Error::message(Code::FileInTheWay, format!("`{path}` exists and was left as it is"))
                 .hint("give another name: `klab init my-lab.toml`");
         }
-        Error::new(Kind::Outside, anyhow::Error::new(error).context(format!("could not write `{path}`")))
+        Error::new(Code::FileUnwritten, anyhow::Error::new(error).context(format!("could not write `{path}`")))
     })?;
-    file.write_all(text.as_bytes()).kind(Kind::Outside, || format!("could not write `{path}`"))?;
+    file.write_all(text.as_bytes()).code(Code::FileUnwritten, || format!("could not write `{path}`"))?;
     context.ui.events().counting(1).note(Verb::WriteFiles, format!("{path}; `klab up {path}` makes the lab"));
     Ok(())
 }

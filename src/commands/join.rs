@@ -7,7 +7,7 @@ use klab_host::fingerprint;
 use klab_host::secret::new_pin;
 use klab_operations::client::bearer::Trust;
 use klab_operations::environment;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::state::{Joined, Record};
 use klab_operations::ui::Format;
@@ -34,7 +34,7 @@ pub struct Arguments {
     /// The fingerprint of the host's certificate, as the instructor's screen shows it.
     #[arg(long, value_name = "FINGERPRINT")]
     fingerprint: Option<String>,
-    /// Believe whoever answers at the address, this time and from now on.
+    /// Trust whichever host answers at the address, now and later (unsafe on a shared network).
     #[arg(long, conflicts_with = "fingerprint")]
     trust_on_first_use: bool,
 }
@@ -61,7 +61,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Some(own) => ask(&format!("Your name ({own}):")).or_else(|| Some(own.clone())),
         None => ask("Your name:"),
     });
-    let name = name.ok_or_else(|| Error::message(Kind::Usage, "a name is needed").hint("`--name` says it"))?;
+    let name = name.ok_or_else(|| Error::message(Code::JoinAddress, "a name is needed").hint("`--name` says it"))?;
     let said = environment::KLAB_PIN.text();
     let pin = said.clone().map_or_else(new_pin, Ok)?;
     let lab = arguments.lab.as_deref();
@@ -91,7 +91,7 @@ fn code(context: &Context, host: &Host, ask: &dyn Fn(&str) -> Option<String>) ->
         None => "The code on the instructor's screen:".to_owned(),
     };
     let Some(code) = ask(&question) else {
-        let error = Error::message(Kind::Usage, "a code is needed");
+        let error = Error::message(Code::JoinAddress, "a code is needed");
         return Err(match page {
             Some(page) => error.hint(format!("{page} gives you one for your terminal, once you have signed in")),
             None => error.hint("`klab join ADDRESS CODE`, as the instructor's screen shows it"),
@@ -113,7 +113,7 @@ fn keep(
     let url = &of_the_seat(url, &word("url"));
     let lab = arguments.called.clone().unwrap_or_else(|| word("lab"));
     if !is_name(&lab) {
-        return Err(Error::message(Kind::Usage, format!("`{lab}` is no name for a lab"))
+        return Err(Error::message(Code::JoinAddress, format!("`{lab}` is no name for a lab"))
             .hint("`--as` takes small letters, digits and hyphens, a letter first"));
     }
     let home = &context.home;
@@ -122,7 +122,7 @@ fn keep(
     let is_lab = Record::read(&home.lab(&lab), &lab)?.record.is_some();
     if is_lab || is_other || klab_operations::state::class::Class::read(home, &lab)?.is_some() {
         let what = if is_other { "is your seat of another class" } else { "is up on this machine" };
-        return Err(Error::message(Kind::Usage, format!("lab `{lab}` {what}"))
+        return Err(Error::message(Code::ClassInTheWay, format!("lab `{lab}` {what}"))
             .hint(format!("`--as {lab}-2` gives this one another name; `klab down {lab}` ends the other one")));
     }
     let seat = Joined {
@@ -183,15 +183,17 @@ fn address(typed: &str) -> Result<(String, Option<String>)> {
     let url = url.trim();
     let url = if url.contains("://") { url.to_owned() } else { format!("https://{url}") };
     let url = url.trim_end_matches('/').to_owned();
-    let wrong = || Error::message(Kind::Usage, format!("`{typed}` is no address such as https://10.0.0.7:8443"));
+    let wrong = || Error::message(Code::JoinAddress, format!("`{typed}` is no address such as https://10.0.0.7:8443"));
     let uri: http::Uri = url.parse().map_err(|_| wrong())?;
     let host = uri.host().ok_or_else(wrong)?;
     let here = ["localhost", "127.0.0.1", "[::1]"].contains(&host);
     match uri.scheme_str() {
         Some("https") => Ok((url, print)),
         Some("http") if here => Ok((url, print)),
-        Some("http") => Err(Error::message(Kind::Usage, "the code and all that follows would go over an open line")
-            .hint(format!("`https://{}` is secured", url.trim_start_matches("http://")))),
+        Some("http") => {
+            Err(Error::message(Code::JoinAddress, "the code and all that follows would go over an open line")
+                .hint(format!("`https://{}` is secured", url.trim_start_matches("http://"))))
+        }
         _ => Err(wrong()),
     }
 }
@@ -210,7 +212,7 @@ async fn authority(context: &Context, arguments: &Arguments, url: &str, print: O
         Some(print) if fingerprint::is_of(print, &pem) => return Ok(Some(pem)),
         Some(_) => {
             let message = format!("who answers at {url} is not the host that was meant: its fingerprint is {found}");
-            return Err(Error::message(Kind::Outside, message)
+            return Err(Error::message(Code::JoinFingerprint, message)
                 .hint("compare it with `certificate` on the instructor's screen; nothing was sent there"));
         }
         None if arguments.trust_on_first_use => return Ok(Some(pem)),
@@ -221,10 +223,10 @@ async fn authority(context: &Context, arguments: &Arguments, url: &str, print: O
     );
     match context.ui.agrees(&question) {
         Some(true) => Ok(Some(pem)),
-        Some(false) => Err(Error::message(Kind::Usage, "nothing was sent")),
+        Some(false) => Err(Error::message(Code::UntrustedHost, "nothing was sent")),
         None => {
             let message = format!("this machine does not know the certificate of {url}; its fingerprint is {found}");
-            Err(Error::message(Kind::Usage, message)
+            Err(Error::message(Code::UntrustedHost, message)
                 .hint(
                     "`--fingerprint` takes the one on the instructor's screen; the address with `#ca=…` has it already",
                 )

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::seat::{Host, Line};
-use klab_operations::error::{Context as _, Error, Kind, Result};
-use klab_operations::event::{About, Verb, Warning};
+use klab_operations::error::{Code, Context as _, Error, Result};
+use klab_operations::event::{About, Verb};
 use klab_operations::lesson::GoalArguments;
 use klab_operations::pool::PoolRequest;
 use klab_operations::state::Joined;
@@ -98,7 +98,7 @@ pub(super) fn pool(context: &Context, joined: &Joined, asked: &PoolRequest) -> R
         return Ok(());
     }
     let body =
-        serde_json::to_vec(asked).kind(Kind::Failed, || "could not write what is asked of the pool".to_owned())?;
+        serde_json::to_vec(asked).code(Code::KlabFault, || "could not write what is asked of the pool".to_owned())?;
     follow(context, joined, &path, body, true)
 }
 
@@ -120,8 +120,8 @@ pub(super) fn reset(context: &Context, joined: &Joined, to: Option<&str>, yes: b
     let question = format!("All that was done in lab `{}` is taken back. Go on?", joined.lab);
     match if yes { Some(true) } else { context.ui.agrees(&question) } {
         Some(true) => follow(context, joined, &path(joined, "/reset", &[("to", to)]), Vec::new(), true),
-        Some(false) => Err(Error::message(Kind::Usage, "nothing was changed")),
-        None => Err(Error::message(Kind::Usage, "what was done in the seat would be taken back")
+        Some(false) => Err(Error::message(Code::NotConfirmed, "nothing was changed")),
+        None => Err(Error::message(Code::NotConfirmed, "what was done in the seat would be taken back")
             .hint(format!("`klab reset {} --yes` takes it back", joined.lab))),
     }
 }
@@ -134,7 +134,7 @@ fn follow(context: &Context, joined: &Joined, path: &str, body: Vec<u8>, documen
             let dim = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
             context.ui.say(&format!("{:>12} {dim}{command}{dim:#}", "$"));
         }
-        Line::Warning(message) => context.ui.events().warn(Warning::HostWarns, message),
+        Line::Warning(message) => context.ui.events().warn(Code::HostWarns, message),
         Line::Done(action, what) => {
             let verb = Verb::ALL.iter().copied().find(|verb| verb.action() == action).unwrap_or(Verb::VerifyLab);
             context.ui.events().note(verb, what);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Context;
-use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::error::{Code, Context as _, Result};
 use klab_operations::state::class::Class;
 
 /// A file of klab's home that does not exist.
@@ -69,7 +69,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         });
     }
     let path = found?;
-    let text = std::fs::read_to_string(&path).kind(Kind::Outside, || format!("could not read `{}`", path.display()))?;
+    let text =
+        std::fs::read_to_string(&path).code(Code::Kubeconfig, || format!("could not read `{}`", path.display()))?;
     context.ui.result(&text);
     Ok(())
 }

@@ -12,7 +12,7 @@ use klab_lab::spec::Lab;
 use klab_lab::verify::Before;
 use klab_lab::words::{all, plural};
 use klab_operations::changes::{AtHand, Baseline, Twin};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::lesson::{self, Tools, command::Line};
 use klab_operations::observe;
 use klab_operations::provider::Provider;
@@ -66,7 +66,7 @@ impl Lesson {
         let lesson = Self::open(context, which)?;
         if lesson.lab.steps.is_empty() {
             let message = format!("lab `{}` has no steps", lesson.lab.name);
-            return Err(Error::message(Kind::Usage, message).hint("steps are `[[step]]` tables of the lab file"));
+            return Err(Error::message(Code::NoSteps, message).hint("steps are `[[step]]` tables of the lab file"));
         }
         Ok(lesson)
     }

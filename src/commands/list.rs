@@ -6,8 +6,8 @@ use super::Context;
 use super::host::stored_classes;
 use klab_lab::plan::Observed;
 use klab_lab::words::table;
-use klab_operations::error::Result;
-use klab_operations::event::{About, Warning};
+use klab_operations::error::{Code, Result};
+use klab_operations::event::About;
 use klab_operations::provider::sim::daemon;
 use klab_operations::state::Joined;
 use klab_operations::state::class::Class;
@@ -37,7 +37,7 @@ fn silent_server(context: &Context, labs: &[String]) -> Result<bool> {
     let Err(error) = context.block_on(daemon::look(&context.home)) else { return Ok(false) };
     let error = context.advised(error);
     let advice = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
-    context.ui.events().warn(Warning::ServerSilent, format!("{error:#}{advice}"));
+    context.ui.events().warn(Code::ServerSilent, format!("{error:#}{advice}"));
     Ok(true)
 }
 
@@ -86,7 +86,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             _ if silent && record.provider.profile().is_embedded => ("no answer", None),
             (Err(error), _) => {
                 let events = context.ui.events().about(About::Lab, &lab);
-                events.warn(Warning::LabUnreachable, format!("lab `{lab}`: {error:#}"));
+                events.warn(Code::LabUnreachable, format!("lab `{lab}`: {error:#}"));
                 ("unreachable", None)
             }
             (Ok(observed), _) if !observed.exists => ("no cluster", None),

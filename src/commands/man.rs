@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::error::{Code, Context as _, Result};
 
 /// What can be typed after `klab man`.
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,6 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, manual: clap::Command) -> Result<()> {
     let folder = &arguments.folder;
     let failed = || format!("could not write manual pages into `{}`", folder.display());
-    std::fs::create_dir_all(folder).kind(Kind::Failed, failed)?;
-    clap_mangen::generate_to(manual, folder).kind(Kind::Failed, failed)
+    std::fs::create_dir_all(folder).code(Code::FileUnwritten, failed)?;
+    clap_mangen::generate_to(manual, folder).code(Code::FileUnwritten, failed)
 }

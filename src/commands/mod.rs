@@ -16,6 +16,7 @@ pub mod down;
 mod elsewhere;
 pub mod env;
 pub mod explain;
+pub mod explain_code;
 pub mod gc;
 pub mod guide;
 pub mod handout;
@@ -54,7 +55,7 @@ pub mod watch;
 /// Options that say how a lab file is read.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct LabOptions {
-    /// Who makes the cluster: sim (the embedded cluster, also `embedded`), kind or aks, or existing for one that is there; the lab file's own
+    /// The provider: sim (the embedded cluster, also `embedded`), kind, aks, or existing for a cluster that you have; the lab file's own
     /// choice by default.
     #[arg(long, env = environment::KLAB_PROVIDER.name, value_name = "PROVIDER")]
     pub provider: Option<spec::Provider>,

@@ -13,7 +13,7 @@ use klab_host::on_kubernetes::machines::{self, Wishes};
 use klab_host::on_kubernetes::manifests::{BASE, Class, Route, SignIn, layer};
 use klab_host::on_kubernetes::sizing::{Wanted, size};
 use klab_lab::spec::Lab;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::exec::{self, quoted};
 use klab_operations::state::home::state_error;
 use klab_server::Token;
@@ -90,13 +90,16 @@ impl Arguments {
     fn class(&self, said: &ClassFlags<'_>) -> Result<Class> {
         let host = said.url.strip_prefix("https://").filter(|host| !host.contains(['/', ':']));
         let host = host.ok_or_else(|| {
-            Error::message(Kind::Usage, format!("`--url {}` is not the address of a class on Kubernetes", said.url))
-                .hint("it is `https://` and a name: TLS ends at the Ingress or Gateway, on port 443")
+            Error::message(
+                Code::ClassSettings,
+                format!("`--url {}` is not the address of a class on Kubernetes", said.url),
+            )
+            .hint("it is `https://` and a name: TLS ends at the Ingress or Gateway, on port 443")
         })?;
         if said.lesson.contains(['/', '.']) {
             let message =
                 format!("`{}` is a file of this machine, and the shards have lessons of klab only", said.lesson);
-            return Err(Error::message(Kind::Usage, message).hint(
+            return Err(Error::message(Code::ClassSettings, message).hint(
                 "put it into an image of yours (`FROM` klab's, `COPY lab.toml /lab.toml`); `--write FOLDER` with a lesson writes manifests, in \
                  which `KLAB_LAB` is then `/lab.toml`",
             ));
@@ -178,12 +181,13 @@ pub fn run(context: &Context, arguments: &Arguments, said: &ClassFlags<'_>) -> R
         Some(_) => Target::Made(make(context, arguments, said, &class)?),
         None => Target::Theirs(arguments.context.as_deref()),
     };
-    let folder = tempfile::tempdir().kind(Kind::Failed, || "could not make a folder for the manifests".to_owned())?;
+    let folder =
+        tempfile::tempdir().code(Code::MachineRefused, || "could not make a folder for the manifests".to_owned())?;
     write(folder.path(), &class)?;
     let failed = |error: exec::Error, what: &str| match error {
-        missing @ exec::Error::Missing { .. } => Error::new(Kind::Outside, missing)
+        missing @ exec::Error::Missing { .. } => Error::new(Code::ToolMissing, missing)
             .hint("`--write FOLDER` writes the manifests, for a machine that has kubectl"),
-        other => Error::new(Kind::Failed, anyhow::Error::from(other).context(what.to_owned())),
+        other => Error::new(Code::ToolFailed, anyhow::Error::from(other).context(what.to_owned())),
     };
     context.ui.say("applying the manifests of the class");
     if matches!(target, Target::Made(_)) {
@@ -239,7 +243,7 @@ pub fn run(context: &Context, arguments: &Arguments, said: &ClassFlags<'_>) -> R
 fn write(folder: &Path, class: &Class) -> Result<()> {
     let put = |path: PathBuf, text: &str| {
         let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, text));
-        written.kind(Kind::Failed, || format!("could not write `{}`", path.display()))
+        written.code(Code::FileUnwritten, || format!("could not write `{}`", path.display()))
     };
     for (name, text) in BASE {
         put(folder.join("base").join(name), text)?;
@@ -288,7 +292,7 @@ fn secret(name: &str, of: &str, texts: &Value) -> Value {
 
 fn certificate_secret(certificate: &Path, key: &Path) -> Result<Value> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path).kind(Kind::Usage, || format!("could not read `{}`", path.display()))
+        std::fs::read_to_string(path).code(Code::FileUnread, || format!("could not read `{}`", path.display()))
     };
     Ok(secret("klab-tls", "kubernetes.io/tls", &json!({ "tls.crt": read(certificate)?, "tls.key": read(key)? })))
 }

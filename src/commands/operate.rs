@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::{Context, az};
 use klab_operations::background;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::state::home::state_error;
 use klab_operations::state::operation::Held;
 
@@ -31,7 +31,7 @@ pub fn run(context: &mut Context, arguments: &Arguments) -> Result<()> {
     let stdin = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let Some(held) = Held::handed_over(path, stdin).map_err(failed)? else {
         let message = format!("`{}` is not an operation that this process was given", path.display());
-        return Err(Error::message(Kind::Usage, message).hint(format!("`{}` starts it", background::NAME)));
+        return Err(Error::message(Code::Flags, message).hint(format!("`{}` starts it", background::NAME)));
     };
     klab_operations::ui::announce("at work");
     let tasks = held.operation.tasks.clone();

@@ -31,7 +31,7 @@ pub struct Arguments {
     lab: PathBuf,
     #[command(flatten)]
     options: LabOptions,
-    /// How large a class on Kubernetes is to be: shards, processor, memory, disk.
+    /// Show the size of a class on Kubernetes: shards, processor, memory, disk.
     #[arg(long, requires = "seats")]
     hosted: bool,
     /// Seats of the class.
@@ -126,7 +126,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     let observed = match provider.observe(&lab.name.value, Some(lab)) {
         Ok(observed) => observed,
         // Of a lab that was never made there is nothing to see; its plan helps on a machine without the tools, too.
-        Err(error) if error.kind == Kind::Outside && !made_here && !error.source.is::<Foreign>() => {
+        Err(error) if error.kind() == Kind::Outside && !made_here && !error.source.is::<Foreign>() => {
             caveats.push(format!("{error:#}; planned as if the lab did not exist"));
             unseen = true;
             Observed::default()

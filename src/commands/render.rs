@@ -9,8 +9,8 @@ use klab_lab::spec::{Lab, SimLike, Workload};
 use klab_operations::bundled_lessons;
 use klab_operations::client::connect;
 use klab_operations::context::is_path;
-use klab_operations::error::Result;
-use klab_operations::event::{About, Warning};
+use klab_operations::error::{Code, Result};
+use klab_operations::event::About;
 use klab_operations::lesson::stage;
 use klab_operations::observe;
 use klab_operations::render;
@@ -93,7 +93,7 @@ fn with_nodes<'l>(context: &Context, lab: &'l Lab, asked: Option<&str>) -> Resul
         });
     }
     if !lab.provider.profile().is_embedded || lab.sim.like != SimLike::Aks {
-        context.ui.events().about(About::Workload, name.value.as_str()).warn(Warning::NameUnknown, format!(
+        context.ui.events().about(About::Workload, name.value.as_str()).warn(Code::NameUnknown, format!(
             "workload `{name}` runs on the first node of pool `{pool}`, whose name is known once the lab is up; shown is \
              the one that the embedded cluster would give it"
         ));

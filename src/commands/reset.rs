@@ -9,7 +9,7 @@ use super::{Context, invalid, joined, step};
 use klab_lab::words::{duration, first_of, plural};
 use klab_operations::changes::{Baseline, Change, Named, Twin, live_objects};
 use klab_operations::drain;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::grade::report_set_up;
 use klab_operations::lesson::{Performer, WallClock, change_nodes, delete_all};
@@ -120,11 +120,12 @@ fn consent(context: &Context, arguments: &Arguments, lab: &str, added: &[Named])
     let question = format!("Not in lab `{lab}`, and to be removed: {}. Remove it?", first_of(&names, 20));
     match context.ui.agrees(&question) {
         Some(true) => Ok(()),
-        Some(false) => Err(Error::message(Kind::Usage, "nothing was changed")),
+        Some(false) => Err(Error::message(Code::NotConfirmed, "nothing was changed")),
         None => {
             let what = plural(added.len(), "object");
             let message = format!("{what} would be removed that the lab does not have: {}", first_of(&names, 20));
-            Err(Error::message(Kind::Usage, message).hint(format!("`klab reset {lab} --yes` removes what was added")))
+            Err(Error::message(Code::NotConfirmed, message)
+                .hint(format!("`klab reset {lab} --yes` removes what was added")))
         }
     }
 }
@@ -138,5 +139,5 @@ fn remove(performer: &Performer<'_>, locked: &mut LockedLab<'_>, objects: &[Name
         return Ok(());
     }
     let forgotten = performer.runtime.block_on(drain::forget_pods(performer.client, &nodes));
-    forgotten.kind(Kind::Failed, || "could not remove the pods of nodes that are gone".to_owned())
+    forgotten.code(Code::ClusterRefused, || "could not remove the pods of nodes that are gone".to_owned())
 }

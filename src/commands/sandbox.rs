@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use klab_host::console::sandbox::{Confinement, Limits, confine};
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::exec;
 use klab_operations::ui::Ui;
 
@@ -46,18 +46,18 @@ pub fn run(ui: &Ui, arguments: &Arguments) -> Result<()> {
     // Of klab's own user others may run, too.
     let limits = Limits { threads: user.map(|_| THREADS), ..Limits::default() };
     let confinement = Confinement { folder, programs, libraries, port, limits };
-    let lacks = confine(&confinement).kind(Kind::Outside, || "could not put up the sandbox".to_owned())?;
+    let lacks = confine(&confinement).code(Code::ClassSandbox, || "could not put up the sandbox".to_owned())?;
     if report {
-        let text = serde_json::to_string(&lacks).kind(Kind::Failed, || "could not write the report".to_owned())?;
+        let text = serde_json::to_string(&lacks).code(Code::KlabFault, || "could not write the report".to_owned())?;
         ui.result(&text);
         return Ok(());
     }
     if let Some(lack) = lacks.first().filter(|_| !unconfined) {
-        return Err(Error::message(Kind::Outside, format!("the sandbox has a hole: {lack}")));
+        return Err(Error::message(Code::ClassSandbox, format!("the sandbox has a hole: {lack}")));
     }
     let Some((program, rest)) = command.split_first() else { return Ok(()) };
     let reason = exec::Command::new(program).args(rest).become_program(user);
-    Err(Error::new(Kind::Outside, reason))
+    Err(Error::new(Code::ClassSandbox, reason))
 }
 
 /// Most threads of a user that no other process has.

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::refusal::start_error;
 use klab_operations::environment;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::provider::sim::server_lock::ServerLock;
 use klab_operations::state::home::state_error;
 use klab_server::{Server, ServerOptions};
@@ -63,12 +63,13 @@ fn run_saved(folder: &Path, port: Option<u16>) -> Result<()> {
     };
     let Some(lock) = ServerLock::of_this_server(folder)? else {
         let message = format!("another server is using `{}`", folder.display());
-        return Err(Error::message(Kind::Failed, message));
+        return Err(Error::message(Code::Server, message));
     };
     lock.sign().map_err(|error| state_error(error, "sign the lock in", folder))?;
     let runtime = klab_operations::client::runtime()?;
     runtime.block_on(async {
-        let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
+        let mut end =
+            signal(SignalKind::terminate()).code(Code::MachineRefused, || "could not take signals".to_owned())?;
         let options = ServerOptions { port, ..ServerOptions::at(folder) };
         let server = Server::start(options).await.map_err(start_error)?;
         klab_operations::ui::announce(&format!("serving embedded clusters at {}", server.address()));
@@ -88,7 +89,7 @@ fn port_of_environment() -> Result<Option<u16>> {
     match text.to_str().and_then(|text| text.parse().ok()) {
         Some(port) => Ok(Some(port)),
         None => {
-            Err(Error::message(Kind::Usage, format!("{} is `{}`, which is no port", variable.name, text.display())))
+            Err(Error::message(Code::Flags, format!("{} is `{}`, which is no port", variable.name, text.display())))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Context, kubeconfig};
 use crate::shell::LabShell;
 use klab_operations::environment;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::state::Joined;
 use klab_operations::state::home::state_error;
@@ -34,7 +34,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         .about(About::Lab, &shell.lab)
         .note(Verb::OpenShell, format!("a shell of lab `{}`; `exit` leaves it", shell.lab));
     let error = command.replace_klab();
-    Err(Error::new(Kind::Outside, anyhow::Error::new(error)).hint("SHELL names the shell that is started"))
+    Err(Error::new(Code::ToolMissing, anyhow::Error::new(error)).hint("SHELL names the shell that is started"))
 }
 
 /// The shell of the lab that is meant.

@@ -10,7 +10,7 @@ use super::lesson::{Lesson, WhichLesson, label, lines, only_typed, shown, the_en
 use super::{Context, board, joined};
 use klab_lab::spec::{Action, Lab, Step};
 use klab_lab::verify::Snapshot;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::Events;
 use klab_operations::grade::{Grading, grade};
 use klab_operations::lesson::command::{self, Line};
@@ -201,7 +201,7 @@ impl Terminal<'_> {
         let Some((argv, at)) = run else { return Ok(()) };
         let message =
             format!("step `{}` runs `{}` on this machine ({at}); nothing was done", step.name, argv.join(" "));
-        Err(Error::message(Kind::Usage, message)
+        Err(Error::message(Code::StepRunsProgram, message)
             .hint("read what it does, then `klab step --allow-run`; or type the step yourself (`klab guide`)"))
     }
 
@@ -222,7 +222,7 @@ impl Terminal<'_> {
             action.at,
             self.lab.provider.profile().title
         );
-        Err(Error::message(Kind::Usage, message).hint(format!("{instead}:\n{}", shown(&typed).join("\n"))))
+        Err(Error::message(Code::StepChangesNodes, message).hint(format!("{instead}:\n{}", shown(&typed).join("\n"))))
     }
 
     /// Notes the kinds that a step may make before it does, so that `up` and `down` know where to look.

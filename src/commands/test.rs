@@ -12,8 +12,8 @@ use self::real::{RealTestCluster, TestLabs};
 use super::{Context, board};
 use klab_lab::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
 use klab_lab::words::{duration, plural};
-use klab_operations::error::{Context as _, Error, Kind, Result};
-use klab_operations::event::{Verb, Warning};
+use klab_operations::error::{Code, Context as _, Error, Result};
+use klab_operations::event::Verb;
 use klab_operations::interruption::Interruption;
 use klab_operations::lesson_test::annotations::{self, Pipeline};
 use klab_operations::lesson_test::{self, EmbeddedTestCluster, LabTrial, Patience, Plan, TestCluster, files, sweep};
@@ -61,7 +61,7 @@ pub struct Arguments {
     /// Append a summary in Markdown with pictures to this file, such as `$GITHUB_STEP_SUMMARY`.
     #[arg(long, value_name = "FILE.md")]
     summary: Option<PathBuf>,
-    /// Print what failed once more as commands that a pipeline shows at the lines of the lab files.
+    /// Also print failures as commands that a pipeline shows at the lines of the lab files.
     #[arg(long, value_name = "PIPELINE", value_enum)]
     annotations: Option<Pipeline>,
     /// Maximum number of trials at a time; by default as many as there are processors, on kind 1, on aks 4.
@@ -77,7 +77,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     if arguments.annotations.is_some() && context.ui.format() != Format::Human {
         let message = "`--annotations` are lines of a log, and `--format` writes a document in its place";
-        return Err(Error::message(Kind::Usage, message).hint("`--junit FILE.xml` writes JUnit XML beside them"));
+        return Err(Error::message(Code::Flags, message).hint("`--junit FILE.xml` writes JUnit XML beside them"));
     }
     real::refuse_foreign(arguments.provider)?;
     real::refuse_seeds(arguments.provider, arguments.seeds, arguments.seed)?;
@@ -136,7 +136,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let left = trials.iter().flat_map(|lab| &lab.trials).any(|trial| trial.left.is_some());
         let message =
             if left { "interrupted; not everything could be removed" } else { "interrupted; nothing is left" };
-        return Err(Error::message(Kind::Interrupted, message));
+        return Err(Error::message(Code::Interrupted, message));
     }
     let failed: Vec<&LabTrial> = trials.iter().filter(|lab| !lab.ok()).collect();
     if failed.is_empty() {
@@ -149,7 +149,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let names: Vec<&str> = failed.iter().map(|lab| lab.lab.as_str()).collect();
     let message = format!("{} of {} failed: {}", failed.len(), plural(trials.len(), "lesson"), names.join(", "));
-    Err(Error::message(Kind::NotHeld, message))
+    Err(Error::message(Code::LessonFailed, message))
 }
 
 /// Writes what came of it, and the page that was asked for.
@@ -188,7 +188,7 @@ fn append(file: &Path, text: &str) -> Result<()> {
     let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
     opened
         .and_then(|mut opened| opened.write_all(text.as_bytes()))
-        .kind(Kind::Failed, || format!("could not write `{}`", file.display()))
+        .code(Code::FileUnwritten, || format!("could not write `{}`", file.display()))
 }
 
 /// Whether a provider other than the embedded cluster makes clusters.
@@ -241,7 +241,7 @@ fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<V
                 for provider in Provider::ALL.into_iter().filter(|provider| is_made_elsewhere(*provider)) {
                     match read(path, provider) {
                         Ok(lab) => lessons.push(as_seat(path, lab)),
-                        Err(_) => context.ui.events().warn(Warning::NotTried, format!(
+                        Err(_) => context.ui.events().warn(Code::NotTried, format!(
                             "{} is not for {provider}, and was not tried so; `klab check --provider {provider} {}` says why",
                             path.display(),
                             path.display()
@@ -298,5 +298,5 @@ fn all_invalid(context: &Context, invalid: &[(&Path, Diagnostics)]) -> Error {
     };
     let message = format!("{files} {have} {}; nothing was tried", plural(errors, "error"));
     let diagnostics = invalid.iter().map(|(_, diagnostics)| diagnostics.render(true)).collect::<Vec<_>>().join("\n");
-    Error { diagnostics, ..Error::message(Kind::Usage, message) }
+    Error { diagnostics, ..Error::message(Code::InvalidLab, message) }
 }

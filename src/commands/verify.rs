@@ -12,8 +12,8 @@ use super::{Context, board, joined};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
 use klab_operations::changes::{Findings, elsewhere, way_back};
-use klab_operations::error::{Error, Kind, Result};
-use klab_operations::event::{Verb, Warning};
+use klab_operations::error::{Code, Error, Result};
+use klab_operations::event::Verb;
 use klab_operations::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
 use klab_operations::lesson::pass::{self, Grader, Passed};
 use klab_operations::lesson::staged;
@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Grade this step of the lesson, by name or number; the next one by default.
     #[arg(long, value_name = "STEP")]
     step: Option<String>,
-    /// Look at all seats of a class once, and print where everybody is; also as `--format csv`. Of a hosted class `--watch` keeps it
+    /// Look at all seats of a class once, and print each learner's progress; also as `--format csv`. Of a hosted class `--watch` keeps it
     /// there.
     #[arg(long, conflicts_with = "step")]
     seats: bool,
@@ -65,7 +65,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         if arguments.watch {
             let message = format!("class `{name}` is not hosted: its seats are labs of this machine");
             return Err(
-                Error::message(Kind::Usage, message).hint(format!("`klab watch {name}` shows it as it changes"))
+                Error::message(Code::NoSuchClass, message).hint(format!("`klab watch {name}` shows it as it changes"))
             );
         }
         return super::seats::verify(context, &Class::of(&context.home, &name)?);
@@ -173,7 +173,7 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
     });
     mentioned.unwrap_or_else(|error| {
         let words = format!("what differs from the lab could not be found: {error}");
-        context.ui.events().warn(Warning::DifferencesUnknown, words);
+        context.ui.events().warn(Code::DifferencesUnknown, words);
         None
     })
 }
@@ -228,7 +228,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
 }
 
 fn interrupted() -> Error {
-    Error::message(Kind::Failed, "the cluster was not looked at to the end")
+    Error::message(Code::KlabFault, "the cluster was not looked at to the end")
 }
 
 /// The cluster as `klab verify` looks at it: each look has ended when it returns.

@@ -14,7 +14,7 @@ use crate::watch::grid::Grid;
 use crate::watch::palette::Palette;
 use crate::watch::terminal::{self, Picture};
 use crate::watch::{Outcome, Setting, View};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::interruption;
 use klab_operations::lesson::open_next;
 use klab_operations::state::class::Class;
@@ -33,7 +33,7 @@ pub struct Arguments {
 /// When there is no terminal, the lab is not up, or it is taken down.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if !terminal::is_there() {
-        let error = Error::message(Kind::Usage, "`klab watch` draws on a terminal, and this is none");
+        let error = Error::message(Code::Flags, "`klab watch` draws on a terminal, and this is none");
         return Err(error
             .hint("`klab verify --watch` prints a line for every change of the checks")
             .hint("`klab board --format json` is the board for programs"));

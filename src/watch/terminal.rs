@@ -10,7 +10,7 @@ use ratatui::crossterm::{cursor, execute};
 use ratatui::{Frame, Terminal};
 use tokio::signal::unix::{SignalKind, signal};
 
-use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::error::{Code, Context as _, Result};
 
 /// Whether the terminal is taken: it is given back once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -41,7 +41,7 @@ impl Picture {
         if taken.is_err() {
             give_back();
         }
-        Ok(Self { terminal: taken.kind(Kind::Outside, failed)? })
+        Ok(Self { terminal: taken.code(Code::MachineRefused, failed)? })
     }
 
     /// Draws what has changed.
@@ -50,7 +50,7 @@ impl Picture {
     /// When the terminal is gone.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> Result<()> {
         let drawn = self.terminal.draw(draw).map(|_| ()).and_then(|()| self.terminal.backend_mut().flush());
-        drawn.kind(Kind::Outside, || "could not draw on the terminal".to_owned())
+        drawn.code(Code::MachineRefused, || "could not draw on the terminal".to_owned())
     }
 }
 
@@ -110,7 +110,7 @@ pub fn listen(tell: impl Fn(Option<Event>) -> bool + Send + 'static) -> Result<(
         }
     };
     let thread = std::thread::Builder::new().name("keys".to_owned()).spawn(listen);
-    thread.map(|_| ()).kind(Kind::Outside, || "could not start a thread".to_owned())
+    thread.map(|_| ()).code(Code::MachineRefused, || "could not start a thread".to_owned())
 }
 
 /// Gives the terminal back where a signal ends klab that is not Ctrl-C: `kill`, or a window that is closed.
@@ -137,5 +137,5 @@ pub fn end_when_told() -> Result<()> {
         }
     };
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(end);
-    thread.map(|_| ()).kind(Kind::Outside, || "could not start a thread".to_owned())
+    thread.map(|_| ()).code(Code::MachineRefused, || "could not start a thread".to_owned())
 }

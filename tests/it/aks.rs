@@ -254,7 +254,7 @@ fn new_nodes_are_made_only_when_allowed() {
     let changed = LAB.replacen("nodes = 2\nsize = \"Standard_B2ms\"", "nodes = 2\nsize = \"Standard_B4ms\"", 1);
     let before = setup.fake.model().pools();
     let error = setup.up(&changed, Options::default()).unwrap_err();
-    assert_eq!(error.kind, Kind::Usage);
+    assert_eq!(error.kind(), Kind::Usage);
     assert!(error.to_string().contains("pool extra: size Standard_B2ms becomes Standard_B4ms"), "{error}");
     assert_eq!(setup.fake.model().pools(), before);
 }
@@ -407,7 +407,10 @@ fn preflight_names_every_problem_with_what_mends_it_and_creates_nothing() {
     ] {
         assert!(words.iter().any(|words| words.contains(expected)), "{expected}: {words:#?}");
     }
-    assert!(problems.iter().all(|problem| problem.kind == Kind::Outside && !problem.hints.is_empty()), "{problems:#?}");
+    assert!(
+        problems.iter().all(|problem| problem.kind() == Kind::Outside && !problem.hints.is_empty()),
+        "{problems:#?}"
+    );
     let changes = setup.fake.model().requests.iter().filter(|request| !request.starts_with("GET")).count();
     assert_eq!((setup.everything(), changes), (Vec::new(), 0));
 }

@@ -127,7 +127,7 @@ fn pool_that_failed_is_made_once_more_then_reported() {
     let setup = Setup::new();
     setup.fault(failing(2));
     let error = setup.up(LAB, Options::default()).unwrap_err();
-    assert_eq!(error.kind, Kind::Outside);
+    assert_eq!(error.kind(), Kind::Outside);
     assert!(error.to_string().contains("We do not have sufficient capacity"), "{error}");
     assert!(error.left_behind[0].contains("in state Failed"), "{:?}", error.left_behind);
     // The next `up` asks for it again, and takes nothing away.
@@ -219,7 +219,7 @@ fn what_is_left_and_costs_is_named_whatever_went_wrong() {
     let words = "The client 'c' does not have authorization to perform action 'a' over scope 's'.";
     setup.fault(Fault::refuse("PUT", "/agentpools/extra", 1, 403, "AuthorizationFailed", words));
     let error = setup.up(LAB, Options::default()).unwrap_err();
-    assert_eq!(error.kind, Kind::Outside);
+    assert_eq!(error.kind(), Kind::Outside);
     let left = error.left_behind.join("\n");
     assert!(left.contains("resource group `klab-pools-") && left.contains("whose machines cost money"), "{left}");
 }
@@ -297,7 +297,7 @@ fn cluster_of_somebody_else_in_klabs_group_does_not_go_without_a_word() {
     setup.fake.model().add_cluster(&group, "precious", json!({ "cost": "42" }));
     let before = setup.everything();
     let error = setup.down().unwrap_err();
-    assert!(error.to_string().contains("cluster `precious`") && error.kind == Kind::Outside, "{error}");
+    assert!(error.to_string().contains("cluster `precious`") && error.kind() == Kind::Outside, "{error}");
     assert!(error.hints.iter().any(|hint| hint.contains("az group delete")), "{:?}", error.hints);
     assert_eq!(setup.everything(), before);
 }
@@ -335,7 +335,7 @@ fn reason_that_azure_did_not_keep_is_looked_up() {
     let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
     setup.fault(Fault::fail_later("/agentpools/extra", 2, "AllocationFailed", scarce));
     let error = setup.up(LAB, Options::default()).unwrap_err();
-    assert!(error.to_string().contains(scarce) && error.kind == Kind::Outside, "{error}");
+    assert!(error.to_string().contains(scarce) && error.kind() == Kind::Outside, "{error}");
     assert!(error.hints[0].contains("another size"), "{:?}", error.hints);
 }
 
@@ -371,7 +371,7 @@ fn whatever_others_print_beside_az_a_lab_comes_up_changes_and_goes() {
         assert_eq!(setup.up(LAB, Options::default()).unwrap(), []);
         setup.fault(Fault::refuse("PUT", "/agentpools/extra", 1, 403, "AuthorizationFailed", message));
         let error = setup.up(&changed, Options::default()).unwrap_err();
-        assert!(error.to_string().contains(message) && error.kind == Kind::Outside, "{stderr:?}: {error}");
+        assert!(error.to_string().contains(message) && error.kind() == Kind::Outside, "{stderr:?}: {error}");
         assert!(!error.to_string().contains("Dependency"), "{error}");
         setup.up(&changed, Options::default()).unwrap();
         assert_eq!(plain(&setup.everything()), COMPLETE);
@@ -402,7 +402,7 @@ fn az_that_prints_no_answer_is_told_once_and_with_its_words() {
         let problems = Aks::with(&setup.home, &az, Setup::pace()).preflight(&setup.lab(LAB));
         assert_eq!(problems.len(), 1, "{script}: {problems:#?}");
         let problem = &problems[0];
-        assert!(problem.to_string().contains(told) && problem.kind == Kind::Outside, "{script}: {problem}");
+        assert!(problem.to_string().contains(told) && problem.kind() == Kind::Outside, "{script}: {problem}");
         assert!(problem.hints[0].ends_with("\naz version"), "{:?}", problem.hints);
     }
 }

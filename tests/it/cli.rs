@@ -36,15 +36,33 @@ fn full() -> String {
 #[test]
 fn missing_file_is_named() {
     let environment = Environment::new();
-    assert_snapshot!(environment.klab(&["up", "missing.toml"]), @r"
+    assert_snapshot!(environment.klab(&["up", "missing.toml"]), @"
     --- stderr
-    error[unreadable]: cannot read missing.toml: there is no such file
+    error[K0101]: cannot read missing.toml: there is no such file
      |
      = help: give the path of a lab file, the name of a lesson (`klab lessons`), or begin one with `klab init`
-    error: missing.toml has 1 error; nothing was created
+    error[K0904]: missing.toml has 1 error; nothing was created
     --- status 2
     ");
     assert_eq!(environment.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_slip_in_the_command_line_has_a_code_and_help_has_none() {
+    let environment = Environment::new();
+    assert_snapshot!(environment.klab(&["verfy"]), @"
+    --- stderr
+    error[K0900]: unrecognized subcommand 'verfy'
+
+      tip: a similar subcommand exists: 'verify'
+
+    Usage: klab [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    --- status 2
+    ");
+    let help = environment.klab(&[]);
+    assert!(help.contains("Usage: klab") && !help.contains("error[") && help.ends_with("--- status 2\n"), "{help}");
 }
 
 #[test]
@@ -66,9 +84,9 @@ fn all_mistakes_are_shown_at_once_and_nothing_is_created() {
 #[test]
 fn a_picture_wants_a_terminal() {
     let environment = Environment::new();
-    assert_snapshot!(environment.klab(&["watch"]), @r"
+    assert_snapshot!(environment.klab(&["watch"]), @"
     --- stderr
-    error: `klab watch` draws on a terminal, and this is none
+    error[K0902]: `klab watch` draws on a terminal, and this is none
     hint: this prints a line for every change of the checks:
             klab verify --watch
     hint: this is the board for programs:
@@ -80,18 +98,18 @@ fn a_picture_wants_a_terminal() {
 #[test]
 fn without_a_lab_commands_say_so() {
     let environment = Environment::new();
-    assert_snapshot!(environment.klab(&["verify"]), @r"
+    assert_snapshot!(environment.klab(&["verify"]), @"
     --- stderr
-    error: no lab is up
+    error[K0801]: no lab is up
     hint: this makes one:
             klab up scheduling
         this lists more:
             klab lessons
     --- status 2
     ");
-    assert_snapshot!(environment.klab(&["status", "nosuch"]), @r"
+    assert_snapshot!(environment.klab(&["status", "nosuch"]), @"
     --- stderr
-    error: lab `nosuch` is not up
+    error[K0801]: lab `nosuch` is not up
     hint: this shows the labs that are up:
             klab list
     --- status 2
@@ -147,16 +165,16 @@ fn a_format_is_refused_where_it_is_not_written() {
     let environment = Environment::new();
     assert!(environment.klab(&["list", "--format", "junit"]).contains("[possible values: human, json]"));
     let refused = environment.klab(&["--format", "json", "kubeconfig"]);
-    assert!(refused.contains("error: `klab kubeconfig` does not write `--format json`"), "{refused}");
-    assert_snapshot!(environment.klab(&["--format", "csv", "plan", "lab.toml"]), @r"
+    assert!(refused.contains("error[K0901]: `klab kubeconfig` does not write `--format json`"), "{refused}");
+    assert_snapshot!(environment.klab(&["--format", "csv", "plan", "lab.toml"]), @"
     --- stderr
-    error: `klab plan` does not write `--format csv`
+    error[K0901]: `klab plan` does not write `--format csv`
     hint: `--format json` works
     --- status 2
     ");
-    assert_snapshot!(environment.klab(&["--format", "csv", "verify"]), @r"
+    assert_snapshot!(environment.klab(&["--format", "csv", "verify"]), @"
     --- stderr
-    error: CSV has a line for each seat of a class: only `klab verify --seats` writes it
+    error[K0901]: CSV has a line for each seat of a class: only `klab verify --seats` writes it
     hint: `--format json` and `--format junit` work for one lab
     --- status 2
     ");
@@ -220,9 +238,9 @@ fn init_writes_a_lab_that_is_valid_and_overwrites_nothing() {
          Checked lab.toml: 2 pools, 1 object, 1 check, 2 steps
     --- status 0
     ");
-    assert_snapshot!(environment.klab(&["init"]), @r"
+    assert_snapshot!(environment.klab(&["init"]), @"
     --- stderr
-    error: `lab.toml` exists and was left as it is
+    error[K0315]: `lab.toml` exists and was left as it is
     hint: give another name:
             klab init my-lab.toml
     --- status 2
@@ -291,7 +309,7 @@ fn objects_the_server_refuses_are_reported_in_its_own_words() {
     );
     let shown = environment.klab(&["up", "small.toml"]);
     for part in [
-        "error: could not apply the lab's objects",
+        "error[K0404]: could not apply the lab's objects",
         "the cluster refused 2 objects:",
         "(from bad.yaml:1): ConfigMap \"Not_A_Name\" is invalid: metadata.name: Invalid value",
         "the cluster serves no kind `Nonsense` of `v1`",
@@ -322,7 +340,7 @@ fn failed_check_is_explained_and_gives_status_1() {
     environment.write("small.toml", full());
     let shown = environment.klab(&["up", "small.toml"]);
     assert!(shown.contains("✗ failed"), "{shown}");
-    assert!(shown.contains("error: the lab does not hold: 1 of 1 check failed"), "{shown}");
+    assert!(shown.contains("error[K0620]: the lab does not hold: 1 of 1 check failed"), "{shown}");
     assert!(shown.ends_with("--- status 1\n"), "{shown}");
     let report = environment.json(&["verify"]);
     assert_eq!((&report["schema"], &report["ok"]), (&"klab.report/1".into(), &false.into()));
@@ -458,9 +476,9 @@ running = 1
           set-up: the check does not hold
             ✗ failed   pods app=mounts: 1 running → 0 running, wanted 1 (1 FailedMount)
                 mounts  FailedMount on n1 (pool extra): MountVolume.SetUp failed for volume "settings" : configmap "settings" not found
-                at lack.toml:17
+                at lack.toml:17 (K0519)
     --- stderr
-    error: 1 of 1 lesson failed: lack
+    error[K0622]: 1 of 1 lesson failed: lack
     --- status 1
     "#);
 }

@@ -66,7 +66,8 @@ struct Example {
 fn examples() -> Vec<Example> {
     let mut examples = Vec::new();
     let mut parts: BTreeMap<PathBuf, String> = BTreeMap::new();
-    for page in all_pages() {
+    // The examples of codes are tested where they stand.
+    for page in all_pages().into_iter().filter(|page| !page.starts_with("docs/look-up/codes")) {
         let document = std::fs::read_to_string(&page).unwrap();
         let mut frame = FRAME.to_owned();
         let mut lines = document.lines().enumerate();
@@ -130,7 +131,7 @@ fn every_block_is_what_it_says() {
         match shows {
             Shows::Right => assert!(found.is_empty(), "{place}\n{found}"),
             Shows::Mistake(code) => {
-                let codes: Vec<_> = found.iter().map(|problem| problem.code).collect();
+                let codes: Vec<_> = found.iter().map(|problem| problem.code.name()).collect();
                 assert_eq!(codes, [code.as_str()], "{place}\n{found}");
             }
         }

@@ -50,17 +50,17 @@ fn one_that_fails_is_explained_and_the_exit_code_says_so() {
     let environment = Environment::new();
     environment.write("good.toml", GOOD);
     environment.write("bad.toml", GOOD.replace("\"good\"", "\"bad\"").replace("running = 3", "pending = 1"));
-    insta::assert_snapshot!(steady(&environment.klab(&["test", "bad.toml", "good.toml"])), @r"
+    insta::assert_snapshot!(steady(&environment.klab(&["test", "bad.toml", "good.toml"])), @"
     --- stdout
       ✗ failed  bad   1 step  0 of 1 check  [time]
           step `scale`: the check does not hold
             ✗ failed   web: 1 Pending → 0 Pending, wanted 1 (3 running)
                 web-59756f94bd-ggbfm  runs on aks-main-52553205-vmss000000 (pool main), but should stay Pending
                 web-59756f94bd-96vmp, web-59756f94bd-q8d8t  run on aks-main-52553205-vmss000001 (pool main), but should stay Pending
-                at bad.toml:18
+                at bad.toml:18 (K0611)
       ✓ passed  good  1 step  1 check       [time]
     --- stderr
-    error: 1 of 2 lessons failed: bad
+    error[K0622]: 1 of 2 lessons failed: bad
     --- status 1
     ");
     let junit = environment.klab(&["test", "bad.toml", "good.toml", "--format", "junit"]);

@@ -228,7 +228,7 @@ fn no_lab_is_meant_where_two_are_up() {
     let seen =
         learner.types("unset KUBECONFIG; export KUBECONFIG=$(klab kubeconfig --path); kubectl get nodes", "true");
     assert_ne!(seen.status, 0, "{}", seen.text);
-    assert!(seen.text.contains("error: 2 labs are up: scheduling, taints"), "{}", seen.text);
+    assert!(seen.text.contains("error[K0802]: 2 labs are up: scheduling, taints"), "{}", seen.text);
     let hint = seen.text.lines().map(str::trim).find(|line| line.starts_with("eval"));
     let hint = hint.unwrap_or_else(|| panic!("nothing to type\n{}", seen.text));
     learner.does(&format!("unset KUBECONFIG; {hint}; kubectl get nodes && klab verify"));

@@ -175,7 +175,7 @@ fn refusals_say_what_would_do() {
     assert_snapshot!(shown, @r#"
     $ klab pool add nodepool1
     --- stderr
-    error: lab `small` has a pool `nodepool1` already
+    error[K0411]: lab `small` has a pool `nodepool1` already
     hint: this changes it:
             klab pool update nodepool1
         this changes its number of nodes:
@@ -183,22 +183,22 @@ fn refusals_say_what_would_do() {
     --- status 2
     $ klab pool scale extra --nodes 2
     --- stderr
-    error: lab `small` has no pool `extra`
+    error[K0410]: lab `small` has no pool `extra`
     hint: its pools are nodepool1
     --- status 2
     $ klab pool delete nodepool1
     --- stderr
-    error: pool `nodepool1` is the last system pool: the cluster's own pods have no other place
+    error[K0411]: pool `nodepool1` is the last system pool: the cluster's own pods have no other place
     hint: `klab pool add NAME --mode system` makes another one, or `klab pool update NAME --mode system`
     --- status 2
     $ klab pool add Extra
     --- stderr
-    error: AKS refuses the pool name `Extra`: not a valid pool name
+    error[K0411]: AKS refuses the pool name `Extra`: not a valid pool name
     hint: a pool's name has 1 to 12 lower-case letters and digits and begins with a letter, such as `extra`
     --- status 2
     $ klab pool add extra --size B2ms
     --- stderr
-    error: klab does not know the VM size `B2ms`: no such size in klab's table
+    error[K0411]: klab does not know the VM size `B2ms`: no such size in klab's table
     hint: did you mean `Standard_B2ms`
     hint: this lists the sizes that klab knows:
             klab az vm list-sizes -l westeurope -o table
@@ -206,26 +206,26 @@ fn refusals_say_what_would_do() {
     --- status 2
     $ klab pool add extra --taints dedicated
     --- stderr
-    error: `dedicated` is not a taint: expected `key=value:Effect` or `key:Effect`
+    error[K0411]: `dedicated` is not a taint: expected `key=value:Effect` or `key:Effect`
     hint: the effects are NoSchedule, PreferNoSchedule and NoExecute
     --- status 2
     $ klab pool add extra --labels kubernetes.io/x=y
     --- stderr
-    error: the label `kubernetes.io/x` belongs to Kubernetes: pool `extra` cannot set it
+    error[K0411]: the label `kubernetes.io/x` belongs to Kubernetes: pool `extra` cannot set it
     hint: choose a key of your own, with or without a prefix such as `example.com/`
     --- status 2
     $ klab pool add extra --kubernetes 1.37
     --- stderr
-    error: pool `extra` cannot run Kubernetes 1.37: newer than the cluster
+    error[K0411]: pool `extra` cannot run Kubernetes 1.37: newer than the cluster
     --- status 2
     $ klab pool update nodepool1 --size Standard_D4s_v5
     --- stderr
-    error: `size` of pool `nodepool1` cannot change on its nodes
+    error[K0408]: `size` of pool `nodepool1` cannot change on its nodes
     hint: `--replace` recreates the nodes; their pods start elsewhere meanwhile
     --- status 2
     $ klab pool update nodepool1 --autoscale 3..2
     --- stderr
-    error: the autoscaler's bounds of pool `nodepool1` do not fit: `max` must be at least `min`, and 1
+    error[K0411]: the autoscaler's bounds of pool `nodepool1` do not fit: `max` must be at least `min`, and 1
     --- status 2
     $ klab pool update nodepool1
     --- stderr
@@ -239,7 +239,9 @@ fn refusals_say_what_would_do() {
 fn a_lab_that_is_not_up_has_no_pools() {
     let shown = klab(&up(), "pool list --lab other");
     assert!(
-        shown.contains("error: lab `other` is not up\nhint: this shows the labs that are up:\n        klab list\n"),
+        shown.contains(
+            "error[K0801]: lab `other` is not up\nhint: this shows the labs that are up:\n        klab list\n"
+        ),
         "{shown}"
     );
 }

@@ -260,8 +260,8 @@ fn templates_know_the_names_of_nodes() {
 #[test]
 fn a_mistake_in_a_template_is_shown_in_the_template() {
     let template = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ workload.nam | json }}\n";
-    insta::assert_snapshot!(problems(in_directory(OWN, &[("web.yaml.tera", template)])), @r"
-    error[template]: web.yaml.tera: the template cannot be rendered
+    insta::assert_snapshot!(problems(in_directory(OWN, &[("web.yaml.tera", template)])), @"
+    error[K0109]: web.yaml.tera: the template cannot be rendered
      --> web.yaml.tera:4:12
       |
     4 |   name: {{ workload.nam | json }}
@@ -271,7 +271,7 @@ fn a_mistake_in_a_template_is_shown_in_the_template() {
     ");
     let template = "kind: Pod\n{% if vars.size > 2 %}\nmetadata: {}\n";
     insta::assert_snapshot!(problems(in_directory(OWN, &[("web.yaml.tera", template)])), @r"
-    error[template]: web.yaml.tera: the template cannot be parsed
+    error[K0109]: web.yaml.tera: the template cannot be parsed
      --> web.yaml.tera:2:23
       |
     2 |   {% if vars.size > 2 %}
@@ -287,8 +287,8 @@ fn a_mistake_in_a_template_is_shown_in_the_template() {
 fn yaml_that_a_template_spoilt_is_shown_as_rendered() {
     let template =
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ workload.name }}\n  labels: { size: {{ vars.size }}: }\n";
-    insta::assert_snapshot!(problems(in_directory(OWN, &[("web.yaml.tera", template)])), @r"
-    error[manifest-yaml]: web.yaml.tera is not YAML
+    insta::assert_snapshot!(problems(in_directory(OWN, &[("web.yaml.tera", template)])), @"
+    error[K0119]: web.yaml.tera is not YAML
      --> web.yaml.tera (rendered for workload `web`):5:20
       |
     5 |   labels: { size: 3: }
@@ -317,8 +317,8 @@ fn files_of_several_documents_know_their_lines() {
 fn duplicate_keys_of_yaml_are_refused() {
     let lab = "lab = \"a\"\n[pool.system]\n[[manifest]]\npath = \"a.yaml\"\n";
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n";
-    insta::assert_snapshot!(problems(in_directory(lab, &[("a.yaml", yaml)])), @r"
-    error[manifest-yaml]: a.yaml is not YAML
+    insta::assert_snapshot!(problems(in_directory(lab, &[("a.yaml", yaml)])), @"
+    error[K0119]: a.yaml is not YAML
      --> a.yaml:5:3
       |
     5 |   name: b

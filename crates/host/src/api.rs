@@ -41,7 +41,7 @@ fn answer(said: klab_operations::error::Result<Reply>) -> Result<Response, Refus
 
 /// What went wrong: what is the learner's to mend with its hints, all else also in the log.
 pub(super) fn unusable(error: &Error) -> Refusal {
-    match error.kind {
+    match error.kind() {
         Kind::Usage => {
             let hints: String = error.hints.iter().map(|hint| format!("; {hint}")).collect();
             Refusal::bad_request(format!("{error}{hints}"))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::seat::SeatId;
-use klab_operations::error::{Context, Error, Kind, Result};
+use klab_operations::error::{Code, Context, Error, Result};
 use klab_server::checked_lines::{CheckedFile, Mark};
 
 /// A file that lines are added to.
@@ -30,7 +30,7 @@ impl Audit {
         let failed = || format!("could not use the audit log `{}`", path.display());
         let file = CheckedFile::open(path).map_err(|error| {
             let is_altered = error.kind() == std::io::ErrorKind::InvalidData;
-            let error = Error::new(Kind::Outside, anyhow::Error::new(error).context(failed()));
+            let error = Error::new(Code::ClassJournal, anyhow::Error::new(error).context(failed()));
             let (path, end) = (path.display(), Mark::path(path));
             let hint =
                 || format!("the class goes on with a new one after `mv {path} {path}.old && rm -f {}`", end.display());
@@ -49,7 +49,7 @@ impl Audit {
                 }
             }
         });
-        thread.kind(Kind::Outside, failed)?;
+        thread.code(Code::ClassJournal, failed)?;
         Ok(Self { file, news })
     }
 

@@ -8,7 +8,7 @@ use super::observer;
 use super::register::Entry;
 use super::seat::SeatId;
 use super::state::Host;
-use klab_operations::error::{Context, Error, Kind, Result};
+use klab_operations::error::{Code, Context, Error, Result};
 
 /// Ends all that lets a person in, or lets them in again. Their seats get other tokens either way: the old ones open nothing.
 ///
@@ -25,12 +25,12 @@ pub(super) async fn bar(host: &Arc<Host>, person: u32, barred: bool) -> Result<(
     }
     let host = Arc::clone(host);
     let renewed = tokio::task::spawn_blocking(move || {
-        let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
+        let server = host.server().ok_or_else(|| Error::message(Code::NotInClass, "the class has not begun"))?;
         seats.iter().try_for_each(|seat| {
-            server.renew_token(&seat.to_string()).map_err(|status| Error::message(Kind::Failed, status.message))
+            server.renew_token(&seat.to_string()).map_err(|status| Error::message(Code::ClassFault, status.message))
         })
     });
-    renewed.await.kind(Kind::Failed, || "could not change the tokens".to_owned())?
+    renewed.await.code(Code::ClassFault, || "could not change the tokens".to_owned())?
 }
 
 /// Returns when a person is barred.

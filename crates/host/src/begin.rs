@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::event_stream::EventStream;
 use super::grading::{self, MAX_WAIT};
 use super::state::{Host, Learner};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 
 /// Grades a learner.
 pub(super) fn grading(
@@ -34,7 +34,7 @@ pub(super) fn in_the_background(stream: EventStream, work: impl FnOnce(&EventStr
     tokio::spawn(async move {
         let said = stream.clone();
         let done = tokio::task::spawn_blocking(move || work(&said)).await;
-        let outcome = done.unwrap_or_else(|_| Err(Error::message(Kind::Failed, "the host met a fault of its own")));
+        let outcome = done.unwrap_or_else(|_| Err(Error::message(Code::ClassFault, "the host met a fault of its own")));
         stream.end(outcome).await;
     });
 }

@@ -83,7 +83,7 @@ impl EventStream {
             Ok(()) => json!({ "end": { "ok": true } }),
             Err(error) => {
                 let chain: Vec<String> = error.source.chain().map(|cause| without_places(&cause.to_string())).collect();
-                json!({ "end": { "ok": false, "exit_code": error.kind.exit_code(), "causes": chain, "hints": error.hints } })
+                json!({ "end": { "ok": false, "code": error.code, "case": error.code.name(), "exit_code": error.kind().exit_code(), "causes": chain, "hints": error.hints } })
             }
         };
         // The reader may have gone.

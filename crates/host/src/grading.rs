@@ -16,8 +16,8 @@ use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Before, Report};
 use klab_lab::words::all;
 use klab_operations::changes::{AtHand, Baseline, Findings, Twin, way_back};
-use klab_operations::error::{Context, Error, Kind, Result};
-use klab_operations::event::{Events, Verb, Warning};
+use klab_operations::error::{Code, Context, Error, Result};
+use klab_operations::event::{Events, Verb};
 use klab_operations::grade::{hinted, verdict};
 use klab_operations::lesson::pass::{self, Grader, Passed};
 use klab_operations::lesson::peek::holds;
@@ -32,7 +32,7 @@ pub const MAX_WAIT: Duration = Duration::from_mins(10);
 
 /// The refusal of a learner whose seat was ended.
 pub(super) fn barred() -> Error {
-    Error::message(Kind::Failed, Refusal::barred().message)
+    Error::message(Code::Barred, Refusal::barred().message)
 }
 
 /// A seat under its lock, whose lesson one command works on.
@@ -54,10 +54,11 @@ impl<'h> LockedSeat<'h> {
     /// # Errors
     /// When another command does, the seat has ended, or there is no such lab.
     pub fn of(host: &'h Host, learner: &Learner) -> Result<Self> {
-        let course =
-            host.course(&learner.lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
+        let course = host
+            .course(&learner.lab)
+            .ok_or_else(|| Error::message(Code::NotInClass, "the lab is not in this class"))?;
         let busy = || {
-            Error::message(Kind::Failed, "something else is under way on this seat: `step`, `reset` or `verify`")
+            Error::message(Code::LabLocked, "something else is under way on this seat: `step`, `reset` or `verify`")
                 .hint("wait until it ends, and try again")
         };
         let turn = host.turns.take(learner.seat).ok_or_else(busy)?;
@@ -145,7 +146,7 @@ pub async fn grade(
     let events = Events::new(Arc::new(stream.clone()));
     let way_back = add_slips(&locked, &mut graded, progress.done, &client).await.unwrap_or_else(|error| {
         let words = format!("what differs from the lab could not be found: {error}");
-        events.warn(Warning::DifferencesUnknown, words);
+        events.warn(Code::DifferencesUnknown, words);
         None
     });
     let what = graded.step.map_or_else(|| "the lab".to_owned(), |step| label(lab, step));
@@ -222,7 +223,7 @@ pub async fn keep_up(host: &Host, seat: SeatId) -> Result<()> {
         // The twin of the lab is made by a runtime of its own.
         let twin = Arc::clone(&course.twin);
         let shows = tokio::task::spawn_blocking(move || twin.shows(step)).await;
-        if !shows.kind(Kind::Failed, || "could not make the lesson".to_owned())?? {
+        if !shows.code(Code::ClassFault, || "could not make the lesson".to_owned())?? {
             continue;
         }
         let mut reached = Progress { started: false, done: step.saturating_add(1), ..progress.clone() };

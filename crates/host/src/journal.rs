@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot};
 
-use klab_operations::error::{Context, Error, Kind, Result};
+use klab_operations::error::{Code, Context, Error, Result};
 use klab_server::checked_lines::{self, Chain, CheckedLines, Form, Mark};
 use klab_server::files::{open_private_append, sync_folder};
 
@@ -58,7 +58,9 @@ impl Written {
     /// When it could not be written.
     pub async fn on_disk(self) -> Result<()> {
         let outcome = self.0.await.unwrap_or_else(|_| Err("the journal has ended".to_owned()));
-        outcome.map_err(|words| Error::message(Kind::Outside, format!("could not write the class's journal: {words}")))
+        outcome.map_err(|words| {
+            Error::message(Code::ClassJournal, format!("could not write the class's journal: {words}"))
+        })
     }
 }
 
@@ -82,7 +84,7 @@ impl Journal {
             sync_folder(path.parent().unwrap_or(Path::new(".")))?;
             Ok((Writer::new(files, read.chain), read.entries))
         };
-        let (mut writer, entries) = opened().kind(Kind::Outside, failed)?;
+        let (mut writer, entries) = opened().code(Code::ClassJournal, failed)?;
         let (orders, mut queue) = mpsc::unbounded_channel();
         let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
             let mut waiting = Vec::new();
@@ -90,7 +92,7 @@ impl Journal {
                 writer.follow(waiting.drain(..));
             }
         });
-        thread.kind(Kind::Outside, failed)?;
+        thread.code(Code::ClassJournal, failed)?;
         Ok((Self { orders }, entries))
     }
 
@@ -116,7 +118,7 @@ impl Journal {
         drop(self.orders.send(Order::Recover(answer)));
         let text = told.recv_timeout(PATIENCE).unwrap_or_else(|error| Err(io::Error::other(error)));
         let entries = text.and_then(|text| text.map(|text| read(&text, None)).transpose());
-        Ok(entries.kind(Kind::Outside, failed)?.map(|read| read.entries))
+        Ok(entries.code(Code::ClassJournal, failed)?.map(|read| read.entries))
     }
 
     /// Whether there is room for more. The attempt leaves nothing behind.
@@ -141,7 +143,7 @@ impl Journal {
 pub fn look<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     // What is noted to be written was written before.
     let read = Mark::read(&Mark::path(path)).and_then(|mark| read(&std::fs::read(path)?, mark.as_ref()));
-    Ok(read.kind(Kind::Outside, || format!("could not read the journal `{}`", path.display()))?.entries)
+    Ok(read.code(Code::ClassJournal, || format!("could not read the journal `{}`", path.display()))?.entries)
 }
 
 fn read<T: DeserializeOwned>(text: &[u8], mark: Option<&Mark>) -> io::Result<CheckedLines<T>> {

@@ -114,7 +114,8 @@ pub async fn next(
         let stream = EventStream::nowhere();
         let graded = grading::grade(&host, &learner, None, PATIENCE, &stream).await;
         if let Err(error) = graded {
-            let code = if error.kind == Kind::Failed { StatusCode::CONFLICT } else { StatusCode::PRECONDITION_FAILED };
+            let code =
+                if error.kind() == Kind::Failed { StatusCode::CONFLICT } else { StatusCode::PRECONDITION_FAILED };
             return Ok((code, format!("not yet: {}\n", error.source)).into_response());
         }
     }

@@ -12,7 +12,7 @@ use klab_lab::report::{self, Styles, explanation_json};
 use klab_lab::spec::Workload;
 use klab_lab::verify;
 use klab_operations::changes::{Baseline, Summary, live_objects};
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::lesson::stage;
 use klab_operations::lesson::text::{self, Page};
 use klab_operations::lesson::words::{find, step_document};
@@ -31,7 +31,7 @@ pub(super) struct Reply {
 }
 
 fn course<'h>(host: &'h Host, learner: &Learner) -> Result<&'h Course> {
-    host.course(&learner.lab).ok_or_else(|| Error::message(Kind::Usage, "the lab is not in this class"))
+    host.course(&learner.lab).ok_or_else(|| Error::message(Code::ClassRefuses, "the lab is not in this class"))
 }
 
 /// Where the learner is.
@@ -109,7 +109,7 @@ pub(super) async fn explain(host: &Host, learner: &Learner, target: &str, namesp
     let found = verify::explain(&snapshot, &verify::Context::of(&stage), target, namespace);
     let explanations = found.map_err(|nothing| {
         let hint = nothing.hint().unwrap_or_else(|| "`kubectl get pods -A` shows the pods".to_owned());
-        Error::message(Kind::Usage, nothing.to_string()).hint(hint)
+        Error::message(Code::NothingToExplain, nothing.to_string()).hint(hint)
     })?;
     Ok(Reply {
         text: report::explanation_text(&explanations, Styles::coloured()),
@@ -138,8 +138,9 @@ pub(super) async fn render(
         None => render::render(&lab),
         Some(name) => render::render_workload(&lab, render::workload(&lab, name)?),
     };
-    let manifests = manifests
-        .map_err(|_| Error::message(Kind::Failed, "the lab's objects could not be rendered: tell the instructor"))?;
+    let manifests = manifests.map_err(|_| {
+        Error::message(Code::ClassFault, "the lab's objects could not be rendered: tell the instructor")
+    })?;
     // Where the files are is the host's own business.
     Ok(Reply { text: render::shown(&manifests, false)?, document: render::shown_list(&manifests) })
 }
@@ -162,7 +163,7 @@ pub(super) async fn diff(host: &Host, learner: &Learner, step: Option<&str>) -> 
         let text = format!("{}\n{}", Summary::heading(&changes, &lab, steps), Summary::text(&changes, &lab, steps));
         Ok(Reply { text, document: Summary::document(&changes, &lab, steps) })
     });
-    compared.await.kind(Kind::Failed, || "could not compare the cluster".to_owned())?
+    compared.await.code(Code::ClassFault, || "could not compare the cluster".to_owned())?
 }
 
 /// The pools of the seat.
@@ -172,6 +173,6 @@ pub(super) async fn diff(host: &Host, learner: &Learner, step: Option<&str>) -> 
 pub(super) async fn pools(host: &Arc<Host>, learner: &Learner) -> Result<Reply> {
     let (host, learner) = (Arc::clone(host), learner.clone());
     let listed = tokio::task::spawn_blocking(move || steps::pools(&host, &learner)).await;
-    let (text, document) = listed.kind(Kind::Failed, || "could not list the pools".to_owned())??;
+    let (text, document) = listed.code(Code::ClassFault, || "could not list the pools".to_owned())??;
     Ok(Reply { text, document })
 }

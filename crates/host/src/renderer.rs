@@ -18,7 +18,7 @@ use klab_lab::verify;
 use klab_operations::board::Frame;
 use klab_operations::board::page::{self, Form};
 use klab_operations::changes::Findings;
-use klab_operations::error::{Context, Error, Kind, Result};
+use klab_operations::error::{Code, Context, Error, Result};
 use klab_operations::grade::hinted;
 use klab_operations::lesson::staged;
 use klab_operations::observe;
@@ -44,7 +44,7 @@ pub async fn stage_of(host: &Arc<Host>, seat: SeatId, lab: &str, viewer: Viewer)
         let (stage, is_new) = own.stages.put(stage);
         Ok::<_, Error>((own, stage, is_new))
     });
-    let (own, stage, is_new) = first.await.kind(Kind::Failed, || "the board could not be drawn".to_owned())??;
+    let (own, stage, is_new) = first.await.code(Code::ClassFault, || "the board could not be drawn".to_owned())??;
     if is_new {
         host.boards.spawn(keep_current(own, Arc::downgrade(&stage)));
     }
@@ -158,7 +158,7 @@ fn bar(host: &Host, stage: &Stage) -> Result<String> {
 /// # Errors
 /// When its cluster does not answer.
 pub async fn frame(host: &Host, seat: SeatId, lab: &str) -> Result<Frame> {
-    let course = host.course(lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is gone"))?;
+    let course = host.course(lab).ok_or_else(|| Error::message(Code::NotInClass, "the lab is gone"))?;
     let written = course.lab();
     let progress = host.progress(seat, lab)?;
     let step = progress.graded(written.steps.len());

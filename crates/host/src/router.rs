@@ -101,7 +101,7 @@ impl Front for ClassServer {
         }
         let agreed = || cluster.parse().is_ok_and(|seat| self.host.register().agreed(seat));
         if asker == Asker::Guest && !reads && !agreed() {
-            return forbidden("you look into somebody's seat: nothing is changed there until its learner agrees");
+            return forbidden("you are looking only: you can change things once the learner allows it");
         }
         None
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hmac, pbkdf2};
 
-use klab_operations::error::{Context, Kind, Result};
+use klab_operations::error::{Code, Context, Result};
 use klab_server::Digest;
 use klab_server::files::write_private;
 
@@ -38,13 +38,13 @@ impl Secret {
         let failed = || format!("could not use `{}`", path.display());
         let bytes = match std::fs::read(&path) {
             Ok(bytes) if bytes.len() == BYTES => bytes,
-            Ok(_) => return Err(anyhow::anyhow!("it is damaged")).kind(Kind::Outside, failed),
+            Ok(_) => return Err(anyhow::anyhow!("it is damaged")).code(Code::ClassJournal, failed),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let bytes = random(BYTES)?;
-                write_private(&path, &bytes).kind(Kind::Outside, failed)?;
+                write_private(&path, &bytes).code(Code::ClassJournal, failed)?;
                 bytes
             }
-            Err(error) => return Err(error).kind(Kind::Outside, failed),
+            Err(error) => return Err(error).code(Code::ClassJournal, failed),
         };
         Ok(Self { key: hmac::Key::new(hmac::HMAC_SHA256, &bytes) })
     }
@@ -104,7 +104,7 @@ pub fn ring_equal(one: &[u8], other: &[u8]) -> bool {
 fn random(bytes: usize) -> Result<Vec<u8>> {
     let mut random = vec![0; bytes];
     let filled = SystemRandom::new().fill(&mut random).map_err(|_| anyhow::anyhow!("the system gives none"));
-    filled.kind(Kind::Outside, || "could not get random numbers".to_owned())?;
+    filled.code(Code::MachineRefused, || "could not get random numbers".to_owned())?;
     Ok(random)
 }
 

@@ -69,7 +69,7 @@ impl FromStr for Address {
         match scheme {
             "https" => {}
             "http" if is_here => {}
-            "http" => return Err("everybody on the way could read it: expected https://".to_owned()),
+            "http" => return Err("anyone on the network could read it: expected https://".to_owned()),
             _ => return Err(wrong()),
         }
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();

@@ -31,7 +31,7 @@ use crate::console::Console;
 use klab_lab::spec::Lab;
 use klab_operations::board::Written;
 use klab_operations::changes::Twin;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::lesson::Tools;
 use klab_operations::state::Progress;
 use klab_operations::state::home::state_error;
@@ -222,13 +222,12 @@ impl Host {
                 journal.display(),
                 unknown.join(", ")
             );
-            return Err(
-                Error::message(Kind::Outside, message).hint("its end is missing: put back a copy of it that has them")
-            );
+            return Err(Error::message(Code::ClassJournal, message)
+                .hint("its end is missing: put back a copy of it that has them"));
         }
         // Learners have the address of each of these, and a host was killed before it was made, perhaps.
         for (seat, lab) in seats.iter().filter(|(seat, _)| !there.contains(&seat.to_string())) {
-            make_seat(&server, *seat, lab).map_err(|refusal| Error::message(Kind::Failed, refusal.message))?;
+            make_seat(&server, *seat, lab).map_err(|refusal| Error::message(Code::ClassFault, refusal.message))?;
         }
         let _ = self.begun.set(Begun { server, courses, first });
         Ok(())
@@ -539,9 +538,9 @@ impl Host {
     /// # Errors
     /// When there is none, or its files cannot be used.
     pub fn renew(&self, seat: SeatId) -> Result<()> {
-        let gone = || Error::message(Kind::Outside, "the class has not begun");
+        let gone = || Error::message(Code::NotInClass, "the class has not begun");
         let renewed = self.server().ok_or_else(gone)?.reset(&seat.to_string());
-        renewed.map_err(|status| Error::message(Kind::Failed, status.message))
+        renewed.map_err(|status| Error::message(Code::ClassFault, status.message))
     }
 
     /// A client of a seat's cluster, for the runtime that it is made in.
@@ -550,7 +549,7 @@ impl Host {
     /// When there is no such cluster.
     pub fn client_of(&self, seat: SeatId) -> Result<kube::Client> {
         let api = self.server().and_then(|server| server.api(&seat.to_string()));
-        let gone = || Error::message(Kind::Outside, format!("seat {seat} has no cluster"));
+        let gone = || Error::message(Code::NotInClass, format!("seat {seat} has no cluster"));
         Ok(api.ok_or_else(gone)?.client())
     }
 

@@ -15,7 +15,7 @@ use super::seat::SeatId;
 use super::state::{Host, Learner};
 use klab_lab::spec::{Action, Lab};
 use klab_lab::verify::Snapshot;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{Events, Verb};
 use klab_operations::grade::{hinted, verdict};
 use klab_operations::lesson::command::{self, Line};
@@ -44,7 +44,7 @@ pub fn go(host: &Arc<Host>, learner: &Learner, goal: &Goal, stream: &EventStream
     let permission = Permission::of(host, learner);
     let cluster = cluster(host, learner)?;
     if locked.lab.steps.is_empty() {
-        return Err(Error::message(Kind::Usage, format!("lab `{}` has no steps", learner.lab)));
+        return Err(Error::message(Code::NoSteps, format!("lab `{}` has no steps", learner.lab)));
     }
     let events = Events::new(Arc::new(stream.clone()));
     let (lab, progress) = (locked.lab, locked.progress()?);
@@ -81,7 +81,7 @@ pub fn reset(host: &Arc<Host>, learner: &Learner, to: Option<&Goal>, stream: &Ev
 /// When its cluster does not answer.
 pub(super) fn pools(host: &Arc<Host>, learner: &Learner) -> Result<(String, Value)> {
     let course = host.course(&learner.lab);
-    let course = course.ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
+    let course = course.ok_or_else(|| Error::message(Code::NotInClass, "the lab is not in this class"))?;
     let live = live(host, learner.seat, course.lab(), &cluster(host, learner)?)?;
     Ok((list(&live), list_document(&live)))
 }
@@ -116,7 +116,7 @@ pub(super) fn change_pool(
 }
 
 fn cluster(host: &Arc<Host>, learner: &Learner) -> Result<Seat> {
-    let server = host.server().ok_or_else(|| Error::message(Kind::Outside, "the class has not begun"))?;
+    let server = host.server().ok_or_else(|| Error::message(Code::NotInClass, "the class has not begun"))?;
     let permission = Permission::of(host, learner);
     Ok(Seat::new(server, &learner.seat.to_string())?.reached_by(|client| permission.guard(client)))
 }
@@ -210,7 +210,7 @@ impl Engine for Steps<'_> {
         let run = step.actions.iter().find(|action| matches!(action.value, Action::Run { .. }));
         let Some(run) = run else { return Ok(()) };
         let message = format!("step `{}` runs a program ({}), and a host runs none", step.name, run.at);
-        Err(Error::message(Kind::Usage, message).hint("type the step yourself (`klab guide`)"))
+        Err(Error::message(Code::StepRunsProgram, message).hint("type the step yourself (`klab guide`)"))
     }
 
     fn perform(&mut self, act: &mut Act<'_>) -> Result<()> {

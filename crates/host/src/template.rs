@@ -9,7 +9,7 @@ use klab_lab::spec::Lab;
 use klab_lab::verify::{CheckResult, Report, Verdict};
 use klab_lab::words::{duration, plural};
 use klab_operations::apply::Applier;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{Events, Verb};
 use klab_operations::lesson::{self, stage};
 use klab_operations::observe;
@@ -41,7 +41,7 @@ pub fn make(server: &Arc<Server>, lab: &Lab, folder: &Path, events: &Events) -> 
     }
     let failed = |error| klab_operations::state::home::state_error(error, "use", folder);
     create_private_folder(folder).map_err(failed)?;
-    server.remove(&cluster).map_err(|status| Error::message(Kind::Failed, status.message))?;
+    server.remove(&cluster).map_err(|status| Error::message(Code::ClassFault, status.message))?;
     let activity = events.start(Verb::CreateCluster, format!("the template of lab {}", lab.name));
     let seat = Seat::begin(server, &cluster, lab)?;
     let quiet = Events::nowhere();
@@ -56,7 +56,7 @@ pub fn make(server: &Arc<Server>, lab: &Lab, folder: &Path, events: &Events) -> 
         let named = observe::nodes_named(client, &beginning).await?;
         let manifests = render::render(&named).map_err(|diagnostics| Error {
             diagnostics: diagnostics.render(true),
-            ..Error::message(Kind::Usage, format!("the objects of lab `{}` could not be rendered", lab.name))
+            ..Error::message(Code::InvalidLab, format!("the objects of lab `{}` could not be rendered", lab.name))
         })?;
         Applier::new(client.clone(), &lab.name.value).apply(&manifests, &[].into(), false).await?;
         let mut live = ApiPoller::new(client, &beginning.checks, PATIENCE, true);
@@ -73,7 +73,8 @@ pub fn make(server: &Arc<Server>, lab: &Lab, folder: &Path, events: &Events) -> 
             Verdict::Impossible { because } => format!("; {because}"),
         };
         let message = format!("the set-up of lab `{}` does not hold: {} → {}{why}", lab.name, check.name, check.now());
-        let mut error = Error::message(Kind::NotHeld, message).hint("`klab up` with the lab file shows what is wrong");
+        let mut error =
+            Error::message(Code::DoesNotHold, message).hint("`klab up` with the lab file shows what is wrong");
         for fault in seat.runtime().block_on(observe::faults(client)) {
             error = error.hint(format!("the embedded cluster goes on without an object: {fault}"));
         }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::register::{Entry, Phase};
 use super::state::Host;
-use klab_operations::error::{Context, Error, Kind, Result};
+use klab_operations::error::{Code, Context, Error, Result};
 
 /// Longest sleep: machines are suspended, and clocks are set.
 const NAP: Duration = Duration::from_secs(30);
@@ -62,13 +62,13 @@ async fn over(host: &Arc<Host>) -> Result<()> {
     let removed = tokio::task::spawn_blocking(move || {
         for seat in &seats {
             if let Some(server) = &server {
-                server.remove(seat).map_err(|status| Error::message(Kind::Failed, status.message))?;
+                server.remove(seat).map_err(|status| Error::message(Code::ClassFault, status.message))?;
             }
         }
         let gone = klab_server::files::gone(std::fs::remove_dir_all(&folder));
         gone.map_err(|error| klab_operations::state::home::state_error(error, "remove", &folder))
     });
-    removed.await.kind(Kind::Failed, || "could not remove the seats".to_owned())??;
+    removed.await.code(Code::ClassFault, || "could not remove the seats".to_owned())??;
     host.record(vec![Entry::Over { at: Timestamp::now() }]).await?;
     host.standings.clear();
     host.audit.line("over", json!({}));

@@ -16,7 +16,7 @@ use super::seat::SeatId;
 use super::state::{Host, Learner};
 use super::steps;
 use crate::console::{Piece, Run};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::lesson::GoalArguments;
 use klab_operations::lesson::session::Goal;
@@ -198,15 +198,15 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         Err(error) => {
             let text = error.to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
-            return Err(Error::message(Kind::Usage, text));
+            return Err(Error::message(Code::SeatCommand, text));
         }
     };
     if let Some(lab) = command.lab().filter(|lab| *lab != learner.lab) {
         let message = format!("this is your seat in lab `{}`, and not in `{lab}`", learner.lab);
-        return Err(Error::message(Kind::Usage, message));
+        return Err(Error::message(Code::SeatCommand, message));
     }
     if command.acts() && host.phase() != Phase::Open {
-        return Err(Error::message(Kind::Usage, Refusal::closed().message));
+        return Err(Error::message(Code::ClassRefuses, Refusal::closed().message));
     }
     let page = Page { width: 100, colours: false };
     let said = match command {
@@ -236,8 +236,10 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
                 steps::change_pool(host, learner, &pool, talk)
             }));
         }
-        Command::Reset { yes: false, .. } => Err(Error::message(Kind::Usage, "all that you did would be taken back")
-            .hint("`klab reset --yes` takes it back")),
+        Command::Reset { yes: false, .. } => {
+            Err(Error::message(Code::NotConfirmed, "all that you did would be taken back")
+                .hint("`klab reset --yes` takes it back"))
+        }
         Command::Reset { to, .. } => {
             let goal = to.map(Goal::To);
             return Ok(working(host, learner, "reset", move |host, learner, talk| {
@@ -304,7 +306,11 @@ fn shown(line: &Value) -> Vec<Piece> {
         let code = end["exit_code"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or_default();
         let mut pieces = Vec::new();
         if end["ok"] != true {
-            pieces.push(Piece::Talk(plain(&format!("error: {}", causes.join("\ncaused by: ")))));
+            pieces.push(Piece::Talk(plain(&format!(
+                "error[{}]: {}",
+                end["code"].as_str().unwrap_or_default(),
+                causes.join("\ncaused by: ")
+            ))));
             pieces.extend(texts("hints").map(|hint| Piece::Talk(plain(&format!("hint: {hint}")))));
         }
         pieces.push(Piece::End { code, note: None });
@@ -367,7 +373,7 @@ mod tests {
         assert_eq!(of(json!({ "done": "pool extra", "action": "create-pool" })), "     Created pool extra\n");
         assert_eq!(of(json!({ "report": { "human": "\u{1b}[1mheld\u{1b}[0m" } })), "held\n");
         assert_eq!(of(json!({ "end": { "ok": true } })), "[0]");
-        let end = json!({ "ok": false, "exit_code": 1, "causes": ["a", "b"], "hints": ["c"] });
-        assert_eq!(of(json!({ "end": end })), "error: a\ncaused by: b\nhint: c\n[1]");
+        let end = json!({ "ok": false, "code": "K0620", "exit_code": 1, "causes": ["a", "b"], "hints": ["c"] });
+        assert_eq!(of(json!({ "end": end })), "error[K0620]: a\ncaused by: b\nhint: c\n[1]");
     }
 }

@@ -23,7 +23,7 @@ use self::news::{ClassAt, Happening, News};
 use super::aggregate::standings;
 use super::metrics::count;
 use super::state::Host;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Result};
 
 /// Messages that wait for the receiver.
 const WAITING: usize = 1000;
@@ -59,7 +59,7 @@ pub fn begin(host: &Arc<Host>, settings: Settings) -> Result<Telling> {
     let news = News::of(class_at(&host), &standings(&host));
     let thread = std::thread::Builder::new().name("webhook".to_owned());
     let spawned = thread.spawn(move || runtime.block_on(tell(&host, &settings, news, (newest, seen))));
-    spawned.map(Telling).map_err(|error| Error::new(Kind::Outside, error))
+    spawned.map(Telling).code(Code::MachineRefused, || "could not start a thread".to_owned())
 }
 
 async fn tell(host: &Host, settings: &Settings, news: News, newest: (watch::Receiver<u64>, u64)) {

@@ -57,6 +57,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what lab files say may be any number"))]
 
 pub mod board;
+pub mod code;
 pub mod cost;
 mod expression;
 pub mod names;

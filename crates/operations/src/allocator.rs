@@ -1,7 +1,7 @@
 //! How the allocator of a process that serves for long gives memory back.
 
 use crate::environment::{MIMALLOC_ALLOW_THP, MIMALLOC_PURGE_DELAY, Variable};
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Code, Context as _, Error, Result};
 use crate::exec::Command;
 
 /// What the environment tells it, 0 each: it reads that once, when a process starts.
@@ -24,7 +24,7 @@ pub fn begin_again() -> Result<()> {
     if SETTINGS.into_iter().all(|setting| setting.value().is_some()) {
         return Ok(());
     }
-    let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
+    let program = std::env::current_exe().code(Code::KlabFault, || "could not find klab's own program".to_owned())?;
     let command = gives_back(Command::new(program).args(std::env::args_os().skip(1)));
-    Err(Error::new(Kind::Failed, command.replace_klab()))
+    Err(Error::new(Code::KlabFault, command.replace_klab()))
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::client::cause;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use crate::guard::{self, Ownership};
 use crate::render::Manifest;
 use klab_lab::names::{LAB_LABEL, MANAGER, selector_of};
@@ -254,7 +254,7 @@ impl Applier {
             let path = format!("{}/{}", api.resource_url(), key.name);
             let place = guard::place(&this.client, &this.lab, &path, &manifest.object).await;
             let place = place.map_err(|error| {
-                Error::new(Kind::Outside, anyhow!("{error}").context(format!("could not look for {key}")))
+                Error::new(Code::NoAnswer, anyhow!("{error}").context(format!("could not look for {key}")))
             })?;
             Ok((place == Ownership::Taken).then_some(manifest))
         });
@@ -280,7 +280,7 @@ impl Applier {
         let discovery = Discovery::new(self.client.clone())
             .run_aggregated()
             .await
-            .kind(Kind::Outside, || "could not ask the cluster which kinds it serves".to_owned())?;
+            .code(Code::NoAnswer, || "could not ask the cluster which kinds it serves".to_owned())?;
         for (kind, api_version, name) in asked {
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
             let served = discovery.resolve_gvk(&GroupVersionKind::gvk(group, version, name));
@@ -308,7 +308,7 @@ impl Applier {
         });
         let mut live = BTreeMap::new();
         for (resource, list) in futures::future::join_all(lists).await {
-            let list = list.kind(Kind::Failed, || format!("could not list the lab's {}", resource.plural))?;
+            let list = list.code(Code::ClusterRefused, || format!("could not list the lab's {}", resource.plural))?;
             for object in list.items.into_iter().filter(|object| object.owner_references().is_empty()) {
                 let key = ObjectKey {
                     api_version: resource.api_version.clone(),
@@ -365,7 +365,7 @@ fn refusal(refused: Vec<String>, outcome: &Outcome) -> Error {
     let count = klab_lab::words::plural(refused.len(), "object");
     let message =
         refused.iter().fold(format!("the cluster refused {count}:"), |text, words| format!("{text}\n{words}"));
-    let error = Error::new(Kind::Failed, anyhow!(message).context("could not apply the lab's objects"));
+    let error = Error::new(Code::ClusterRefused, anyhow!(message).context("could not apply the lab's objects"));
     let done = outcome.created.len() + outcome.updated.len();
     if done == 0 {
         return error;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::environment;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Code, Context as _, Error, Result};
 use crate::exec::Command;
 use crate::state::Home;
 use crate::state::operation::{Held, Operation, StoredOperation};
@@ -67,16 +67,16 @@ pub fn wait(home: &Home, lab: &str, tell: impl FnOnce()) -> Result<()> {
 
 /// Starts the process that does an operation, and hands it over: at any time one process owns it.
 fn start(home: &Home, lab: &str, held: &Held) -> Result<()> {
-    let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
+    let program = std::env::current_exe().code(Code::KlabFault, || "could not find klab's own program".to_owned())?;
     let path = held.path();
     let log = path.with_extension("log");
-    let handed = held.to_hand_over().kind(Kind::Outside, || "could not hand an operation over".to_owned())?;
+    let handed = held.to_hand_over().code(Code::MachineRefused, || "could not hand an operation over".to_owned())?;
     let home = home.root().as_os_str();
     let command =
         Command::new(program).args(["operate", lab]).arg(path.as_os_str()).env(environment::KLAB_HOME.name, home);
     let started = command.directory(existing(path)).start_in_background(handed, &log, START);
     started.map(drop).map_err(|error| {
-        Error::new(Kind::Failed, anyhow::Error::from(error).context("could not start the process of an operation"))
+        Error::new(Code::KlabFault, anyhow::Error::from(error).context("could not start the process of an operation"))
             .hint(format!("its log is `{}`", log.display()))
     })
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::state::Home;
 use crate::state::home::state_error;
 use klab_lab::spec::did_you_mean;
@@ -76,7 +76,7 @@ pub fn lab_file(home: &Home, named: &Path) -> Result<PathBuf> {
     if !is_lesson(named) {
         let Some(lesson) = similar(named) else { return Ok(named.to_owned()) };
         let message = format!("there is no file `{}`", named.display());
-        return Err(Error::message(Kind::Usage, message)
+        return Err(Error::message(Code::NoLabFile, message)
             .hint(format!("did you mean `{lesson}`, a lesson that comes with klab?"))
             .hint("`klab lessons` lists them"));
     }
@@ -127,14 +127,14 @@ pub fn copy(folder: &Path) -> Result<Vec<PathBuf>> {
             "{} would be overwritten; nothing was written",
             listed(&in_the_way.iter().map(String::as_str).collect::<Vec<_>>())
         );
-        return Err(Error::message(Kind::Usage, message).hint("name another folder: `klab lessons --copy DIR`"));
+        return Err(Error::message(Code::FileInTheWay, message).hint("name another folder: `klab lessons --copy DIR`"));
     }
     let mut written = Vec::new();
     for (path, text) in FILES {
         let file = folder.join(path);
         write(&file, text).map_err(|error| {
             let words = format!("could not write `{}`", file.display());
-            Error::new(Kind::Outside, anyhow::Error::new(error).context(words))
+            Error::new(Code::FileUnwritten, anyhow::Error::new(error).context(words))
         })?;
         written.push(file);
     }

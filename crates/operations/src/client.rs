@@ -26,7 +26,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt};
 use self::deadline::Deadlines;
 pub use self::deadline::{NoAnswer, tell_of_silence};
 use crate::environment;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use crate::kubeconfig;
 
 /// How long a request to a cluster may take until its answer begins: to klab's own server on this machine, and to others.
@@ -40,7 +40,7 @@ const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 /// When the system refuses one.
 pub fn runtime() -> Result<Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())
+    runtime.code(Code::MachineRefused, || "could not start the runtime for network requests".to_owned())
 }
 
 /// A client of the cluster that a kubeconfig file names.
@@ -58,7 +58,7 @@ pub async fn connect(path: &Path) -> Result<Client> {
 pub async fn connect_within(path: &Path, patience: Duration) -> Result<Client> {
     let config = configuration_of(path).await?;
     let own = is_own(&config);
-    let client = client_within(config, patience).kind(Kind::Outside, || unusable(path))?;
+    let client = client_within(config, patience).code(Code::Kubeconfig, || unusable(path))?;
     if own {
         // A server that was killed a moment ago accepts connections that it will never serve: better seen before there is half
         // of something. The connection is used for what follows.
@@ -114,7 +114,7 @@ pub fn unreached(error: kube::Error) -> Error {
         kube::Error::HyperError(broken) => anyhow::Error::new(broken),
         error => cause(&error),
     };
-    Error::new(Kind::Outside, source.context("could not reach the embedded cluster"))
+    Error::new(Code::NoAnswer, source.context("could not reach the embedded cluster"))
 }
 
 /// Whether an error says that there was no connection, or that it ended before the answer: no server is there, as when klab's
@@ -133,7 +133,7 @@ pub async fn answered_within<T>(patience: Duration, requests: impl Future<Output
     let after = patience.saturating_add(Duration::from_secs(1));
     let answered = tokio::time::timeout(after, requests).await;
     let silent = |_| NoAnswer { who: "the cluster".to_owned(), own: false, after };
-    answered.map_err(silent).kind(Kind::Outside, || "could not read the cluster".to_owned())?
+    answered.map_err(silent).code(Code::NoAnswer, || "could not read the cluster".to_owned())?
 }
 
 /// Whether a configuration is of klab's own server.
@@ -245,8 +245,8 @@ fn bears_a_token_alone(config: &Config) -> bool {
 /// # Errors
 /// When the kubeconfig cannot be used.
 pub async fn configuration_of(path: &Path) -> Result<Config> {
-    let kubeconfig = kubeconfig::file::read(path).kind(Kind::Outside, || unusable(path))?;
-    configuration(kubeconfig).await.kind(Kind::Outside, || unusable(path))
+    let kubeconfig = kubeconfig::file::read(path).code(Code::Kubeconfig, || unusable(path))?;
+    configuration(kubeconfig).await.code(Code::Kubeconfig, || unusable(path))
 }
 
 fn unusable(path: &Path) -> String {

@@ -12,8 +12,8 @@ use crate::background;
 use crate::bundled_lessons;
 use crate::client::{NoAnswer, are_credentials_refused, connect_within, is_cut_off};
 use crate::environment;
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Sink, Warning};
+use crate::error::{Code, Error, Kind, Result};
+use crate::event::{About, Sink};
 use crate::exec::quoted;
 use crate::guard::guarded;
 use crate::interruption::{CleanUp, Interruption};
@@ -186,7 +186,7 @@ impl Context {
 
     /// An error of a cluster that does not answer, with what its provider knows of it: paused, gone, or with other credentials.
     pub fn why_unreachable(&self, lab: &str, mut error: Error) -> Error {
-        if error.kind != Kind::Outside {
+        if error.kind() != Kind::Outside {
             return error;
         }
         let record = Record::read(&self.home.lab(lab), lab).ok().and_then(|found| found.record);
@@ -248,7 +248,7 @@ impl Context {
         {
             let (lab, provider) = (&lab.name, lab.provider);
             let events = self.ui.events().about(About::Lab, &lab.value);
-            events.warn(Warning::ProviderKept, format!(
+            events.warn(Code::ProviderKept, format!(
                 "lab `{lab}` stays on {provider}, where it is up; `klab down {lab}`, then `up`, takes {named}, as its file says"
             ));
         }
@@ -280,7 +280,7 @@ impl Context {
         }
         let found = Record::read(&self.home.lab(lab), lab)?;
         if let Some(repaired) = found.repaired {
-            self.ui.events().about(About::Lab, lab).warn(Warning::RecordRepaired, repaired);
+            self.ui.events().about(About::Lab, lab).warn(Code::RecordRepaired, repaired);
         }
         Ok(found.record)
     }
@@ -311,10 +311,10 @@ impl Context {
     /// The error for a lab that is not up: with the name that may be meant, or with the command that makes the lab.
     pub fn not_up(&self, lab: &str) -> Error {
         if self.home.hosted().is_ok_and(|classes| classes.iter().any(|class| class == lab)) {
-            return Error::message(Kind::Usage, format!("`{lab}` is a class hosted on this machine, not a lab"))
+            return Error::message(Code::NoSuchSeat, format!("`{lab}` is a class hosted on this machine, not a lab"))
                 .hint(format!("`klab verify {lab} --seats --watch` shows where its learners are"));
         }
-        let error = Error::message(Kind::Usage, format!("lab `{lab}` is not up"));
+        let error = Error::message(Code::LabNotUp, format!("lab `{lab}` is not up"));
         let error = match (self.similar(lab), bundled_lessons::similar(Path::new(lab))) {
             (Some(similar), _) => error.hint(format!("did you mean `{similar}`?")),
             (None, Some(lesson)) => error.hint(format!("`klab up {lesson}` makes lab `{lesson}`")),
@@ -361,10 +361,10 @@ impl Context {
             }
             return match labs.as_slice() {
                 [only] => Ok(only.clone()),
-                [] => Err(Error::message(Kind::Usage, "no lab is up")
+                [] => Err(Error::message(Code::NoLabUp, "no lab is up")
                     .hint("`klab up scheduling` makes one; `klab lessons` lists more")),
                 several => Err(Error::message(
-                    Kind::Usage,
+                    Code::SeveralLabs,
                     format!("{} are up: {}", plural(several.len(), "lab"), several.join(", ")),
                 )
                 .hint(format!(
@@ -389,7 +389,7 @@ impl Context {
                         .is_some_and(|record| record.source == wanted)
                 });
                 known.cloned().ok_or_else(|| {
-                    let error = Error::message(Kind::Usage, problem);
+                    let error = Error::message(Code::NoLabFile, problem);
                     match labs.as_slice() {
                         [] => error,
                         labs => error.hint(format!("a lab can be named too; these are up: {}", labs.join(", "))),
@@ -404,7 +404,7 @@ impl Context {
 pub fn invalid(path: &Path, diagnostics: &Diagnostics) -> Error {
     let count = diagnostics.errors();
     let message = format!("{} has {}; nothing was created", path.display(), plural(count, "error"));
-    Error { diagnostics: diagnostics.render(true), ..Error::message(Kind::Usage, message) }
+    Error { diagnostics: diagnostics.render(true), ..Error::message(Code::InvalidLab, message) }
 }
 
 /// The name in a lab file that may be invalid otherwise.

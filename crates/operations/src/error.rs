@@ -4,6 +4,8 @@ mod az_refusal;
 
 use std::fmt;
 
+pub use klab_lab::code::Code;
+
 /// Result of klab's own operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -37,18 +39,18 @@ impl Kind {
         }
     }
 
-    /// The kind of an exit code, as another klab says it.
-    pub fn of_exit_code(code: u64) -> Self {
+    /// The kind of an exit code.
+    fn of_exit_code(code: u8) -> Self {
         let all = [Self::NotHeld, Self::Usage, Self::Outside, Self::Failed, Self::Deadline, Self::Interrupted];
-        all.into_iter().find(|kind| u64::from(kind.exit_code()) == code).unwrap_or(Self::Failed)
+        all.into_iter().find(|kind| kind.exit_code() == code).unwrap_or(Self::Failed)
     }
 }
 
 /// An error on its way to the person at the terminal.
 #[derive(Debug)]
 pub struct Error {
-    /// What it means for the caller.
-    pub kind: Kind,
+    /// Which problem it is: the user looks it up by this code.
+    pub code: Code,
     /// What could not be done, and the chain of causes.
     pub source: anyhow::Error,
     /// What exists although the command failed.
@@ -60,14 +62,19 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of a kind from anything that describes itself.
-    pub fn new(kind: Kind, source: impl Into<anyhow::Error>) -> Self {
-        Self { kind, source: source.into(), left_behind: Vec::new(), hints: Vec::new(), diagnostics: String::new() }
+    /// An error with a code from anything that describes itself.
+    pub fn new(code: Code, source: impl Into<anyhow::Error>) -> Self {
+        Self { code, source: source.into(), left_behind: Vec::new(), hints: Vec::new(), diagnostics: String::new() }
     }
 
-    /// An error of a kind from a sentence.
-    pub fn message(kind: Kind, message: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> Self {
-        Self::new(kind, anyhow::Error::msg(message))
+    /// An error with a code from a sentence.
+    pub fn message(code: Code, message: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> Self {
+        Self::new(code, anyhow::Error::msg(message))
+    }
+
+    /// What it means for the caller.
+    pub fn kind(&self) -> Kind {
+        Kind::of_exit_code(self.code.exit())
     }
 
     /// Adds a hint: a command or an edit that can be pasted.
@@ -93,7 +100,7 @@ impl From<anyhow::Error> for Error {
     fn from(source: anyhow::Error) -> Self {
         match source.downcast::<Error>() {
             Ok(error) => error,
-            Err(source) => Self::new(Kind::Failed, source),
+            Err(source) => Self::new(Code::KlabFault, source),
         }
     }
 }
@@ -104,14 +111,14 @@ impl std::error::Error for Error {
     }
 }
 
-/// Gives an error a kind and the sentence of what could not be done.
+/// Gives an error a code and the sentence of what could not be done.
 pub trait Context<T> {
-    /// `could not …`, with the kind that decides the exit code.
-    fn kind(self, kind: Kind, message: impl FnOnce() -> String) -> Result<T>;
+    /// `could not …`, with the code by which the user looks it up.
+    fn code(self, code: Code, message: impl FnOnce() -> String) -> Result<T>;
 }
 
 impl<T, E: Into<anyhow::Error>> Context<T> for std::result::Result<T, E> {
-    fn kind(self, kind: Kind, message: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|error| Error::new(kind, error.into().context(message())))
+    fn code(self, code: Code, message: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| Error::new(code, error.into().context(message())))
     }
 }

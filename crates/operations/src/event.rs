@@ -5,15 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use klab_lab::code::Code;
 use serde::Serialize;
 
 mod described;
 mod verb;
-mod warning;
 
 pub use self::described::{COMMON, DESCRIBED, Described};
 pub use self::verb::Verb;
-pub use self::warning::Warning;
 
 /// The form of events in JSON.
 const SCHEMA: &str = "klab.event/1";
@@ -78,8 +77,10 @@ pub enum Event {
     Warned {
         /// The sentence.
         message: String,
-        /// What is warned of: the code of a [`Warning`].
-        code: &'static str,
+        /// What is warned of, by which the user looks it up.
+        code: Code,
+        /// The exact case.
+        case: &'static str,
         /// What it is about.
         #[serde(skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
@@ -256,9 +257,9 @@ impl Events {
     }
 
     /// A warning.
-    pub fn warn(&self, warning: Warning, message: impl Into<String>) {
+    pub fn warn(&self, code: Code, message: impl Into<String>) {
         let (message, subject) = (message.into(), self.subject.clone());
-        self.sink.event(&Event::Warned { message, code: warning.code(), subject });
+        self.sink.event(&Event::Warned { message, code, case: code.name(), subject });
     }
 }
 
@@ -347,7 +348,12 @@ mod tests {
             Event::Finished { id: 1, verb: "Created", what: what(), elapsed_ms: Some(12), facts: facts() },
             Event::Ended { id: 1, facts: facts() },
             Event::UnderWay { outside: vec!["pool extra is being created".to_owned()], activities: vec![facts()] },
-            Event::Warned { message: "it is late".to_owned(), code: Warning::Caveat.code(), subject: facts().subject },
+            Event::Warned {
+                message: "it is late".to_owned(),
+                code: Code::Caveat,
+                case: Code::Caveat.name(),
+                subject: facts().subject,
+            },
         ]
     }
 
@@ -387,8 +393,8 @@ mod tests {
         let words = "pool `extra` is being created".to_owned();
         events.under_way(vec![Outside::new(Verb::CreatePool, About::Pool, "extra", words)]);
         events.under_way(Vec::new());
-        events.about(About::Node, "worker1").warn(Warning::PodsStayed, "1 pod did not leave");
-        events.warn(Warning::ClusterFault, "a problem");
+        events.about(About::Node, "worker1").warn(Code::PodsStayed, "1 pod did not leave");
+        events.warn(Code::ClusterFault, "a problem");
         let subject = |kind: &str, name: &str| json!({ "kind": kind, "name": name });
         let activity = json!({ "action": "create-pool", "subject": subject("pool", "extra") });
         assert_eq!(
@@ -396,9 +402,9 @@ mod tests {
             [
                 json!({ "event": "under-way", "outside": ["pool `extra` is being created"], "activities": [activity] }),
                 json!({ "event": "under-way", "outside": [], "activities": [] }),
-                json!({ "event": "warned", "message": "1 pod did not leave", "code": "pods-stayed",
+                json!({ "event": "warned", "message": "1 pod did not leave", "code": "K0634", "case": "pods-stayed",
                     "subject": subject("node", "worker1") }),
-                json!({ "event": "warned", "message": "a problem", "code": "cluster-fault" }),
+                json!({ "event": "warned", "message": "a problem", "code": "K0417", "case": "cluster-fault" }),
             ]
         );
     }

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::client::NoAnswer;
 use crate::context::Context;
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Verb};
 use crate::observe;
 use crate::ui::Format;
 use crate::until_decided::{ApiPoller, LOOK, Until, look_until};
@@ -126,14 +126,14 @@ pub fn verdict(report: &Report, timeout: Duration, what: &str) -> Result<String>
     }
     let failed = format!("{} of {}", total.saturating_sub(report.held()), plural(total, "check"));
     if report.decided() {
-        return Err(Error::message(Kind::NotHeld, format!("{what} does not hold: {failed} failed")));
+        return Err(Error::message(Code::DoesNotHold, format!("{what} does not hold: {failed} failed")));
     }
     let open = match total.saturating_sub(report.held()) {
         1 => "1 check has".to_owned(),
         open => format!("{open} checks have"),
     };
     let message = format!("{what} is still waiting after {}: {open} not passed yet", duration(timeout));
-    Err(Error::message(Kind::Deadline, message).hint("`--timeout 10m` waits longer"))
+    Err(Error::message(Code::StillWaiting, message).hint("`--timeout 10m` waits longer"))
 }
 
 /// Watches until every check holds, or one can no longer hold, or the time is up.
@@ -169,7 +169,7 @@ fn client(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) ->
 /// A cluster that is silent as long as the person would wait is a deadline that passed.
 fn in_time(mut error: Error, timeout: Duration) -> Error {
     if NoAnswer::in_error(&error).is_some_and(|silent| silent.after >= timeout) {
-        error.kind = Kind::Deadline;
+        error.code = Code::NoAnswerInTime;
     }
     error
 }
@@ -225,7 +225,7 @@ fn watch_until_final(
 /// Says what is wrong with the cluster itself: a learner would look for it in his own work.
 pub async fn warn_of_faults(context: &Context, client: &Client) {
     for fault in observe::faults(client).await {
-        context.ui.events().warn(Warning::ClusterFault, format!("the cluster has a problem: {fault}"));
+        context.ui.events().warn(Code::ClusterFault, format!("the cluster has a problem: {fault}"));
     }
 }
 

@@ -172,7 +172,7 @@ impl Object {
         let Self { resource, namespace, name, .. } = self;
         if resource == "nodes" {
             return format!(
-                "node `{name}` is somebody else's: klab changes no nodes of a cluster that it did not make"
+                "node `{name}` was not made by klab: klab changes no nodes of a cluster that it did not make"
             );
         }
         let place = namespace.as_ref().map_or(String::new(), |namespace| format!(" in namespace {namespace}"));

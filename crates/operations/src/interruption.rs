@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{Context as _, Kind, Result};
+use crate::error::{Code, Context as _, Kind, Result};
 use crate::ui::Ui;
 
 /// What to do and to say when the user interrupts; shared with the signal handler.
@@ -80,7 +80,7 @@ pub fn on_interrupt(ui: &Ui, interruption: &Interruption) -> Result<()> {
         }
         end(&ui, interruption.words().as_deref());
     };
-    ctrlc::set_handler(handler).kind(Kind::Outside, || "could not listen for Ctrl-C".to_owned())
+    ctrlc::set_handler(handler).code(Code::MachineRefused, || "could not listen for Ctrl-C".to_owned())
 }
 
 /// Ends klab as Ctrl-C does.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kube::config::Kubeconfig;
 
 use crate::environment;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Code, Context as _, Error, Result};
 
 /// The kubeconfig that is meant: the file that is named, else those of `KUBECONFIG`, else `~/.kube/config`.
 ///
@@ -16,22 +16,22 @@ use crate::error::{Context as _, Error, Kind, Result};
 pub fn read(named: Option<&Path>) -> Result<Kubeconfig> {
     let unusable = |file: &Path| format!("could not use the kubeconfig `{}`", file.display());
     if let Some(file) = named {
-        return read_file(file).kind(Kind::Outside, || unusable(file));
+        return read_file(file).code(Code::Kubeconfig, || unusable(file));
     }
     let files = files();
     let mut merged: Option<Kubeconfig> = None;
     // As kubectl does, files that are not there are passed over.
     for file in files.iter().filter(|file| file.exists()) {
-        let next = read_file(file).kind(Kind::Outside, || unusable(file))?;
+        let next = read_file(file).code(Code::Kubeconfig, || unusable(file))?;
         merged = Some(match merged {
             None => next,
-            Some(merged) => merged.merge(next).kind(Kind::Outside, || unusable(file))?,
+            Some(merged) => merged.merge(next).code(Code::Kubeconfig, || unusable(file))?,
         });
     }
     merged.ok_or_else(|| {
         let names: Vec<String> = files.iter().map(|file| format!("`{}`", file.display())).collect();
         let tried = if names.is_empty() { String::new() } else { format!(": {} is not there", names.join(", ")) };
-        Error::message(Kind::Outside, format!("there is no kubeconfig{tried}"))
+        Error::message(Code::Kubeconfig, format!("there is no kubeconfig{tried}"))
             .hint("`--kubeconfig FILE` or KUBECONFIG names one")
     })
 }
@@ -68,15 +68,18 @@ pub fn of_context(mut kubeconfig: Kubeconfig, name: Option<&str>) -> Result<Kube
     let wanted = match name.or(kubeconfig.current_context.as_deref()).filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),
         None => {
-            return Err(with_contexts(Error::message(Kind::Usage, "the kubeconfig has no current context"), &names));
+            return Err(with_contexts(
+                Error::message(Code::NoContext, "the kubeconfig has no current context"),
+                &names,
+            ));
         }
     };
     kubeconfig.contexts.retain(|context| context.name == wanted);
     let Some(context) = kubeconfig.contexts.first().map(|named| named.context.clone()) else {
-        let error = Error::message(Kind::Usage, format!("the kubeconfig has no context `{wanted}`"));
+        let error = Error::message(Code::NoContext, format!("the kubeconfig has no context `{wanted}`"));
         return Err(with_contexts(error, &names));
     };
-    let incomplete = |what: String| Error::message(Kind::Outside, format!("context `{wanted}` names {what}"));
+    let incomplete = |what: String| Error::message(Code::Kubeconfig, format!("context `{wanted}` names {what}"));
     let context = context.ok_or_else(|| incomplete("no cluster".to_owned()))?;
     kubeconfig.clusters.retain(|cluster| cluster.name == context.cluster);
     if kubeconfig.clusters.is_empty() {

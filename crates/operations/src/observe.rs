@@ -33,7 +33,7 @@ pub use self::history::history;
 use crate::client::NoAnswer;
 use crate::client::objects::{self, Watched};
 use crate::drain::refused_evictions;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
 use klab_lab::verify::{BackOff, DeviceObjects, FetchedObject, Snapshot};
@@ -156,14 +156,14 @@ impl Observer {
                         | watcher::Error::WatchStartFailed(_)
                         | watcher::Error::WatchFailed(_)
                 );
-                let error = Error::new(Kind::Outside, error);
+                let error = Error::new(Code::NoAnswer, error);
                 // The watcher lists again by itself; where no server answers, it would do so for ever.
                 if broken && self.world.is_complete() && NoAnswer::in_error(&error).is_none() && !self.is_gone() {
                     return Ok(false);
                 }
                 Err(Error { source: error.source.context("could not watch the cluster"), ..error })
             }
-            None => Err(Error::message(Kind::Outside, "the cluster ended all watches")),
+            None => Err(Error::message(Code::NoAnswer, "the cluster ended all watches")),
         }
     }
 }
@@ -270,7 +270,7 @@ pub fn refuse_without_node(workload: &Workload) -> Result<()> {
     let Some(pool) = workload.node_pool() else { return Ok(()) };
     let name = &workload.name;
     let message = format!("workload `{name}` is to run on the first node of pool `{pool}`, which has no node");
-    Err(Error::message(Kind::Failed, message))
+    Err(Error::message(Code::NoNodeHere, message))
 }
 
 /// Whether the controllers of an embedded cluster have done all that is due; one that does not say so has.
@@ -411,7 +411,7 @@ where
         Ok(list) => Ok(list.into_iter().map(Arc::new).collect()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         Err(error) => Err(crate::client::cause(&error))
-            .kind(Kind::Outside, || format!("could not list the cluster's {}", K::plural(&()))),
+            .code(Code::NoAnswer, || format!("could not list the cluster's {}", K::plural(&()))),
     }
 }
 
@@ -454,7 +454,7 @@ pub async fn object(client: &Client, reference: &ObjectRef) -> Result<Option<Val
         return version(client).await.map(Some);
     }
     let Some(api) = api_of(client, reference).await? else { return Ok(None) };
-    let object = api.get_opt(&reference.name).await.kind(Kind::Outside, || format!("could not read {reference}"))?;
+    let object = api.get_opt(&reference.name).await.code(Code::NoAnswer, || format!("could not read {reference}"))?;
     Ok(object.and_then(|object| serde_json::to_value(object).ok()))
 }
 
@@ -464,8 +464,8 @@ pub async fn object(client: &Client, reference: &ObjectRef) -> Result<Option<Val
 /// When the cluster does not answer.
 pub async fn version(client: &Client) -> Result<Value> {
     let info =
-        client.apiserver_version().await.kind(Kind::Outside, || "could not read the cluster's version".to_owned())?;
-    serde_json::to_value(info).kind(Kind::Outside, || "could not read the cluster's version".to_owned())
+        client.apiserver_version().await.code(Code::NoAnswer, || "could not read the cluster's version".to_owned())?;
+    serde_json::to_value(info).code(Code::NoAnswer, || "could not read the cluster's version".to_owned())
 }
 
 /// Where objects of a kind (name, plural, short name) are read and written; `None` where the cluster has no such kind.
@@ -474,7 +474,7 @@ pub async fn version(client: &Client) -> Result<Value> {
 /// When the cluster does not answer.
 pub async fn api_of(client: &Client, reference: &ObjectRef) -> Result<Option<Api<DynamicObject>>> {
     let problem = || format!("could not ask the cluster for the kind of {reference}");
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.kind(Kind::Outside, problem)?;
+    let discovery = Discovery::new(client.clone()).run_aggregated().await.code(Code::NoAnswer, problem)?;
     let wanted = reference.kind.to_ascii_lowercase();
     let kind = singular(&reference.kind);
     let found = discovery.groups_alphabetical().into_iter().find_map(|group| {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::{Context, Kind, Result};
+use crate::error::{Code, Context, Result};
 
 /// Deep trees of JSON in unoptimized builds take more than a thread gets by default.
 const STACK: usize = 8 << 20;
@@ -28,7 +28,7 @@ pub fn parallel<T: Sync, R: Send>(items: &[T], workers: usize, work: impl Fn(&T)
     std::thread::scope(|scope| {
         for number in 0..workers.clamp(1, items.len().max(1)) {
             let builder = std::thread::Builder::new().name(format!("worker-{number}")).stack_size(STACK);
-            builder.spawn_scoped(scope, run).kind(Kind::Outside, || "could not start a thread".to_owned())?;
+            builder.spawn_scoped(scope, run).code(Code::MachineRefused, || "could not start a thread".to_owned())?;
         }
         Ok::<_, crate::error::Error>(())
     })?;

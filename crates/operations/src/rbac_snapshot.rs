@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::client::cause;
 use crate::client::objects;
 use crate::drain::refused_evictions;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::observe;
 
 /// How somebody is let at the nodes.
@@ -194,7 +194,7 @@ where
             Ok(Listed { objects: Vec::new(), extent: Extent::Refused(status.message.clone()) })
         }
         Err(error) => Err(Error::new(
-            Kind::Outside,
+            Code::NoAnswer,
             cause(&error).context(format!("could not list the cluster's {}", K::plural(&()))),
         )),
     }

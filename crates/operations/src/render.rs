@@ -10,6 +10,7 @@ pub mod yaml;
 pub use shown::{shown, shown_list, workload};
 
 use klab_api_machinery::resource::ResourceId;
+use klab_lab::code::Code;
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,14 +21,6 @@ use serde_json::{Map, Value, json};
 use engine::Engine;
 use klab_lab::spec::files::FileContent;
 use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
-
-/// Codes of problems that are found while rendering, next to `template`; each has an invalid lab in `tests/labs/invalid`.
-pub const CODES: &[(&str, &str)] = &[
-    ("manifest-text", "A manifest that is not text."),
-    ("manifest-yaml", "A manifest, or what was rendered from a template, that is not YAML."),
-    ("manifest-object", "A document that is not a Kubernetes object."),
-    ("duplicate-manifest", "An object that is there twice."),
-];
 
 /// One object to apply.
 #[derive(Clone, PartialEq)]
@@ -293,7 +286,7 @@ impl<'a> Renderer<'a> {
     fn text(&mut self, file: &FileContent, path: &Located<String>) -> Option<String> {
         let Ok(text) = std::str::from_utf8(&file.bytes) else {
             self.report(
-                Diagnostic::error("manifest-text", format!("{} is not UTF-8 text", file.path))
+                Diagnostic::error(Code::ManifestText, format!("{} is not UTF-8 text", file.path))
                     .at(&path.at, "named here"),
             );
             return None;
@@ -330,7 +323,7 @@ impl<'a> Renderer<'a> {
                         None => source.at(line),
                     };
                     self.report(
-                        Diagnostic::error("manifest-yaml", format!("{name} is not YAML"))
+                        Diagnostic::error(Code::ManifestYaml, format!("{name} is not YAML"))
                             .at(&at, problem.message)
                             .note(format!("asked for at {lab}")),
                     );
@@ -358,7 +351,7 @@ impl<'a> Renderer<'a> {
         if let Some(missing) = missing_part(&value) {
             let at = source.at(source.line_span(line));
             self.report(
-                Diagnostic::error("manifest-object", format!("a document of {file} is not a Kubernetes object"))
+                Diagnostic::error(Code::ManifestObject, format!("a document of {file} is not a Kubernetes object"))
                     .at(&at, missing)
                     .note(format!("asked for at {lab}")),
             );
@@ -446,7 +439,7 @@ impl<'a> Renderer<'a> {
                 let place = manifest.namespace().map(|name| format!(" in namespace `{name}`")).unwrap_or_default();
                 let message = format!("the object {} `{}`{place} is there twice", manifest.kind(), manifest.name());
                 self.diagnostics.push(
-                    Diagnostic::error("duplicate-manifest", message)
+                    Diagnostic::error(Code::DuplicateManifest, message)
                         .at(&manifest.origin.lab, format!("from {}", manifest.origin))
                         .and_at(&first.origin.lab, format!("from {}", first.origin)),
                 );

@@ -14,7 +14,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::slow::Slow;
 use crate::environment;
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error};
 use crate::event::{Event, Events, Sink, Stamped};
 use crate::invocation::Invocation;
 use klab_lab::printable::{printable, printable_with_styles};
@@ -291,8 +291,8 @@ impl Ui {
             let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
             let hints: Vec<_> = error.hints.iter().map(|hint| self.invocation().spelled(hint)).collect();
             self.last_event(&serde_json::json!({
-                "event": "error", "message": chain.first(), "causes": chain.get(1..).unwrap_or_default(),
-                "left_behind": error.left_behind, "hints": hints, "exit_code": error.kind.exit_code(),
+                "event": "error", "code": error.code, "case": error.code.name(), "message": chain.first(), "causes": chain.get(1..).unwrap_or_default(),
+                "left_behind": error.left_behind, "hints": hints, "exit_code": error.kind().exit_code(),
             }));
         }
         let mut text = error.diagnostics.clone();
@@ -301,7 +301,7 @@ impl Ui {
         }
         let mut chain = error.source.chain();
         if let Some(first) = chain.next() {
-            let _ = writeln!(text, "{BAD}error{BAD:#}: {first}");
+            let _ = writeln!(text, "{BAD}error[{}]{BAD:#}: {first}", error.code);
         }
         for cause in chain {
             let _ = writeln!(text, "caused by: {}", indented(&cause.to_string()));
@@ -336,8 +336,22 @@ fn written(outcome: std::io::Result<()>) {
 
 /// Says that stdout cannot be written; gives the exit code.
 pub fn unwritten(error: &std::io::Error) -> u8 {
-    let _ = writeln!(anstream::stderr().lock(), "{BAD}error{BAD:#}: could not write the result to stdout: {error}");
-    Kind::Failed.exit_code()
+    let code = Code::FileUnwritten;
+    let words = format!("{BAD}error[{code}]{BAD:#}: could not write the result to stdout: {error}");
+    let _ = writeln!(anstream::stderr().lock(), "{words}");
+    code.exit()
+}
+
+/// Says what is wrong with a command line, in the words of clap; gives the exit code.
+pub fn mistyped(mistake: &clap::Error) -> u8 {
+    let (code, words) = (Code::Usage, mistake.render());
+    let mut text = words.ansi().to_string();
+    // Without a subcommand it is the help.
+    if words.to_string().starts_with("error:") {
+        text = text.replacen("error:", &format!("error[{code}]:"), 1);
+    }
+    let _ = write!(anstream::stderr().lock(), "{text}");
+    code.exit()
 }
 
 /// Writes the one line by which a background process says to its parent that it is ready.
@@ -488,9 +502,9 @@ impl Sink for Shared {
                 }
             }
             Event::UnderWay { .. } => {}
-            Event::Warned { message, .. } => {
+            Event::Warned { message, code, .. } => {
                 let message = with_commands_apart(message);
-                self.line(&format!("{CARE}warning{CARE:#}: {}", indented(&message)));
+                self.line(&format!("{CARE}warning[{code}]{CARE:#}: {}", indented(&message)));
             }
         }
     }

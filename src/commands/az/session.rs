@@ -249,9 +249,7 @@ impl<'c> Session<'c> {
             let known = all.swap_remove(at);
             if known.provider.profile().has_managed_pools {
                 let message = format!("Cluster '{cluster}' is lab `{}`, which is on AKS itself.", known.lab);
-                return Err(
-                    Refusal::new(message).advise("The az of Azure is the one to ask: type az outside of klab az.")
-                );
+                return Err(Refusal::new(message).advise("Ask the real az: type az without klab."));
             }
             return Ok(known);
         }

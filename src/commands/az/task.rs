@@ -4,7 +4,7 @@ use super::super::one;
 use super::lab_file::make;
 use klab_az::notes::ClusterNote;
 use klab_operations::context::Context;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::pool::locked_pools::LockedPools;
 use klab_operations::provider::machines_of;
 use klab_operations::state::azure;
@@ -33,7 +33,7 @@ pub(in super::super) fn perform(context: &Context, lab: &str, task: &Task) -> Re
         Task::UpgradeControlPlane { from, to } => {
             let version = |text: &str| {
                 text.parse()
-                    .map_err(|()| Error::message(Kind::Failed, format!("`{text}` is not a version of Kubernetes")))
+                    .map_err(|()| Error::message(Code::KlabFault, format!("`{text}` is not a version of Kubernetes")))
             };
             pools()?.upgrade_control_plane(version(from)?, version(to)?)
         }

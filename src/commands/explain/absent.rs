@@ -3,7 +3,7 @@
 use super::super::lesson::label;
 use klab_lab::spec::{Action, Lab, ObjectRef, Workload};
 use klab_operations::changes::{Change, Named};
-use klab_operations::error::{Error, Kind};
+use klab_operations::error::{Code, Error};
 
 /// The answer about a name that nothing in the cluster has, if it is that of a workload of the lab. `written` is the lab as its
 /// file says, `done` the number of its steps that are done.
@@ -22,7 +22,7 @@ pub(super) fn absent(written: &Lab, done: usize, target: &str, namespace: Option
         return None;
     }
     let object = named(workload);
-    let error = |words: String| Error::message(Kind::Usage, format!("{} {words}", object.label()));
+    let error = |words: String| Error::message(Code::NothingToExplain, format!("{} {words}", object.label()));
     let bring = |steps: usize| Change::Gone(object.clone()).undo(written, steps).unwrap_or_default();
     let (past, ahead) = (last(written, done, name), first_made(written, done, name));
     Some(match past {

@@ -10,8 +10,7 @@ use super::shown::{not_there, show};
 use klab_lab::report;
 use klab_lab::verify::{self, Explained, PodState, Why};
 use klab_lab::words::listed;
-use klab_operations::error::{Error, Kind, Result};
-use klab_operations::event::Warning;
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::rbac_snapshot::{self, NODE_RIGHTS, Permitted};
 
 /// Looks once and explains.
@@ -34,7 +33,7 @@ pub(super) fn run(context: &Context, which: &Elsewhere, target: &str, asked: Opt
         *command = reached(command, &which.options(), &default);
     }
     for words in missing(&seen, &namespace) {
-        context.ui.events().warn(Warning::PartUnread, words);
+        context.ui.events().warn(Code::PartUnread, words);
     }
     let mut document = report::explanation_json(target, &explained);
     document["unread"] = json!({ "kinds": seen.unread, "other_namespaces": seen.of_namespace });
@@ -65,7 +64,7 @@ fn explain(
     }
     let namespaces: BTreeSet<&str> = pods().chain(subjects()).filter_map(|pod| Some(pod.split_once('/')?.0)).collect();
     let namespaces: Vec<&str> = namespaces.into_iter().collect();
-    let error = Error::message(Kind::Usage, nothing.to_string());
+    let error = Error::message(Code::NothingToExplain, nothing.to_string());
     let noun = if namespaces.len() == 1 { "namespace" } else { "namespaces" };
     Err(error.hint(format!(
         "there is one in {noun} {}: `-n {}`",
@@ -130,7 +129,7 @@ fn without_nodes(
     }
     let source = anyhow::anyhow!("{refusal}")
         .context(format!("could not explain `{target}`: you may not list the nodes of the cluster"));
-    let mut error = Error::new(Kind::Outside, source);
+    let mut error = Error::new(Code::NoAnswer, source);
     for explanation in &explained.pods {
         let (Some(pod), PodState::Unschedulable { message, .. }) = (explanation.pods.first(), &explanation.state)
         else {

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::super::Context;
 use klab_lab::report;
 use klab_lab::verify::{Explained, NothingToExplain};
-use klab_operations::error::{Error, Kind};
+use klab_operations::error::{Code, Error};
 use klab_operations::ui::Format;
 
 /// There is nothing of that name; `otherwise` is said where nothing is like it.
 pub(super) fn not_there(nothing: &NothingToExplain, otherwise: &str) -> Error {
-    let error = Error::message(Kind::Usage, nothing.to_string());
+    let error = Error::message(Code::NothingToExplain, nothing.to_string());
     error.hint(nothing.hint().unwrap_or_else(|| otherwise.to_owned()))
 }
 

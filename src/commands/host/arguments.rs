@@ -14,7 +14,7 @@ use klab_host::console;
 use klab_host::webhook::delivery::{Receiver, Settings};
 use klab_host::webhook::signature::Signer;
 use klab_operations::environment;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::state::home::state_error;
 use klab_server::Certificate;
 use klab_server::files::write_private;
@@ -25,7 +25,7 @@ const PORT: u16 = 8443;
 /// What can be typed after `klab host`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Lab files, or names of lessons that come with klab. Who joins is given a seat in the first one, and may choose.
+    /// Lab files, or names of lessons that come with klab. A learner who joins gets a seat in the first one, and may choose another.
     #[arg(value_name = "LAB", required_unless_present_any = ["resume", "health"])]
     pub(super) labs: Vec<PathBuf>,
     /// What the class is called here; the first lab's name by default.
@@ -46,7 +46,7 @@ pub struct Arguments {
     /// The authority (PEM) that kubeconfigs are to trust, where the certificate is of one that machines do not trust anyway.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Addresses of proxies at which TLS ends; only they, and this machine, may ask, and only they are believed in who asks.
+    /// Addresses of proxies at which TLS ends; only they and this machine may connect, and klab believes only their word on who is asking.
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', requires = "url")]
     behind_proxy: Vec<Network>,
     /// Most seats.
@@ -61,19 +61,19 @@ pub struct Arguments {
     /// For how long a closed class is kept.
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = long)]
     pub(super) keep: Duration,
-    /// When the code of the class lets nobody new in any more.
+    /// When the code of the class stops admitting new learners.
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub(super) code_expires: Option<When>,
     /// How many people the code of the class lets in.
     #[arg(long, value_name = "COUNT")]
     pub(super) code_uses: Option<u32>,
-    /// Make so many codes that are each good for one seat, and print them.
+    /// Make this many codes for one seat each, and print them.
     #[arg(long, value_name = "COUNT", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(super) seat_codes: u32,
     /// Which shard of a class that several hosts share.
     #[arg(long, value_name = "NUMBER", default_value = "0")]
     pub(super) shard: u32,
-    /// How many shards there are: who joins is led to the one that has their seat, or the most room.
+    /// The number of shards: a learner is sent to the shard that has their seat, or the most room.
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) shards: u32,
     /// Where shards reach each other, with `{}` in place of the number: `http://klab-{}.klab-shards:8443`.
@@ -103,7 +103,7 @@ pub struct Arguments {
     /// Bring back a class that was hosted before, with its codes, seats and progress; with LAB, begin it where there is none.
     #[arg(long)]
     pub(super) resume: bool,
-    /// Ask the class that this machine hosts whether it serves, and end: for those who look after containers.
+    /// Ask the class that this machine hosts whether it serves, and end: for health checks of containers.
     #[arg(long, conflicts_with_all = ["labs", "resume"])]
     pub(super) health: bool,
     /// Set a variable of the labs' templates.
@@ -217,9 +217,9 @@ impl Arguments {
             return Ok(None);
         };
         let problem = || format!("could not read `{}`", file.display());
-        let text = std::fs::read_to_string(file).kind(Kind::Usage, problem)?;
+        let text = std::fs::read_to_string(file).code(Code::FileUnread, problem)?;
         let signer = Signer::new(&text).map_err(|words| {
-            Error::message(Kind::Usage, format!("`{}` has no secret of a webhook: {words}", file.display()))
+            Error::message(Code::ClassSettings, format!("`{}` has no secret of a webhook: {words}", file.display()))
                 .hint("`printf 'whsec_%s\\n' \"$(head -c 32 /dev/urandom | base64)\"` prints a new one")
         })?;
         Ok(Some(Settings { receiver, signer, names: self.webhook_names }))
@@ -231,14 +231,15 @@ impl Arguments {
     /// When the options do not go together, or a file cannot be read.
     pub(super) fn way(&self) -> Result<Way> {
         let told = environment::KLAB_LISTEN.text().map(|text| {
-            listen(&text).map_err(|words| Error::message(Kind::Usage, format!("KLAB_LISTEN is `{text}`: {words}")))
+            listen(&text)
+                .map_err(|words| Error::message(Code::ClassSettings, format!("KLAB_LISTEN is `{text}`: {words}")))
         });
         let listen = match self.listen {
             Some(at) => at,
             None => told.transpose()?.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0))),
         };
         let read = |file: &PathBuf| {
-            std::fs::read_to_string(file).kind(Kind::Usage, || format!("could not read `{}`", file.display()))
+            std::fs::read_to_string(file).code(Code::FileUnread, || format!("could not read `{}`", file.display()))
         };
         let authority = self.tls_ca.as_ref().map(read).transpose()?;
         let (mut url, mut others) = (self.url.clone(), Vec::new());
@@ -254,9 +255,8 @@ impl Arguments {
             _ if !self.behind_proxy.is_empty() => Certificate::Proxied { authority },
             _ if authority.is_some() => {
                 let message = "`--tls-ca` belongs to a certificate of yours";
-                return Err(
-                    Error::message(Kind::Usage, message).hint("`--tls-cert` and `--tls-key` say which one it is")
-                );
+                return Err(Error::message(Code::ClassSettings, message)
+                    .hint("`--tls-cert` and `--tls-key` say which one it is"));
             }
             _ => Certificate::Own(found.names(url.as_deref())),
         };
@@ -264,7 +264,9 @@ impl Arguments {
             && url.as_ref().is_some_and(|url| !url.starts_with("https://"))
         {
             let message = "people would send their tokens over an open line: the proxy's `--url` is not https";
-            return Err(Error::message(Kind::Usage, message).hint("`--behind-proxy` is for a proxy at which TLS ends"));
+            return Err(
+                Error::message(Code::ClassSettings, message).hint("`--behind-proxy` is for a proxy at which TLS ends")
+            );
         }
         let listen = match listen {
             at if at.ip().is_unspecified() && at.port() == 0 => SocketAddr::new(at.ip(), PORT),

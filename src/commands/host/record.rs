@@ -10,7 +10,7 @@ use super::Arguments;
 use klab_lab::spec::{self, Lab, LoadOptions, Reach};
 use klab_operations::bundled_lessons;
 use klab_operations::context::{absolute, invalid};
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::state::home::{HOSTED, state_error};
 use klab_server::files::write_private;
 
@@ -61,7 +61,7 @@ impl Hosted {
             let lab = context.load(&file, &options(&arguments.vars, arguments.allow_outside))?;
             let name = lab.name.value.clone();
             if labs.iter().any(|other| other.name == name) {
-                return Err(Error::message(Kind::Usage, format!("two of the labs are called `{name}`")));
+                return Err(Error::message(Code::ClassSettings, format!("two of the labs are called `{name}`")));
             }
             labs.push(LabRecord {
                 name,
@@ -91,11 +91,11 @@ impl Hosted {
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let message = format!("no class `{name}` was hosted here");
-                return Err(Error::message(Kind::Usage, message).hint("`klab host LAB` hosts one"));
+                return Err(Error::message(Code::NoSuchClass, message).hint("`klab host LAB` hosts one"));
             }
             text => text.map_err(|error| state_error(error, "read", &path))?,
         };
-        serde_json::from_slice(&text).kind(Kind::Outside, || format!("could not read `{}`", path.display()))
+        serde_json::from_slice(&text).code(Code::ClassJournal, || format!("could not read `{}`", path.display()))
     }
 
     /// Writes the class down.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use klab_host::oidc::settings::{Rule, Settings};
 use klab_host::on_kubernetes::manifests::SignIn;
 use klab_host::service_address::Address;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 
 /// Where the files of the options are in the pods of a class.
 const FOLDER: &str = "/run/secrets/klab-oidc";
@@ -38,11 +38,11 @@ pub(super) struct Arguments {
     /// The secret that the provider has given the client; none for a public client.
     #[arg(long, value_name = "FILE", requires = "oidc_issuer")]
     oidc_client_secret_file: Option<PathBuf>,
-    /// Who may join by signing in alone: `anybody`, `domain=example.org`, `email=ann@example.org`, or a claim and its value such as
-    /// `groups=platform`; any of them, where it is said several times. Without it, who comes for the first time says the code as well.
+    /// Users who may join by signing in alone: `anybody`, `domain=example.org`, `email=ann@example.org`, or a claim and its value such as
+    /// `groups=platform`; repeat the flag for several rules; one match is enough. Without it, a new learner also types the code.
     #[arg(long, value_name = "WHO", requires = "oidc_issuer")]
     oidc_allow: Vec<Rule>,
-    /// Who is an instructor by signing in, said in the same way.
+    /// Users who become instructors by signing in, with the same rules.
     #[arg(long, value_name = "WHO", requires = "oidc_issuer")]
     oidc_instructors: Vec<Rule>,
     /// What the provider is asked for besides `openid`: some name groups only where `groups` is among it.
@@ -72,13 +72,13 @@ impl Arguments {
             return Ok(None);
         };
         let read = |path: &PathBuf| {
-            std::fs::read_to_string(path).kind(Kind::Usage, || format!("could not read `{}`", path.display()))
+            std::fs::read_to_string(path).code(Code::FileUnread, || format!("could not read `{}`", path.display()))
         };
         let secret = self.oidc_client_secret_file.as_ref().map(read).transpose()?;
         if let (Some(text), Some(path)) = (&secret, &self.oidc_client_secret_file)
             && text.trim().is_empty()
         {
-            return Err(Error::message(Kind::Usage, format!("`{}` has no secret in it", path.display()))
+            return Err(Error::message(Code::ClassSettings, format!("`{}` has no secret in it", path.display()))
                 .hint("a public client has none: leave `--oidc-client-secret-file` out"));
         }
         let settings = Settings {
@@ -92,9 +92,9 @@ impl Arguments {
         };
         if shards > 1 && settings.needs_code() {
             let message = "learners who sign in to a class of several shards need no code, so a rule must say who may";
-            return Err(Error::message(Kind::Usage, message)
+            return Err(Error::message(Code::ClassSettings, message)
                 .hint("`--oidc-allow groups=platform` or `--oidc-allow domain=example.org` says who may join")
-                .hint("`--oidc-allow anybody` lets everybody in whom the provider signs in"));
+                .hint("`--oidc-allow anybody` admits every user whom the provider signs in"));
         }
         Ok(Some(settings))
     }
@@ -137,7 +137,7 @@ fn trusted() -> Result<String> {
     found.ok_or_else(|| {
         let message =
             "the shards need to know whose certificates they trust, and this machine has no such file at a usual place";
-        Error::message(Kind::Usage, message)
+        Error::message(Code::ClassSettings, message)
             .hint("`--oidc-ca FILE` names the authority of the identity provider's certificate")
     })
 }

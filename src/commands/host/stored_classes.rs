@@ -10,7 +10,7 @@ use super::record::Hosted;
 use klab_host::journal;
 use klab_host::register::{Entry, Phase, Register};
 use klab_lab::words::plural;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::provider::sim::server_lock::{Attempt, ServerLock};
 use klab_operations::state::home::state_error;
@@ -81,7 +81,9 @@ pub(in super::super) fn remove(context: &Context, name: &str, yes: bool) -> Resu
         Attempt::Held => {
             let message =
                 format!("class `{name}` is hosted by another klab on this machine, and people may be at work in it");
-            return Err(Error::message(Kind::Usage, message).hint("end it first: Ctrl-C where `klab host` runs"));
+            return Err(
+                Error::message(Code::ClassInTheWay, message).hint("end it first: Ctrl-C where `klab host` runs")
+            );
         }
         Attempt::Taken(lock) => Some(lock),
         Attempt::Absent => None,
@@ -92,13 +94,15 @@ pub(in super::super) fn remove(context: &Context, name: &str, yes: bool) -> Resu
     if seats != Some(0) && !yes {
         match context
             .ui
-            .agrees(&format!("Class `{name}` is removed for good, with {had} and what was done there. Go on?"))
+            .agrees(&format!("Class `{name}` will be removed permanently, with {had} and all work in it. Continue?"))
         {
             Some(true) => {}
-            Some(false) => return Err(Error::message(Kind::Usage, "nothing was removed")),
+            Some(false) => return Err(Error::message(Code::NotConfirmed, "nothing was removed")),
             None => {
-                let message = format!("class `{name}` would be removed for good, with {had} and what was done there");
-                return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name} --yes` removes it")));
+                let message = format!("class `{name}` would be removed permanently, with {had} and all work in it");
+                return Err(
+                    Error::message(Code::NotConfirmed, message).hint(format!("`klab down {name} --yes` removes it"))
+                );
             }
         }
     }

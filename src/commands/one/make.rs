@@ -20,8 +20,8 @@ use klab_lab::words::plural;
 use klab_operations::apply::{Applier, ObjectKey, Outcome};
 use klab_operations::changes::{Baseline, live_objects};
 use klab_operations::context::lab_name_in;
-use klab_operations::error::{Error, Kind, Result};
-use klab_operations::event::{About, Events, Verb, Warning};
+use klab_operations::error::{Code, Error, Kind, Result};
+use klab_operations::event::{About, Events, Verb};
 use klab_operations::forecast::forecast;
 use klab_operations::grade::{ReachedCluster, wait_for_made};
 use klab_operations::lesson::{self, Performer, WallClock};
@@ -164,7 +164,7 @@ pub(in super::super) fn make(
     refuse(context, provider.preflight(lab))?;
     refuse(context, taken(context, provider.as_ref(), lab, manifests)?)?;
     for caveat in provider.caveats(lab) {
-        events.warn(Warning::Caveat, caveat);
+        events.warn(Code::Caveat, caveat);
     }
     locked.write_record(&record)?;
     save_lab_file(&folder, lab)?;
@@ -255,10 +255,13 @@ fn take_pools(
         observed.take(pool);
     }
     if let Some(absent) = named.iter().find(|pool| !observed.take(pool)) {
-        return Err(Error::message(Kind::Usage, format!("the cluster of lab `{}` has no pool `{absent}`", lab.name)));
+        return Err(Error::message(
+            Code::NoSuchPool,
+            format!("the cluster of lab `{}` has no pool `{absent}`", lab.name),
+        ));
     }
     for words in foreign_pools(lab, observed) {
-        events.warn(Warning::ForeignPool, words);
+        events.warn(Code::ForeignPoolKept, words);
     }
     Ok(())
 }
@@ -354,13 +357,13 @@ fn too_dear(cost: &LabCost, most: f64) -> Option<Error> {
             dollars(most)
         );
         return Some(
-            Error::message(Kind::Usage, message).hint("leave out `--max-hourly`, or choose sizes whose price is known"),
+            Error::message(Code::Cost, message).hint("leave out `--max-hourly`, or choose sizes whose price is known"),
         );
     }
     let most_hourly = cost.most_hourly()?;
     (most_hourly > most).then(|| {
         let message = format!("the lab may cost {} an hour, more than {}", dollars(most_hourly), dollars(most));
-        Error::message(Kind::Usage, message)
+        Error::message(Code::Cost, message)
             .hint("fewer or smaller nodes, lower `autoscale` bounds, or a higher `--max-hourly`")
     })
 }
@@ -384,7 +387,7 @@ fn record(context: &Context, known: Option<Record>, lab: &Lab, arguments: &Argum
     let provider = lab.provider;
     match known {
         Some(record) if record.provider != provider => Err(Error::message(
-            Kind::Usage,
+            Code::UpElsewhere,
             format!("lab `{name}` is up on `{}`, not on `{provider}`", record.provider),
         )
         .hint(format!("`klab down {name}` removes it first"))),
@@ -397,7 +400,7 @@ fn record(context: &Context, known: Option<Record>, lab: &Lab, arguments: &Argum
             let seed = seed(lab);
             if lab.provider.profile().is_embedded && record.seed != seed {
                 let kept = record.seed;
-                context.ui.events().about(About::Lab, name).warn(Warning::SeedKept, format!(
+                context.ui.events().about(About::Lab, name).warn(Code::SeedKept, format!(
                     "lab `{name}` was made with seed {kept} and keeps it; `klab down {name}`, then `up`, takes seed {seed}"
                 ));
             }
@@ -422,7 +425,7 @@ pub(in super::super) fn refuse_stranger(arguments: &Arguments, lab: &Lab, origin
         return Ok(());
     }
     let message = format!("lab `{name}` is up from another file, `{}`; nothing was changed", origin.display());
-    Err(Error::message(Kind::Usage, message)
+    Err(Error::message(Code::UpElsewhere, message)
         .hint(format!("another name in `{}` (`lab = …`) makes a lab of its own", file.display()))
         .hint(format!("`klab up {} --take-over` turns the lab into what this file says", file.display())))
 }
@@ -443,7 +446,7 @@ pub(in super::super) fn save_lab_file(folder: &Path, lab: &Lab) -> Result<()> {
 
 /// An error with how to go on from it.
 pub(in super::super) fn with_way_on(context: &Context, error: Error, arguments: &Arguments, name: &str) -> Error {
-    match error.kind {
+    match error.kind() {
         Kind::Failed => error.hint(format!(
             "`klab up {}` continues from here, `klab down {name}` removes what there is",
             arguments.lab.display()

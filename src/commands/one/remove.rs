@@ -3,7 +3,7 @@
 use super::super::Context;
 use klab_lab::spec::Provider;
 use klab_lab::words::{duration, plural};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::locked_lab::LockedLab;
 use klab_operations::state::home::{remove_empty, state_error};
@@ -46,7 +46,9 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
         provider.remove(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
         let left = provider.remains(lab)?;
         if !left.is_empty() {
-            let mut error = Error::message(Kind::Failed, format!("{} of lab `{lab}` left", are(left.len())));
+            let is = if left.len() == 1 { "is" } else { "are" };
+            let words = format!("{} of lab `{lab}` {is} left", plural(left.len(), "thing"));
+            let mut error = Error::message(Code::LeftBehind, words);
             error.left_behind = left;
             return Err(error.hint(format!("`{again}` tries again")));
         }
@@ -70,8 +72,4 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
 /// When it could not be ended.
 pub(in super::super) fn retire(context: &Context) -> Result<()> {
     Provider::ALL.into_iter().try_for_each(|name| context.provider(name)?.retire())
-}
-
-fn are(count: usize) -> String {
-    if count == 1 { "1 thing is".to_owned() } else { format!("{} are", plural(count, "thing")) }
 }

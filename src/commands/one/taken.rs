@@ -3,7 +3,7 @@
 use super::super::Context;
 use klab_lab::spec::Lab;
 use klab_operations::apply::{Applier, ObjectKey};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::provider::Provider;
 use klab_operations::render::Manifest;
 
@@ -28,7 +28,7 @@ pub(in super::super) fn taken(
         let (key, origin) = (ObjectKey::of(&manifest.object), &manifest.origin);
         let message =
             format!("{key} (from {origin}) is there, and klab did not make it for lab `{name}`; nothing was changed");
-        Error::message(Kind::Usage, message).hint("another name, or another namespace, makes one beside it")
+        Error::message(Code::ObjectTaken, message).hint("another name, or another namespace, makes one beside it")
     };
     Ok(taken.into_iter().map(refusal).collect())
 }

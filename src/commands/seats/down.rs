@@ -6,7 +6,7 @@ use super::super::Context;
 use super::super::one as lab;
 use super::{Failed, Workshop, jobs, removal, show};
 use klab_lab::words::{duration, plural};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::parallel::parallel;
 use klab_operations::state::Lock;
@@ -83,6 +83,6 @@ pub(super) fn remove(context: &Context, class: &mut Class, seats: &[u32]) -> Res
     class.write(&context.home)?;
     let count = plural(failed.len(), "seat");
     let numbers = show(context, failed);
-    Err(Error::message(Kind::Failed, format!("{count} of lab `{name}` could not be removed: {numbers}"))
+    Err(Error::message(Code::SeatsFailed, format!("{count} of lab `{name}` could not be removed: {numbers}"))
         .hint(format!("`klab down {name}` tries again")))
 }

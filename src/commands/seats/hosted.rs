@@ -11,7 +11,7 @@ use crate::watch::grid::{Seat, SeatResult};
 use klab_host::secret::Secret;
 use klab_lab::words::{plural, table};
 use klab_operations::client::bearer::Trust;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::provider::sim::server;
 use klab_operations::provider::sim::server_lock::{Attempt, ServerLock};
 use klab_operations::state::home::HOSTED;
@@ -51,7 +51,7 @@ pub(in super::super) fn verify(context: &Context, name: &str, watches: bool) -> 
         if open.is_empty() {
             return Ok(());
         }
-        return Err(Error::message(Kind::NotHeld, format!("{} of {total} do not hold", open.len())));
+        return Err(Error::message(Code::SeatsNotHolding, format!("{} of {total} do not hold", open.len())));
     }
 }
 
@@ -111,7 +111,7 @@ async fn host(context: &Context, name: &str) -> Result<Host> {
     // Only a process that holds the class's lock gets the instructor's word.
     let runs = matches!(ServerLock::take_existing(&server_folder)?, Attempt::Held);
     let access = server::access(&server_folder).filter(|_| runs).ok_or_else(|| {
-        Error::message(Kind::Outside, format!("class `{name}` is not hosted at the moment"))
+        Error::message(Code::ClassUnreachable, format!("class `{name}` is not hosted at the moment"))
             .hint(format!("`klab host --resume --name {name}` brings it back"))
     })?;
     let address = match access.address.ip() {

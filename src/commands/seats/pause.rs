@@ -6,7 +6,7 @@ use super::super::Context;
 use super::super::one::{Switch, switch_one};
 use super::{Failed, Workshop, jobs, show};
 use klab_lab::words::plural;
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::parallel::parallel;
 use klab_operations::provider::Work;
@@ -48,5 +48,5 @@ pub(in super::super) fn switch(context: &Context, class: &Class, command: &'stat
     let count = plural(failed.len(), "seat");
     let numbers = show(context, failed);
     let message = format!("could not {command} {count} of lab `{name}`: {numbers}");
-    Err(Error::message(Kind::Failed, message).hint(format!("`klab {command} {name}` tries again")))
+    Err(Error::message(Code::SeatsFailed, message).hint(format!("`klab {command} {name}` tries again")))
 }

@@ -13,7 +13,7 @@ use super::copies::Original;
 use super::{Failed, Workshop, copies, down, jobs, lab_of, show};
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::words::{duration, plural};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Kind, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::locked_lab::LockedLab;
 use klab_operations::parallel::parallel;
@@ -45,7 +45,7 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     let home = &context.home;
     if seats > MAX_CLUSTERS && !lab.provider.profile().is_embedded {
         let message = format!("a class on `{}` has at most {MAX_CLUSTERS} seats", lab.provider);
-        return Err(Error::message(Kind::Usage, message).hint("`--provider sim` makes up to 10000"));
+        return Err(Error::message(Code::ClassSettings, message).hint("`--provider sim` makes up to 10000"));
     }
     let _lock = Lock::take(&home.lab(name), name, "up --seats")?;
     let mut class = class_of(context, arguments, lab)?;
@@ -152,12 +152,12 @@ fn class_of(context: &Context, arguments: &Arguments, lab: &Lab) -> Result<Class
     let provider = lab.provider;
     if let Some(record) = context.record(name)? {
         let message = format!("lab `{name}` is up on `{}`, without seats", record.provider);
-        return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it first")));
+        return Err(Error::message(Code::ClassInTheWay, message).hint(format!("`klab down {name}` removes it first")));
     }
     let mut class = match Class::read(&context.home, name)? {
         Some(class) if class.provider != provider => {
             let message = format!("class `{name}` is up on `{}`, not on `{provider}`", class.provider);
-            return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it first")));
+            return Err(Error::message(Code::UpElsewhere, message).hint(format!("`klab down {name}` removes it first")));
         }
         Some(class) => {
             refuse_stranger(arguments, lab, &class.source)?;
@@ -187,7 +187,8 @@ fn refuse_collisions(home: &Home, class: &Class, wanted: &BTreeSet<u32>) -> Resu
     }
     let message =
         format!("seats of class `{}` would have the names of labs that are up: {}", class.lab, taken.join(", "));
-    Err(Error::message(Kind::Usage, message).hint("`klab down` removes a lab; another name in the lab file helps, too"))
+    Err(Error::message(Code::ClassInTheWay, message)
+        .hint("`klab down` removes a lab; another name in the lab file helps, too"))
 }
 
 /// Makes one seat, unless it is up already: what its learner did since then is not undone.
@@ -209,7 +210,7 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
         let report = wait(context, arguments, &lab, &made, patience)?;
         if let Some(check) = report.checks.iter().find(|check| !check.verdict.is_held()) {
             let message = format!("its set-up does not hold: {} → {}", check.name, check.now());
-            return Err(Error::message(Kind::NotHeld, message));
+            return Err(Error::message(Code::DoesNotHold, message));
         }
     }
     class::set_ready(home, name, true)?;
@@ -283,10 +284,13 @@ fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again
     }
     if !failed.is_empty() {
         let count = plural(failed.len(), "seat");
-        let kind =
-            if failed.iter().all(|failed| failed.error.kind == Kind::NotHeld) { Kind::NotHeld } else { Kind::Failed };
+        let code = if failed.iter().all(|failed| failed.error.kind() == Kind::NotHeld) {
+            Code::SeatsNotHolding
+        } else {
+            Code::SeatsFailed
+        };
         let numbers = show(context, failed);
-        return Err(Error::message(kind, format!("{count} of lab `{name}` could not be made: {numbers}")).hint(
+        return Err(Error::message(code, format!("{count} of lab `{name}` could not be made: {numbers}")).hint(
             format!(
                 "`{again}` continues with them and leaves the others as they are; `klab down {name}` removes the class"
             ),

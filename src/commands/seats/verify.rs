@@ -10,7 +10,7 @@ use crate::watch::grid::{Seat, SeatResult};
 use klab_lab::report::{self, Suite};
 use klab_lab::verify::Report;
 use klab_lab::words::{plural, table};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::lesson::peek;
 use klab_operations::parallel::parallel;
@@ -105,17 +105,14 @@ pub(in super::super) fn verify(context: &Context, class: &Class) -> Result<()> {
     if !failed.is_empty() {
         let count = plural(failed.len(), "seat");
         let numbers = show(context, failed);
-        return Err(Error::message(Kind::Outside, format!("{count} could not be looked at: {numbers}")).hint(format!(
-            "`klab up {} --seats {}` makes them again",
-            class.source.display(),
-            seats.len()
-        )));
+        return Err(Error::message(Code::SeatsUnseen, format!("{count} could not be looked at: {numbers}"))
+            .hint(format!("`klab up {} --seats {}` makes them again", class.source.display(), seats.len())));
     }
     if open.is_empty() {
         return Ok(());
     }
     let verb = if open.len() == 1 { "does" } else { "do" };
-    Err(Error::message(Kind::NotHeld, format!("{} of {total} {verb} not hold: {}", open.len(), listed(&open))))
+    Err(Error::message(Code::SeatsNotHolding, format!("{} of {total} {verb} not hold: {}", open.len(), listed(&open))))
 }
 
 /// One look at a seat, judged by the checks of the step that its learner is at.

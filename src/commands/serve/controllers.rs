@@ -2,7 +2,7 @@
 
 use klab_cluster::Controller;
 
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 
 /// Those that are to do nothing.
 ///
@@ -25,11 +25,11 @@ pub(super) fn switched_off(words: &[String]) -> Result<Vec<Controller>> {
         let told = last.to_string();
         let there_are = told.rsplit_once("there are: ").map_or("", |(_, names)| names);
         let message = format!("no controllers that can be switched: {}", names.join(", "));
-        return Err(Error::message(Kind::Usage, message).hint(format!("there are: {there_are}")));
+        return Err(Error::message(Code::Flags, message).hint(format!("there are: {there_are}")));
     }
     let all = words.iter().any(|word| word == "*");
     if !all && !known.iter().any(|(_, acts)| *acts) {
-        return Err(Error::message(Kind::Usage, format!("with `--controllers {}` none would act", words.join(",")))
+        return Err(Error::message(Code::Flags, format!("with `--controllers {}` none would act", words.join(",")))
             .hint(format!("`--controllers '*,{}'` leaves the others", words.join(","))));
     }
     // The first word on a controller counts.

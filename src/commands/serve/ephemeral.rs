@@ -14,7 +14,7 @@ use super::kubeconfig_file::{self, KubeconfigFile};
 use super::parent::Parent;
 use super::ready::ReadyFile;
 use super::refusal::start_error;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Kind, Result};
 
 /// What can be typed after `klab serve --ephemeral`.
 #[derive(Debug, clap::Args)]
@@ -130,7 +130,7 @@ pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
         }
         tokio::select! {
             code = signals.next() => Ok(code),
-            _ = serving => Err(Error::message(Kind::Failed, "the cluster's port is served no more")),
+            _ = serving => Err(Error::message(Code::KlabFault, "the cluster's port is served no more")),
         }
     });
     match ended {
@@ -154,7 +154,7 @@ fn define(server: &EphemeralServer, mut definitions: Definitions) -> Result<()> 
         1 => "a CustomResourceDefinition of `--crds` cannot be used".to_owned(),
         count => format!("there are {count} mistakes in the CustomResourceDefinitions of `--crds`"),
     };
-    let mut error = Error::message(Kind::Usage, message);
+    let mut error = Error::message(Code::FileUnread, message);
     error.diagnostics = definitions.mistakes.join("\n") + "\n";
     Err(error)
 }
@@ -162,7 +162,7 @@ fn define(server: &EphemeralServer, mut definitions: Definitions) -> Result<()> 
 /// A kubeconfig as one line of JSON, which is YAML, too: a client that reads a line has all of it.
 fn in_one_line(kubeconfig: &str) -> Result<String> {
     let value: Value =
-        serde_saphyr::from_str(kubeconfig).kind(Kind::Failed, || "could not write the kubeconfig".to_owned())?;
+        serde_saphyr::from_str(kubeconfig).code(Code::KlabFault, || "could not write the kubeconfig".to_owned())?;
     Ok(value.to_string())
 }
 
@@ -173,7 +173,7 @@ impl Signals {
     fn new() -> Result<Self> {
         let interrupted = Kind::Interrupted.exit_code();
         let of = |kind: SignalKind, code: u8| {
-            let signal = signal(kind).kind(Kind::Outside, || "could not take signals".to_owned())?;
+            let signal = signal(kind).code(Code::MachineRefused, || "could not take signals".to_owned())?;
             Ok::<_, Error>((signal, code))
         };
         let (terminate, hangup) = (of(SignalKind::terminate(), 0)?, of(SignalKind::hangup(), 0)?);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use klab_server::ephemeral::CONTEXT;
 use klab_server::files::write_private_later;
 
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 
 /// Longest text that is read to see whose kubeconfig it is.
 const MAX_BYTES: u64 = 1 << 20;
@@ -25,7 +25,7 @@ pub(super) struct KubeconfigFile {
 /// # Errors
 /// When it may not.
 pub(super) fn check(path: &Path) -> Result<()> {
-    let refused = |why: String| Error::message(Kind::Usage, format!("`{}` {why}", path.display()));
+    let refused = |why: String| Error::message(Code::Flags, format!("`{}` {why}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return Err(refused(format!("cannot be written: there is no folder `{}`", folder.display())));
@@ -61,7 +61,7 @@ impl KubeconfigFile {
         // From here on it is removed whatever this process's folder is then.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         write_private_later(&path, text.as_bytes()).map_err(|error| {
-            Error::message(Kind::Failed, format!("`{}` cannot be written: {error}", path.display()))
+            Error::message(Code::FileUnwritten, format!("`{}` cannot be written: {error}", path.display()))
         })?;
         Ok(Self { path, text })
     }

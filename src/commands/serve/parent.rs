@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, getppid};
 
-use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::error::{Code, Context as _, Result};
 
 /// How often it is looked whether the parent is there, where the system does not tell.
 const LOOK: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ impl Parent {
             runtime.block_on(self.ended());
             then();
         };
-        std::thread::Builder::new().name("parent".to_owned()).spawn(watch).map(drop).kind(Kind::Outside, refused)
+        std::thread::Builder::new().name("parent".to_owned()).spawn(watch).map(drop).code(Code::MachineRefused, refused)
     }
 
     /// Returns when it has ended.

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 
 /// What is written: one line.
 const WORD: &[u8] = b"ready\n";
@@ -26,7 +26,7 @@ impl ReadyFile {
         let opened = OpenOptions::new().write(true).custom_flags(flags).open(format!("/dev/fd/{number}"));
         opened.map(Self).map_err(|error| {
             let message = format!("descriptor {number} of `--ready-fd` cannot be written to: {error}");
-            Error::message(Kind::Usage, message)
+            Error::message(Code::Flags, message)
                 .hint("give klab the writing end of a pipe, such as `3>&1 --ready-fd 3`")
         })
     }

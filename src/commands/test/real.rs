@@ -13,7 +13,7 @@ use super::super::{Context, absolute};
 use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::verify::{Report, Snapshot};
-use klab_operations::error::{Error, Kind, Result};
+use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{Event, Sink};
 use klab_operations::grade;
 use klab_operations::lesson::session::Act;
@@ -242,7 +242,8 @@ pub(super) fn refuse_foreign(provider: Provider) -> Result<()> {
         return Ok(());
     }
     let message = format!("lessons are not tried out on {}: a trial makes pools and changes nodes", profile.title);
-    Err(Error::message(Kind::Usage, message).hint("leave out `--provider`: they are tried on the embedded cluster"))
+    Err(Error::message(Code::NotOnProvider, message)
+        .hint("leave out `--provider`: they are tried on the embedded cluster"))
 }
 
 /// Several seeds make no sense where the scheduler is not klab's.
@@ -252,5 +253,5 @@ pub(super) fn refuse_seeds(provider: Provider, seeds: u32, seed: Option<u64>) ->
     }
     let message =
         format!("`--seed` and `--seeds` are for the embedded scheduler; the one on {} has none", provider.as_str());
-    Err(Error::message(Kind::Usage, message).hint("leave them out, or leave out `--provider`"))
+    Err(Error::message(Code::Flags, message).hint("leave them out, or leave out `--provider`"))
 }

@@ -13,7 +13,7 @@ use super::super::seats::{self, Workshop, hosted};
 use super::news::News;
 use klab_lab::spec::Lab;
 use klab_operations::board::Feed;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::state::class::Class;
 use klab_operations::until_decided::LOOK;
 
@@ -100,13 +100,13 @@ impl Feeder {
         let (stop, mut stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("feeder".to_owned()).stack_size(STACK);
         let thread = builder.spawn(move || work(number, &mut stopped));
-        thread.kind(Kind::Outside, || "could not start a thread".to_owned())?;
+        thread.code(Code::MachineRefused, || "could not start a thread".to_owned())?;
         Ok(Self { number, _stop: stop })
     }
 }
 
 fn taken_down(lab: &str) -> Error {
-    Error::message(Kind::Outside, format!("lab `{lab}` was taken down"))
+    Error::message(Code::ClusterGone, format!("lab `{lab}` was taken down"))
         .hint("`klab up` with its lab file makes it again; `klab list` shows what is up")
 }
 

@@ -26,7 +26,7 @@ fn doctor_in_a_labs_shell_looks_for_the_az_of_azure() {
         let line = output.lines().find(|line| line.split_whitespace().nth(1) == Some("az")).unwrap().to_owned();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(looked("/nowhere"), "absent az not on PATH; labs on aks need it");
+    assert_eq!(looked("/nowhere"), "absent az not on PATH; labs on aks need it (K0301)");
     let az = environment.write("azure/az", "#!/bin/sh\necho of-azure\n");
     std::fs::set_permissions(&az, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     assert_eq!(looked(&format!("/nowhere:{}", az.parent().unwrap().display())), "ok az of-azure");

@@ -219,9 +219,9 @@ fn a_cluster_of_somebody_else_has_a_board_without_a_lesson() {
     let whole = get(host, "/", &cookie);
     assert!(whole.contains("<h1>klab-small</h1>") && whole.contains("data-name=\"default/web-"), "{whole}");
     assert_eq!(status(&get(host, "/step?number=0", &cookie)), "404");
-    insta::assert_snapshot!(environment.klab(&["board", "small", "--kubeconfig", kubeconfig]), @r"
+    insta::assert_snapshot!(environment.klab(&["board", "small", "--kubeconfig", kubeconfig]), @"
     --- stderr
-    error: `small` is a lab, and `--context` means a cluster that klab did not make
+    error[K0902]: `small` is a lab, and `--context` means a cluster that klab did not make
     hint: leave out one of them
     --- status 2
     ");
@@ -230,9 +230,9 @@ fn a_cluster_of_somebody_else_has_a_board_without_a_lesson() {
 #[test]
 fn what_cannot_be_saved_or_served_is_said() {
     let environment = Environment::new();
-    insta::assert_snapshot!(environment.klab(&["board"]), @r"
+    insta::assert_snapshot!(environment.klab(&["board"]), @"
     --- stderr
-    error: no lab is up
+    error[K0801]: no lab is up
     hint: this makes one:
             klab up scheduling
         this lists more:
@@ -240,24 +240,24 @@ fn what_cannot_be_saved_or_served_is_said() {
     --- status 2
     ");
     let environment = up();
-    insta::assert_snapshot!(environment.klab(&["board", "--save", "none/board.html"]), @r"
+    insta::assert_snapshot!(environment.klab(&["board", "--save", "none/board.html"]), @"
     --- stderr
-    error: could not write `none/board.html`
+    error[K0314]: could not write `none/board.html`
     caused by: No such file or directory (os error 2)
     --- status 4
     ");
-    insta::assert_snapshot!(environment.klab(&["board", "--save", "board.html", "--format", "svg"]), @r"
+    insta::assert_snapshot!(environment.klab(&["board", "--save", "board.html", "--format", "svg"]), @"
     --- stderr
-    error: a saved page is HTML
+    error[K0902]: a saved page is HTML
     hint: leave out `--format`, or write standard output into the file
     --- status 2
     ");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let said = environment.klab(&["board", "--no-open", "--port", &port]).replace(&port, "PORT");
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(said, @"
     --- stderr
-    error: could not listen on 127.0.0.1:PORT
+    error[K0307]: could not listen on 127.0.0.1:PORT
     caused by: Address already in use (os error 98)
     --- status 3
     ");

@@ -6,10 +6,60 @@ use std::path::Path;
 use clap::{Arg, Command};
 use klab::cli::Cli;
 
+use crate::environment::Environment;
 use crate::written::is_written;
 
 /// Options of every command; the index has them.
 const EVERYWHERE: [&str; 3] = ["quiet", "verbose", "help"];
+
+/// The page below `docs/` that says what a command is good for.
+#[rustfmt::skip]
+const MORE: &[(&str, &[&str])] = &[
+    ("learn/first-lesson.md", &["up", "verify", "guide", "step", "down"]),
+    ("learn/lessons/README.md", &["lessons"]),
+    ("do/lesson.md", &["guide", "step", "verify", "diff", "reset", "shell", "env", "kubeconfig", "status"]),
+    ("do/authoring.md", &["init", "check", "plan", "render", "schema"]),
+    ("do/testing.md", &["test"]),
+    ("do/ci.md", &["test"]),
+    ("do/classes.md", &["up", "handout", "kubeconfig", "list", "pause", "resume"]),
+    ("do/hosting.md", &["host", "join"]),
+    ("do/running-a-host.md", &["host"]),
+    ("do/board.md", &["board"]),
+    ("do/watch.md", &["watch"]),
+    ("do/pools.md", &["pool"]),
+    ("do/az.md", &["az"]),
+    ("do/existing.md", &["explain"]),
+    ("do/aks.md", &["pause", "resume", "gc"]),
+    ("do/testing-operators.md", &["serve"]),
+    ("do/troubleshooting.md", &["doctor"]),
+    ("do/recovery.md", &["down"]),
+    ("do/install.md", &["completions"]),
+    ("look-up/checks.md", &["verify"]),
+    ("look-up/lab-file/README.md", &["check", "schema"]),
+    ("look-up/steps.md", &["step"]),
+    ("look-up/codes/README.md", &["explain-code"]),
+];
+
+/// The commands of `az` that klab answers, as its help lists them.
+fn of_az() -> String {
+    let help = Environment::new().succeeds(&["az", "--help"]);
+    let rows = help.lines().filter_map(|text| text.strip_prefix("    ")?.split_once(" : "));
+    let rows = rows
+        .filter(|(words, _)| words.trim() != "az")
+        .map(|(words, about)| format!("| `az {}` | {} |\n", words.trim(), line(about)));
+    format!("\n## Commands\n\n| command | what it does |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+/// Links to the pages about a command.
+fn more(name: &str) -> String {
+    let pages = MORE.iter().filter(|(_, commands)| commands.contains(&name)).map(|(page, _)| {
+        let text = std::fs::read_to_string(Path::new("docs").join(page)).unwrap();
+        format!("- [{}](../../{page})\n", text.lines().next().unwrap().trim_start_matches("# "))
+    });
+    let pages = pages.collect::<String>();
+    assert!(!pages.is_empty(), "MORE has no page about `klab {name}`");
+    format!("\n## More\n\n{pages}")
+}
 
 /// The command line as the pages have it.
 pub(super) fn klab() -> Command {
@@ -61,7 +111,7 @@ pub(super) fn typed(argument: &Arg) -> String {
 fn meaning(argument: &Arg) -> String {
     let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
     let mut text = line(&help);
-    if !text.is_empty() {
+    if !text.is_empty() && !text.ends_with('.') {
         text.push('.');
     }
     let takes = argument.get_action().takes_values();
@@ -132,7 +182,9 @@ fn every_command_has_its_page() {
             let Some(command) = listed(&klab).find(|command| command.get_name() == name) else { continue };
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
             index.push_str(&format!("| [`klab {name}`]({name}.md) | {}. |\n", line(&about)));
-            is_written(&folder.join(format!("{name}.md")), &section(command, &format!("klab {name}"), "#"));
+            let below = if name == "az" { of_az() } else { String::new() };
+            let page = section(command, &format!("klab {name}"), "#") + &below + &more(name);
+            is_written(&folder.join(format!("{name}.md")), &page);
             wanted.insert(format!("{name}.md"));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use klab_lab::code::{Code, pages};
 use klab_operations::environment::{self, Audience};
 use klab_operations::event;
 
@@ -69,9 +70,13 @@ fn actions() -> String {
 
 /// The codes of warnings, each with its meaning.
 fn warnings() -> String {
-    let row = |warning: &event::Warning| format!("| `{}` | {} |\n", warning.code(), warning.meaning());
-    let rows: String = event::Warning::ALL.iter().map(row).collect();
-    format!("\n## Warnings\n\nThe codes of `code`.\n\n| `code` | meaning |\n|---|---|\n{rows}")
+    let row = |code: &Code| {
+        let page = pages().iter().find(|page| page.code == code.to_string()).unwrap();
+        let meaning = page.cases.get(code.name()).unwrap_or(&page.title);
+        format!("| `{}` | [{code}](codes/{code}.md) | {meaning} |\n", code.name())
+    };
+    let rows: String = Code::ALL.iter().filter(|code| code.exit() == 0).map(row).collect();
+    format!("\n## Warnings\n\nThe values of `case`.\n\n| `case` | `code` | meaning |\n|---|---|---|\n{rows}")
 }
 
 /// The limits of lab files, as the rules have them.
@@ -79,7 +84,7 @@ fn warnings() -> String {
 fn limits_of_lab_files_are_described() {
     let page = std::fs::read_to_string("docs/look-up/limits.md").unwrap();
     let rules = std::fs::read_to_string("crates/lab/src/spec/rules/limits.rs").unwrap();
-    let limits = regex::Regex::new(r"(?m)^const ([A-Z]+): \w+ = ([\d_]+);").unwrap();
+    let limits = regex::Regex::new(r"(?m)^const (?:MAX_)?([A-Z]+): \w+ = ([\d_]+);").unwrap();
     let mut found = 0;
     for limit in limits.captures_iter(&rules) {
         let (what, number) = (limit[1].to_lowercase(), limit[2].replace('_', ","));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{Arg, Command};
+use klab_lab::code::{Page, pages};
 use klab_lab::spec;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde_json::{Map, Value, json};
@@ -77,6 +78,12 @@ fn keys(value: &Value, schema: &Value, path: &str, found: &mut Map<String, Value
     }
 }
 
+/// The codes of messages, each with its title and its cases.
+fn codes() -> Value {
+    let of = |page: &Page| json!({ "title": page.title, "cases": page.names(), "exit_codes": page.exits() });
+    pages().iter().map(|page| (page.code.clone(), of(page))).collect()
+}
+
 #[test]
 fn the_reference_for_programs_is_fresh() {
     let mut found = Map::new();
@@ -87,7 +94,7 @@ fn the_reference_for_programs_is_fresh() {
     let (schema, mut lab_file) = (serde_json::from_str::<Value>(&spec::schema()).unwrap(), Map::new());
     keys(&schema, &schema, "", &mut lab_file);
     assert!(lab_file.contains_key("step[].do[].taint"), "{lab_file:?}");
-    let reference = json!({ "schema": "klab.reference/1", "version": env!("CARGO_PKG_VERSION"), "commands": found, "lab_file": lab_file, "codes": {} });
+    let reference = json!({ "schema": "klab.reference/1", "version": env!("CARGO_PKG_VERSION"), "commands": found, "lab_file": lab_file, "codes": codes() });
     is_written(Path::new("docs/reference.json"), &(serde_json::to_string_pretty(&reference).unwrap() + "\n"));
 }
 

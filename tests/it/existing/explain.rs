@@ -14,7 +14,7 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
     let cluster = Somebodys::new();
     assert_snapshot!(cluster.klab(&["explain", "web", "--context", "klab-theirs"]), @r#"
     --- stdout
-    web-POD  Pending for AGE
+    web-POD  Pending for AGE (K0503)
       fits on none of 2 nodes:
         extra-0   taint dedicated=special:NoSchedule is not tolerated
         system-0  no label workload, nodeSelector asks for workload=extra
@@ -28,7 +28,7 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
     "#);
     assert_snapshot!(cluster.klab(&["explain", "deployment.apps/away", "--context", "klab-theirs"]), @"
     --- stderr
-    error: there is no pod or workload `deployment.apps/away` in namespace default
+    error[K0905]: there is no pod or workload `deployment.apps/away` in namespace default
     hint: there is one in namespace team: `-n team`
     --- status 2
     ");
@@ -42,14 +42,14 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
     ");
     assert_snapshot!(cluster.klab(&["explain", "wbe", "--context", "klab-theirs"]), @"
     --- stderr
-    error: there is no pod or workload `wbe` in namespace default
+    error[K0905]: there is no pod or workload `wbe` in namespace default
     hint: this shows the pods:
             kubectl --context klab-theirs get pods -n default
     --- status 2
     ");
     assert_snapshot!(cluster.klab(&["explain", "web"]), @"
     --- stderr
-    error: no lab is up
+    error[K0801]: no lab is up
     hint: this makes one:
             klab up scheduling
         this lists more:
@@ -72,7 +72,7 @@ fn what_a_user_may_not_read_is_said_and_left_out() {
     cluster.kubeconfig_of("stranger", "team");
     assert_snapshot!(cluster.klab(&["explain", "web", "--kubeconfig", "observer.kubeconfig"]), @r#"
     --- stdout
-    web-POD  Pending for AGE
+    web-POD  Pending for AGE (K0503)
       fits on none of 2 nodes:
         extra-0   taint dedicated=special:NoSchedule is not tolerated
         system-0  no label workload, nodeSelector asks for workload=extra
@@ -83,13 +83,13 @@ fn what_a_user_may_not_read_is_said_and_left_out() {
        or: label pool system `workload=extra`:
            kubectl --kubeconfig observer.kubeconfig label nodes -l agentpool=system workload=extra
     --- stderr
-    warning: you may read these in namespace default only, so what pods of others take of the nodes is not counted: pods, deployments, replicasets
-    warning: you may not read these, and they are left out: replicationcontrollers, daemonsets, statefulsets, jobs, namespaces, services, poddisruptionbudgets, priorityclasses, persistentvolumeclaims, persistentvolumes, storageclasses, csinodes
+    warning[K0416]: you may read these in namespace default only, so what pods of others take of the nodes is not counted: pods, deployments, replicasets
+    warning[K0416]: you may not read these, and they are left out: replicationcontrollers, daemonsets, statefulsets, jobs, namespaces, services, poddisruptionbudgets, priorityclasses, persistentvolumeclaims, persistentvolumes, storageclasses, csinodes
     --- status 0
     "#);
     assert_snapshot!(cluster.klab(&["explain", "web", "--kubeconfig", "learner.kubeconfig"]), @r#"
     --- stderr
-    error: could not explain `web`: you may not list the nodes of the cluster
+    error[K0401]: could not explain `web`: you may not list the nodes of the cluster
     caused by: nodes is forbidden: User "learner" cannot list resource "nodes" in API group "" at the cluster scope
     hint: the scheduler says of default/web-POD: 0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.
     hint: this says whether you may:
@@ -101,7 +101,7 @@ fn what_a_user_may_not_read_is_said_and_left_out() {
     "#);
     assert_snapshot!(cluster.klab(&["explain", "away", "--kubeconfig", "stranger.kubeconfig"]), @r#"
     --- stderr
-    error: could not explain `away`: you may not list the nodes of the cluster
+    error[K0401]: could not explain `away`: you may not list the nodes of the cluster
     caused by: nodes is forbidden: User "stranger" cannot list resource "nodes" in API group "" at the cluster scope
     hint: this says whether you may:
             kubectl --kubeconfig stranger.kubeconfig auth can-i list nodes
@@ -120,20 +120,20 @@ fn kubeconfigs_that_lead_nowhere_are_named() {
     let own = Environment::new();
     assert_snapshot!(own.klab(&["explain", "web", "--context", "there"]), @"
     --- stderr
-    error: there is no kubeconfig: `[FOLDER]/.kube/config` is not there
+    error[K0310]: there is no kubeconfig: `[FOLDER]/.kube/config` is not there
     hint: `--kubeconfig FILE` or KUBECONFIG names one
     --- status 3
     ");
     assert_snapshot!(own.klab(&["explain", "web", "--kubeconfig", "missing"]), @"
     --- stderr
-    error: could not use the kubeconfig `missing`
+    error[K0310]: could not use the kubeconfig `missing`
     caused by: No such file or directory (os error 2)
     --- status 3
     ");
     own.write("empty", "");
     assert_snapshot!(own.klab(&["explain", "web", "--kubeconfig", "empty"]), @"
     --- stderr
-    error: the kubeconfig has no current context
+    error[K0311]: the kubeconfig has no current context
     hint: it has no context at all; this shows those that kubectl sees:
             kubectl config get-contexts
     --- status 2
@@ -144,18 +144,18 @@ fn kubeconfigs_that_lead_nowhere_are_named() {
     own.write("half", "contexts: [{ name: a, context: { cluster: none, user: me } }]");
     assert_snapshot!(own.klab(&["explain", "web", "--kubeconfig", "half", "--context", "a"]), @"
     --- stderr
-    error: context `a` names cluster `none`, which the kubeconfig does not have
+    error[K0310]: context `a` names cluster `none`, which the kubeconfig does not have
     --- status 3
     ");
     assert_snapshot!(own.klab(&["explain", "web", "--kubeconfig", "half", "--context", "b"]), @"
     --- stderr
-    error: the kubeconfig has no context `b`
+    error[K0311]: the kubeconfig has no context `b`
     hint: it has a
     --- status 2
     ");
     assert_snapshot!(own.klab(&["explain", "web", "--kubeconfig", "/dev/zero"]), @"
     --- stderr
-    error: could not use the kubeconfig `/dev/zero`
+    error[K0310]: could not use the kubeconfig `/dev/zero`
     caused by: it is not a file
     --- status 3
     ");
@@ -200,7 +200,7 @@ fn kubectl_has_it_as_a_plugin() {
     assert!(shown.contains("kubectl patch deployment/web"), "{shown}");
     assert_snapshot!(plugin(&["explain"]), @"
     --- stderr
-    error: the following required arguments were not provided:
+    error[K0900]: the following required arguments were not provided:
       <POD|WORKLOAD>
 
     Usage: kubectl klab explain <POD|WORKLOAD>
@@ -210,7 +210,7 @@ fn kubectl_has_it_as_a_plugin() {
     ");
     assert_snapshot!(plugin(&["verify"]), @"
     --- stderr
-    error: no lab is up
+    error[K0801]: no lab is up
     hint: this makes one:
             kubectl klab up scheduling
         this lists more:
@@ -219,7 +219,7 @@ fn kubectl_has_it_as_a_plugin() {
     ");
     assert_snapshot!(plugin(&["explain", "wbe"]), @"
     --- stderr
-    error: there is no pod or workload `wbe` in namespace default
+    error[K0905]: there is no pod or workload `wbe` in namespace default
     hint: this shows the pods:
             kubectl get pods -n default
     --- status 2

@@ -185,7 +185,7 @@ fn a_lab_comes_and_goes_and_the_cluster_is_as_it_was() {
     assert_snapshot!(cluster.lab("step"), @"
     --- stderr
             Step 2 of 2 `open`: open
-    error: step `open` changes nodes (mine.toml:51), and klab changes none on a cluster that klab did not make; nothing was done
+    error[K0631]: step `open` changes nodes (mine.toml:51), and klab changes none on a cluster that klab did not make; nothing was done
     hint: type it yourself, then `klab verify`:
         kubectl taint nodes -l workload=extra dedicated-
     --- status 2
@@ -202,7 +202,7 @@ fn a_lab_comes_and_goes_and_the_cluster_is_as_it_was() {
     ");
     for line in ["diff", "reset", "pool list", "pool add more", "pause", "test mine.toml --provider existing"] {
         let said = cluster.lab(line);
-        assert!(said.contains("error: ") && said.ends_with("--- status 2\n"), "{line}: {said}");
+        assert!(said.contains("error[") && said.ends_with("--- status 2\n"), "{line}: {said}");
     }
     let mode = |name: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -257,9 +257,9 @@ fn what_klab_did_not_make_is_neither_overwritten_nor_removed() {
     assert_snapshot!(cluster.lab("up other.toml"), @"
     --- stderr
          Checked other.toml: 0 pools, 3 objects, 0 checks
-    error: Namespace/team (from other.toml:7) is there, and klab did not make it for lab `other`; nothing was changed
+    error[K0409]: Namespace/team (from other.toml:7) is there, and klab did not make it for lab `other`; nothing was changed
     hint: another name, or another namespace, makes one beside it
-    error: Deployment/web (from other.toml:3) is there, and klab did not make it for lab `other`; nothing was changed
+    error[K0409]: Deployment/web (from other.toml:3) is there, and klab did not make it for lab `other`; nothing was changed
     hint: another name, or another namespace, makes one beside it
     --- status 2
     ");
@@ -295,7 +295,7 @@ fn a_namespace_stays_that_somebody_else_uses() {
     assert_snapshot!(cluster.lab("down one"), @"
     --- stderr
          Removed 1 object of lab one from cluster klab-theirs in TIME
-    warning: namespace shared stays: lab `two` uses it, and removes it at its end
+    warning[K0409]: namespace shared stays: lab `two` uses it, and removes it at its end
             Down nothing of lab `one` is left; it was up for AGE
     --- status 0
     ");
@@ -313,7 +313,7 @@ fn a_namespace_stays_that_somebody_else_uses() {
     assert_snapshot!(cluster.lab("down one"), @"
     --- stderr
          Removed 1 object of lab one from cluster klab-theirs in TIME
-    warning: namespace shared stays, without klab's labels: it has 1 object that no lab made: ConfigMap/guest
+    warning[K0409]: namespace shared stays, without klab's labels: it has 1 object that no lab made: ConfigMap/guest
             Down nothing of lab `one` is left; it was up for AGE
     --- status 0
     ");
@@ -328,7 +328,10 @@ fn a_namespace_stays_where_klab_may_not_see_what_others_have_in_it() {
     cluster.own.write("one.toml", format!("{lab}[config.a]\nnamespace = \"shared\"\ndata = {{ a = \"b\" }}\n"));
     cluster.own.succeeds(&["up", "one.toml"]);
     let said = cluster.lab("down one");
-    assert!(said.contains("warning: namespace shared stays, without klab's labels: you may not list its "), "{said}");
+    assert!(
+        said.contains("warning[K0409]: namespace shared stays, without klab's labels: you may not list its "),
+        "{said}"
+    );
     assert!(said.contains("this removes it:\n        kubectl delete namespace/shared\n"), "{said}");
     cluster.own.nothing_is_left();
 }
@@ -343,14 +346,14 @@ fn nodes_that_are_not_as_the_lab_asks_are_told_with_what_mends_them() {
     assert_snapshot!(cluster.lab("up mine.toml"), @"
     --- stderr
          Checked mine.toml: 2 pools, 0 objects, 0 checks
-    error: pool `gpu` asks for 2 nodes, and no node of the cluster has `agentpool=gpu`
+    error[K0431]: pool `gpu` asks for 2 nodes, and no node of the cluster has `agentpool=gpu`
     hint: `match = { … }` in `[pool.gpu]` says by which labels its nodes are found (mine.toml:3)
     hint: or give them the label, if they are yours: `kubectl label nodes NODE agentpool=gpu`
     hint: its nodes have kubernetes.azure.com/agentpool=extra, kubernetes.azure.com/agentpool=system
-    error: extra-0 of pool `extra` does not have the label `disk=ssd`
+    error[K0431]: extra-0 of pool `extra` does not have the label `disk=ssd`
     hint: klab changes no nodes here; if they are yours:
             kubectl label nodes extra-0 disk=ssd --overwrite
-    error: extra-0 of pool `extra` does not have the taint `only=me:NoExecute`
+    error[K0431]: extra-0 of pool `extra` does not have the taint `only=me:NoExecute`
     hint: klab changes no nodes here; if they are yours:
             kubectl taint nodes extra-0 only=me:NoExecute --overwrite
     --- status 3
@@ -359,7 +362,7 @@ fn nodes_that_are_not_as_the_lab_asks_are_told_with_what_mends_them() {
     assert_snapshot!(cluster.lab("up mine.toml"), @"
     --- stderr
          Checked mine.toml: 2 pools, 0 objects, 0 checks
-    error: node `extra-0` is in several pools of the lab: a, b
+    error[K0431]: node `extra-0` is in several pools of the lab: a, b
     hint: `match = { … }` of a pool names labels that only its own nodes have
     --- status 2
     ");
@@ -367,10 +370,10 @@ fn nodes_that_are_not_as_the_lab_asks_are_told_with_what_mends_them() {
     assert_snapshot!(cluster.lab("up mine.toml"), @"
     --- stderr
          Checked mine.toml: 1 pool, 0 objects, 0 checks
-    warning: pool all has 2 nodes, the lab file says 1: checks that count nodes may say otherwise
-    warning: extra-0 of pool all has the taint dedicated=special:NoSchedule, which the lab file does not name; this takes it off:
+    warning[K0406]: pool all has 2 nodes, the lab file says 1: checks that count nodes may say otherwise
+    warning[K0406]: extra-0 of pool all has the taint dedicated=special:NoSchedule, which the lab file does not name; this takes it off:
             kubectl taint nodes extra-0 dedicated=special:NoSchedule-
-    warning: extra-0, system-0 of pool all are smaller than Standard_D8s_v5, for which the lab was written
+    warning[K0406]: extra-0, system-0 of pool all are smaller than Standard_D8s_v5, for which the lab was written
            Found cluster klab-theirs at https://ADDRESS/clusters/theirs
          Applied 0 objects: none in TIME
 
@@ -383,7 +386,7 @@ fn nodes_that_are_not_as_the_lab_asks_are_told_with_what_mends_them() {
     ");
     cluster.own.succeeds(&["down"]);
     file("[pool.none]\nmatch = {}\n");
-    assert!(cluster.lab("check mine.toml").contains("error[label]: pool `none` matches every node"));
+    assert!(cluster.lab("check mine.toml").contains("error[K0113]: pool `none` matches every node"));
     cluster.own.nothing_is_left();
     cluster.is_as_it_was();
 }
@@ -395,7 +398,7 @@ fn a_cluster_that_is_not_reached_is_said_and_can_be_forgotten() {
     assert_snapshot!(cluster.lab("up mine.toml"), @"
     --- stderr
          Checked mine.toml: 2 pools, 6 objects, 2 checks
-    error: the kubeconfig has no context `nowhere`
+    error[K0311]: the kubeconfig has no context `nowhere`
     hint: it has klab-theirs
     --- status 2
     ");
@@ -403,7 +406,7 @@ fn a_cluster_that_is_not_reached_is_said_and_can_be_forgotten() {
     assert_snapshot!(cluster.lab("up mine.toml"), @"
     --- stderr
          Checked mine.toml: 2 pools, 6 objects, 2 checks
-    error: could not use the kubeconfig `[FOLDER]/missing`
+    error[K0310]: could not use the kubeconfig `[FOLDER]/missing`
     caused by: No such file or directory (os error 2)
     --- status 3
     ");
@@ -412,7 +415,7 @@ fn a_cluster_that_is_not_reached_is_said_and_can_be_forgotten() {
     assert_snapshot!(cluster.lab("up mine.toml"), @r#"
     --- stderr
          Checked mine.toml: 2 pools, 6 objects, 2 checks
-    error: you may not list the nodes of the cluster, without which a lab cannot be checked
+    error[K0416]: you may not list the nodes of the cluster, without which a lab cannot be checked
     caused by: nodes is forbidden: User "learner" cannot list resource "nodes" in API group "" at the cluster scope
     hint: who administers the cluster can let you:
             kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes
@@ -422,7 +425,7 @@ fn a_cluster_that_is_not_reached_is_said_and_can_be_forgotten() {
     assert_snapshot!(cluster.lab("up mine.toml --seats 2"), @"
     --- stderr
          Checked mine.toml: 2 pools, 6 objects, 2 checks
-    error: lab `mine` is on a cluster that klab did not make, and each seat needs one of its own
+    error[K0406]: lab `mine` is on a cluster that klab did not make, and each seat needs one of its own
     hint: `--provider sim --seats …` makes a cluster for each learner
     --- status 2
     ");
@@ -448,13 +451,13 @@ fn a_cluster_that_is_not_reached_is_said_and_can_be_forgotten() {
     LAB   PROVIDER  STATE        NODES  SINCE             FILE
     mine  existing  unreachable  -      DATE  [FOLDER]/mine.toml
     --- stderr
-    warning: lab `mine`: could not reach the embedded cluster: client error (Connect): tcp connect error: Connection refused (os error 111): client error (Connect): tcp connect error: Connection refused (os error 111)
+    warning[K0401]: lab `mine`: could not reach the embedded cluster: client error (Connect): tcp connect error: Connection refused (os error 111): client error (Connect): tcp connect error: Connection refused (os error 111)
     --- status 0
     ");
     let said = cluster.lab("down");
     assert!(
         said.contains(
-            "if the cluster is gone for good, this makes klab forget the lab:\n        rm -r [FOLDER]/home/labs/mine\n"
+            "if the cluster no longer exists, this makes klab forget the lab:\n        rm -r [FOLDER]/home/labs/mine\n"
         ),
         "{said}"
     );

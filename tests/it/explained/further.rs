@@ -194,10 +194,10 @@ fn starting() -> Vec<Case> {
     });
     vec![
         Case::of("a bad image", nodes(1), vec![deployment("web", 1, json!({ "containers": [{ "name": "c", "image": "nginx:does-not-exist" }] }))], "deployment/web")
-            .says("the image nginx:does-not-exist of container c cannot be had", "correct the image of container c of deployment/web").unproven(),
+            .says("the image nginx:does-not-exist of container c cannot be pulled", "correct the image of container c of deployment/web").unproven(),
         Case::of("a parallel StatefulSet after a bad image", nodes(1), vec![workload("StatefulSet", "db", json!({}), json!({ "replicas": 2, "serviceName": "db", "podManagementPolicy": "Parallel" }))], "sts/db")
             .then("kubectl patch statefulset/db -p '{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"nginx:does-not-exist\"}]}}}}'")
-            .says("the image nginx:does-not-exist of container c cannot be had", "kubectl rollout undo statefulset/db").unproven(),
+            .says("the image nginx:does-not-exist of container c cannot be pulled", "kubectl rollout undo statefulset/db").unproven(),
         Case::of("an ordered StatefulSet after a bad image was corrected", nodes(1), vec![stateful_set("db", 2, json!({ "containers": [{ "name": "c", "image": "nginx:does-not-exist" }] }))], "sts/db")
             .then(new_image("statefulset", "db"))
             .says("is of an earlier template, and statefulset/db waits until it is ready", "kubectl delete pod db-0"),

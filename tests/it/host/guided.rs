@@ -222,18 +222,15 @@ async fn a_shell_function_ends_as_klab_would() {
     let learner = Learner::joins(&host, "scheduling", Hands::Kubectl, "Ann").await;
     for (line, code, results, talk) in [
         ("klab verify", 0, "held", "Passed the set-up"),
-        ("klab verify --step taint --timeout 0", 5, "", "error: "),
-        ("klab render scheduling --workload nobody", 2, "", "error: lab `scheduling` has no workload `nobody`"),
-        ("klab up", 2, "", "error: unrecognized subcommand 'up'"),
-        ("klab pool delete nodepool1 || false", 1, "", "error: "),
+        ("klab verify --step taint --timeout 0", 5, "", "error[K0621]: "),
+        ("klab render scheduling --workload nobody", 2, "", "error[K0906]: lab `scheduling` has no workload `nobody`"),
+        ("klab up", 2, "", "error[K0709]: unrecognized subcommand 'up'"),
+        ("klab pool delete nodepool1 || false", 1, "", "error["),
         ("klab status", 0, "lesson: 0 of 21 steps done", ""),
         ("KUBECONFIG=/dev/null klab guide", 1, "", ""),
     ] {
         let (ended, found, said) = learner.ends(line).await;
         assert_eq!(ended, code, "{line}: {found}{said}");
-        assert!(
-            found.contains(results) && said.contains(talk) && !found.contains("error: "),
-            "{line}: {found}\n{said}"
-        );
+        assert!(found.contains(results) && said.contains(talk) && !found.contains("error["), "{line}: {found}\n{said}");
     }
 }

@@ -179,7 +179,7 @@ async fn what_cannot_be_believed_signs_nobody_in_and_the_audit_log_says_why() {
                 mood.more = json!({ "sub": "2", "groups": ["platform"] });
             }),
             502,
-            "somebody else",
+            "another user",
         ),
         (Box::new(|mood| mood.person = json!({ "sub": "1", "name": "Eve" })), 403, "nothing of `groups`"),
     ];

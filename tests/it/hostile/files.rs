@@ -132,7 +132,7 @@ fn permission_to_read_outside_is_remembered_while_the_lab_is_up() {
                 check = [{ object = \"configmap/beside\", exist = 1 }]\n";
     environment.write("labs/a.toml", format!("{LAB}{step}"));
     let refused = environment.klab(&["up", "labs/a.toml"]);
-    assert!(refused.contains("error[outside-file]") && refused.ends_with("--- status 2\n"), "{refused}");
+    assert!(refused.contains("error[K0111]") && refused.ends_with("--- status 2\n"), "{refused}");
     environment.succeeds(&["up", "labs/a.toml", "--allow-outside"]);
     environment.succeeds(&["step"]);
     environment.succeeds(&["down"]);

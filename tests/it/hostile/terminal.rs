@@ -68,7 +68,7 @@ fn colours_survive() {
     let environment = Environment::new();
     let output = environment.command(&["verify", "nothing"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("\u{1b}[1m\u{1b}[31merror\u{1b}[0m"), "{}", text.escape_debug());
+    assert!(text.contains("\u{1b}[1m\u{1b}[31merror[K0801]\u{1b}[0m"), "{}", text.escape_debug());
 }
 
 #[test]

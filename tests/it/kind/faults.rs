@@ -136,7 +136,7 @@ fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
         "`control_planes = 2` gives no cluster that can lose a node",
         "the networks of pods (10.96.0.0/12) and services (10.96.0.0/16) overlap",
         "`lower-case` cannot be a feature gate",
-        "is to be mounted into the nodes, and is not there",
+        "should be mounted into the nodes, but does not exist",
         "`/proc/x` holds what the node itself needs",
         "port 30080 of this machine is mapped twice",
         "the mirror of `docker.io`, `mirror.example.com`, is not a URL",

@@ -76,7 +76,7 @@ fn learner_reads_types_and_is_graded() {
     --- status 0
     ");
     let failed = klab(&environment, &["verify"]);
-    assert!(failed.contains("error: step 1 of 4 `taint` does not hold: 1 of 1 check failed"), "{failed}");
+    assert!(failed.contains("error[K0620]: step 1 of 4 `taint` does not hold: 1 of 1 check failed"), "{failed}");
     let (hint, cause) = (failed.find("hint: `kubectl describe pod`").unwrap(), failed.find("at lesson.toml").unwrap());
     assert!(hint < cause, "the author's word comes first\n{failed}");
     assert!(failed.ends_with("--- status 1\n"), "{failed}");
@@ -99,9 +99,9 @@ fn learner_reads_types_and_is_graded() {
     assert!(status.contains("lesson: at step 2 of 4 `tolerate`, 1 done"), "{status}");
     let guide = environment.json(&["guide"]);
     assert_eq!((&guide["shown"], &guide["lesson"]["done"]), (&"tolerate".into(), &1.into()));
-    assert_snapshot!(klab(&environment, &["verify", "--step", "nonsense"]), @r"
+    assert_snapshot!(klab(&environment, &["verify", "--step", "nonsense"]), @"
     --- stderr
-    error: lab `lesson` has no step `nonsense`
+    error[K0630]: lab `lesson` has no step `nonsense`
     hint: its steps are 1 to 4: taint, tolerate, pools, drain
     --- status 2
     ");
@@ -184,7 +184,7 @@ fn what_was_reached_holds_however_often_it_is_asked() {
     let guide = klab(&environment, &["guide"]);
     assert!(guide.contains("Step 2 of 4"), "{guide}");
     let opened = klab(&environment, &["verify"]);
-    assert!(opened.contains("error: step 2 of 4 `tolerate` does not hold"), "{opened}");
+    assert!(opened.contains("error[K0620]: step 2 of 4 `tolerate` does not hold"), "{opened}");
 }
 
 #[test]
@@ -227,13 +227,16 @@ fn programs_of_a_step_are_refused_before_anything_is_done() {
     environment.write("lesson.toml", format!("{head}{step}"));
     environment.succeeds(&["up", "lesson.toml"]);
     let refused = klab(&environment, &["step"]);
-    assert!(refused.contains("error: step `program` runs `touch ran` on this machine (lesson.toml:"), "{refused}");
+    assert!(
+        refused.contains("error[K0631]: step `program` runs `touch ran` on this machine (lesson.toml:"),
+        "{refused}"
+    );
     assert!(refused.ends_with("--- status 2\n"), "{refused}");
     assert!(!environment.folder().join("ran").exists());
     environment.succeeds(&["step", "--allow-run"]);
     assert!(environment.folder().join("ran").exists());
     let back = klab(&environment, &["step", "--back"]);
-    assert!(back.contains("warning: not undone: what `touch` did is not known"), "{back}");
+    assert!(back.contains("warning[K0632]: not undone: what `touch` did is not known"), "{back}");
 }
 
 /// Killed before and after every entry of its journal, in turn, a step is done again and comes to hold.
@@ -418,7 +421,7 @@ fn a_workload_that_is_gone_is_explained_with_what_makes_it() {
     let environment = environment();
     assert_snapshot!(klab(&environment, &["explain", "deployment/later"]), @"
     --- stderr
-    error: deployment/later is not in the cluster yet: step 3 of 4 `pools` makes it
+    error[K0905]: deployment/later is not in the cluster yet: step 3 of 4 `pools` makes it
     hint: this makes it now:
             klab render lesson --workload later | kubectl apply -f -
     --- status 2

@@ -90,7 +90,7 @@ fn nodes_are_changed_once_and_changed_back() {
 #[test]
 fn nodes_that_are_not_there_are_an_error_that_names_the_place() {
     let error = bench(r#"{ cordon = "node:nobody" }"#, "").try_perform(0).unwrap_err();
-    assert_eq!(error.kind, Kind::Failed);
+    assert_eq!(error.kind(), Kind::Failed);
     let words = error.to_string();
     assert!(words.contains("step `act` (lab.toml:") && words.ends_with("no node matches node:nobody"), "{words}");
 }
@@ -131,7 +131,7 @@ fn drain_respects_budgets_and_gives_up_at_its_deadline() {
     let stuck = bench(drain, &BUDGET.replace("MIN", "4"));
     let error = stuck.try_perform(0).unwrap_err();
     let words = error.to_string();
-    assert_eq!(error.kind, Kind::Deadline, "{words}");
+    assert_eq!(error.kind(), Kind::Deadline, "{words}");
     assert!(words.contains("still has") && words.contains("disruption budget"), "{words}");
     assert_eq!(error.left_behind, ["the nodes are cordoned"]);
 }
@@ -304,7 +304,7 @@ fn nodes_fail_and_return() {
 fn programs_run_only_where_they_are_allowed_to() {
     let mut bench = bench(r#"{ run = ["sh", "-c", "echo $KUBECONFIG > ran"] }"#, "");
     let error = bench.try_perform(0).unwrap_err();
-    assert_eq!(error.kind, Kind::Usage);
+    assert_eq!(error.kind(), Kind::Usage);
     assert!(error.to_string().contains("which was not allowed"), "{error}");
     let folder = tempfile::tempdir().unwrap();
     bench.allow_run = Some(("/some/kubeconfig".into(), folder.path().to_owned()));

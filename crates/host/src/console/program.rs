@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use klab_operations::environment;
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 
 /// A program that the sandbox lets through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,19 +24,19 @@ pub(super) fn find(named: Option<&Path>) -> Result<Program> {
     let path = match named {
         Some(path) => path.to_owned(),
         None => on_path().ok_or_else(|| {
-            Error::message(Kind::Outside, "the console runs kubectl, and there is none on PATH")
+            Error::message(Code::ToolMissing, "the console runs kubectl, and there is none on PATH")
                 .hint("install it (https://kubernetes.io/docs/tasks/tools/), or name it with `--console-kubectl`")
         })?,
     };
     let problem = || format!("could not use `{}` for the console", path.display());
-    let path = path.canonicalize().kind(Kind::Outside, problem)?;
+    let path = path.canonicalize().code(Code::ToolMissing, problem)?;
     let mut head = Vec::new();
-    let file = std::fs::File::open(&path).kind(Kind::Outside, problem)?;
-    file.take(4096).read_to_end(&mut head).kind(Kind::Outside, problem)?;
+    let file = std::fs::File::open(&path).code(Code::ToolMissing, problem)?;
+    file.take(4096).read_to_end(&mut head).code(Code::ToolMissing, problem)?;
     let is_program = !cfg!(target_os = "linux") || head.starts_with(b"\x7fELF");
     if !is_program {
         let message = format!("`{}` is not kubectl itself but something that starts it", path.display());
-        return Err(Error::message(Kind::Outside, message).hint("name the program with `--console-kubectl`"));
+        return Err(Error::message(Code::ClassSandbox, message).hint("name the program with `--console-kubectl`"));
     }
     // The way to the loader stands near the beginning of programs that have one.
     let is_static = !head.windows(4).any(|bytes| bytes == b"/ld-");

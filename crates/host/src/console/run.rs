@@ -16,7 +16,7 @@ use super::settings::{Settings, Unconfined};
 use super::text::Pieces;
 use super::workdir::{Scratch, Workdir};
 use klab_lab::words::{duration, plural};
-use klab_operations::error::{Context as _, Error, Kind, Result};
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::exec::stream::{Bounds, Channel, End};
 use klab_operations::exec::{self, Command};
 use klab_operations::kubeconfig;
@@ -153,7 +153,7 @@ impl Console {
     pub fn new(settings: Settings) -> Result<Self> {
         let program = program::find(settings.kubectl.as_deref())?;
         let scratch = Scratch::new(settings.at_a_time)
-            .kind(Kind::Outside, || "could not make a folder for the console".to_owned())?;
+            .code(Code::MachineRefused, || "could not make a folder for the console".to_owned())?;
         let all = Arc::new(Semaphore::new(settings.at_a_time));
         let following = Arc::new(Semaphore::new(settings.at_a_time.div_ceil(2)));
         let mut console = Self {
@@ -189,12 +189,12 @@ impl Console {
         let place = self
             .scratch
             .open("", &Files::new())
-            .kind(Kind::Outside, || "could not use the console's folder".to_owned())?;
+            .code(Code::MachineRefused, || "could not use the console's folder".to_owned())?;
         let Some(place) = place else { return Ok(()) };
         let report = self.sandbox(&place, 1).arg("--report").output(TRIAL);
-        let report = report.kind(Kind::Outside, || "could not put up the console's sandbox".to_owned())?;
-        self.lacks =
-            serde_json::from_str(&report).kind(Kind::Failed, || "could not read what the sandbox lacks".to_owned())?;
+        let report = report.code(Code::ClassSandbox, || "could not put up the console's sandbox".to_owned())?;
+        self.lacks = serde_json::from_str(&report)
+            .code(Code::KlabFault, || "could not read what the sandbox lacks".to_owned())?;
         let allowed = self.settings.unconfined;
         let is_hole = |lack: &&MissingFeature| match allowed {
             Unconfined::None => true,
@@ -213,13 +213,13 @@ impl Console {
                 "`--console-unconfined` goes without, for learners who may do on this machine what klab may; without `--console` they \
                  use their own kubectl"
             };
-            return Err(Error::message(Kind::Outside, message).hint(hint));
+            return Err(Error::message(Code::ClassSandbox, message).hint(hint));
         }
         let path = &self.program.path;
         let version =
             self.sandbox(&place, 1).arg("--").arg(path).args(["version", "--client", "--output=json"]).output(TRIAL);
-        let version =
-            version.kind(Kind::Outside, || format!("could not run `{}` in the console's sandbox", path.display()))?;
+        let version = version
+            .code(Code::ClassSandbox, || format!("could not run `{}` in the console's sandbox", path.display()))?;
         let version: serde_json::Value = serde_json::from_str(&version).unwrap_or_default();
         version["clientVersion"]["gitVersion"]
             .as_str()

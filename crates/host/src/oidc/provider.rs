@@ -168,7 +168,7 @@ impl Provider {
             match self.transport.document(at, Some(access)).await {
                 Ok(more) => add(&mut claims, more)?,
                 // What is missing is said where a rule needs it.
-                Err(fault) => tracing::debug!(why = fault.why, "the provider said no more of somebody"),
+                Err(fault) => tracing::debug!(why = fault.why, "the provider sent no more about the user"),
             }
         }
         Ok(claims)
@@ -328,7 +328,7 @@ fn basic(client: &str, secret: &str) -> String {
 fn add(claims: &mut Claims, more: Value) -> Result<(), Fault> {
     let Value::Object(more) = more else { return Ok(()) };
     if more.get("sub") != claims.get("sub") {
-        return Err(Fault::wrong("the provider's userinfo is about somebody else than its ID token"));
+        return Err(Fault::wrong("the provider's userinfo is about another user than its ID token"));
     }
     for (name, value) in more {
         claims.entry(name).or_insert(value);

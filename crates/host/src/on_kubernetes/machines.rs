@@ -1,7 +1,7 @@
 //! Pure: the lab file of the cluster on AKS that a hosted class runs on, where klab makes that, too.
 
 use super::sizing::Sizing;
-use klab_operations::error::{Context, Kind, Result};
+use klab_operations::error::{Code, Context, Result};
 use serde::Serialize;
 
 /// The class of the Ingress of AKS' own router, and the namespace it runs in.
@@ -82,7 +82,7 @@ pub fn lab(class: &str, sizing: &Sizing, wishes: Wishes<'_>) -> Result<String> {
         },
         pool: Pools { system: Pool { mode: "system", nodes: nodes(sizing), size: SIZE } },
     };
-    toml::to_string(&file).kind(Kind::Failed, || "could not write the lab of the cluster".to_owned())
+    toml::to_string(&file).code(Code::KlabFault, || "could not write the lab of the cluster".to_owned())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::sizing::Sizing;
-use klab_operations::error::{Context as _, Kind, Result};
+use klab_operations::error::{Code, Context as _, Result};
 
 /// The base: the same for every class.
 pub const BASE: [(&str, &str); 7] = [
@@ -77,7 +77,7 @@ pub fn layer(class: &Class, base: &str) -> Result<BTreeMap<&'static str, String>
 
 fn yaml(documents: &[Value]) -> Result<String> {
     let written = documents.iter().map(|document| {
-        serde_saphyr::to_string(document).kind(Kind::Failed, || "could not write a manifest as YAML".to_owned())
+        serde_saphyr::to_string(document).code(Code::KlabFault, || "could not write a manifest as YAML".to_owned())
     });
     let written: Vec<String> = written.collect::<Result<_>>()?;
     Ok(written.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join("\n---\n") + "\n")

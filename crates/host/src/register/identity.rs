@@ -60,7 +60,7 @@ impl Register {
         };
         refuse_untimely(self.phase(now), &self.times)?;
         let named = tidy(one.name);
-        let name = if named.is_empty() { "Somebody without a name".to_owned() } else { named };
+        let name = if named.is_empty() { "Learner without a name".to_owned() } else { named };
         let identity = Some(one.identity.to_owned());
         let number = self.next_person();
         let mut entries = vec![Entry::Person(Person { number, name, pin: None, identity, code, at: now })];

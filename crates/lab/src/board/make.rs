@@ -12,6 +12,7 @@ use super::model::{
     Amounts, Board, Check, MissingPods, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage, Workload,
     Zone,
 };
+use crate::code::Code;
 use crate::membership::{is_spot, zone_of};
 use crate::names::{HOST_LABEL, is_system_namespace};
 use crate::spec::{Lab, Subject};
@@ -212,7 +213,8 @@ fn pending(view: &View<'_>) -> Vec<PendingGroup> {
     // Pods that are not even made have no name, and wait for a reason all the same.
     for owner in view.owners() {
         let is_own = owner.meta().and_then(|meta| meta.namespace.as_deref()).is_some_and(|it| !is_system_namespace(it));
-        let lack = unmade(view, owner).filter(|lack| is_own && !matches!(lack.cause.code, "over" | "scaled-to-zero"));
+        let lack =
+            unmade(view, owner).filter(|lack| is_own && !matches!(lack.cause.code, Code::Over | Code::ScaledToZero));
         if let Some(cause) = lack.map(|lack| lack.cause) {
             groups.entry(format!("{}: {}", cause.subjects.join(", "), cause.what)).or_default();
         }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::human::{Styles, detailed_group_lines, hindrance_lines, named, suggestion_lines};
+use super::human::{Styles, behind, code, detailed_group_lines, hindrance_lines, named, suggestion_lines};
 use super::json::{groups, hindrances, suggestion};
+use crate::code::Code;
 use crate::verify::{AwaitedClaim, Explained, Explanation, Pending, Placed, PodState, PoolGrowth, Why};
 use crate::words::{duration, plural, table};
 use klab_scheduler::{PluginName, ScoreRow, ScoreTable};
@@ -32,6 +33,29 @@ pub fn explanation_json(target: &str, explained: &Explained) -> Value {
     })
 }
 
+/// The code to look up: what keeps the pods from a node, or from running on theirs.
+fn code_of(explanation: &Explanation) -> Option<Code> {
+    match &explanation.why {
+        Why::Over => None,
+        Why::Placed(placed) if placed.no_such_node => Some(Code::NoSuchNode),
+        Why::Placed(_) => {
+            let trouble = matches!(
+                explanation.state,
+                PodState::Starting { trouble: Some(_) } | PodState::Running { trouble: Some(_), .. }
+            );
+            // Else the line of what is the matter has it.
+            (trouble && explanation.hindrances.is_empty()).then_some(Code::NotStarting)
+        }
+        Why::Pending(pending) => match (&explanation.state, pending.claims.iter().find(|claim| claim.is_awaited())) {
+            (PodState::Gated { .. }, _) => Some(Code::Gated),
+            (_, Some(claim)) => Some(claim.code),
+            (PodState::Unscheduled, None) => Some(Code::Unscheduled),
+            _ if pending.fits.is_empty() => Some(code(Code::Unschedulable, &pending.refusals)),
+            _ => None,
+        },
+    }
+}
+
 fn one(explanation: &Explanation, styles: Styles) -> String {
     let names = named(&explanation.pods);
     let mut text = match &explanation.why {
@@ -40,7 +64,8 @@ fn one(explanation: &Explanation, styles: Styles) -> String {
         Why::Pending(pending) => pending_text(&names, explanation, pending, styles),
     };
     for hindrance in &explanation.hindrances {
-        let _ = writeln!(text, "  {}", hindrance.cause.what);
+        let cause = &hindrance.cause;
+        let _ = writeln!(text, "  {}{}", cause.what, behind(Some(code(cause.code, &cause.nodes))));
         text.push_str(&suggestion_lines(&hindrance.suggestions, "  ", styles));
     }
     text
@@ -55,13 +80,15 @@ fn placed_text(names: &str, explanation: &Explanation, placed: &Placed, styles: 
     if placed.no_such_node {
         let (names, node) = (styles.strong(names), &placed.node);
         return format!(
-            "{names}  waits on {node}, and there is no such node\n  `nodeName` gave it to that node past the scheduler, or \
-             the node has gone; nobody starts the pod, and after a while it is deleted\n  `kubectl get nodes` shows the \
-             nodes there are; a pod's node cannot be changed, so delete the pod and make it again with another name or none\n"
+            "{names}  waits on {node}, and there is no such node{}\n  `nodeName` gave it to that node past the scheduler, or \
+             the node has gone; no kubelet starts the pod, and after a while it is deleted\n  `kubectl get nodes` shows the \
+             nodes there are; a pod's node cannot be changed, so delete the pod and make it again with another name or none\n",
+            behind(code_of(explanation))
         );
     }
     let trouble = explanation.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
-    let mut text = format!("{}  {state} on {}{pool}{trouble}\n", styles.strong(names), placed.node);
+    let code = behind(code_of(explanation));
+    let mut text = format!("{}  {state} on {}{pool}{trouble}{code}\n", styles.strong(names), placed.node);
     if !placed.refused_here.is_empty() {
         let reasons: Vec<&str> = placed.refused_here.iter().map(|reason| &*reason.text).collect();
         let _ = writeln!(text, "  {} would not take it if it were scheduled now: {}", placed.node, reasons.join("; "));
@@ -139,7 +166,7 @@ fn pending_text(names: &str, explanation: &Explanation, pending: &Pending, style
         _ => "Pending",
     };
     let age = explanation.age.map(|age| format!(" for {}", duration(age))).unwrap_or_default();
-    let mut text = format!("{}  {word}{age}\n", styles.strong(names));
+    let mut text = format!("{}  {word}{age}{}\n", styles.strong(names), behind(code_of(explanation)));
     if let Some(scheduler) = &pending.scheduler {
         let _ = writeln!(text, "  it waits for the scheduler `{scheduler}`, not for the default one");
     }
@@ -217,6 +244,7 @@ fn document(explanation: &Explanation) -> Value {
     let mut value = json!({
         "pods": explanation.pods,
         "state": explanation.state.code(),
+        "code": code_of(explanation),
         "trouble": explanation.trouble,
         "age_ms": explanation.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         "hindrances": hindrances(&explanation.hindrances),
@@ -243,12 +271,15 @@ fn document(explanation: &Explanation) -> Value {
 }
 
 fn awaited_json(awaited: &AwaitedClaim) -> Value {
-    json!({ "claim": awaited.claim, "reason": awaited.code, "text": awaited.text })
+    json!({ "claim": awaited.claim, "code": awaited.code, "reason": awaited.code.name(), "text": awaited.text })
 }
 
 fn growth_json(growth: &PoolGrowth) -> Value {
-    let refusals: Vec<Value> =
-        growth.refusals.iter().map(|reason| json!({ "reason": reason.code, "text": reason.text })).collect();
+    let refusals: Vec<Value> = growth
+        .refusals
+        .iter()
+        .map(|reason| json!({ "code": reason.code, "reason": reason.name, "text": reason.text }))
+        .collect();
     json!({
         "pool": growth.pool, "nodes": growth.nodes, "min": growth.min, "max": growth.max, "grows": growth.grows(),
         "backed_off": growth.backed_off, "tries_again": growth.backed_off.as_ref().map(|_| &growth.tries_again),
@@ -274,8 +305,11 @@ fn placed_json(placed: &Placed) -> Value {
         };
         table.rows.iter().map(row).collect::<Vec<_>>()
     });
-    let refused_here: Vec<Value> =
-        placed.refused_here.iter().map(|reason| json!({ "reason": reason.code, "text": reason.text })).collect();
+    let refused_here: Vec<Value> = placed
+        .refused_here
+        .iter()
+        .map(|reason| json!({ "code": reason.code, "reason": reason.name, "text": reason.text }))
+        .collect();
     json!({
         "node": placed.node,
         "node_exists": !placed.no_such_node,

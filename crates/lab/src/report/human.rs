@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::verify::{Aside, Cause, CheckResult, Hindrance, NodeGroup, Report, Suggestion, Verdict};
+use crate::code::Code;
+use crate::verify::{Aside, Cause, CheckResult, Hindrance, NodeGroup, Report, SELECTED, Suggestion, Verdict};
 
 /// Most pods or nodes named in one place.
 const NAMES: usize = 4;
@@ -111,14 +112,35 @@ pub fn check_lines(check: &CheckResult, styles: Styles) -> String {
         let _ = writeln!(text, "      {lead}hint:{lead:#} {}", hint.trim_end().replace('\n', "\n        "));
     }
     for cause in check.causes.iter().take(GROUPS) {
-        text.push_str(&cause_lines(cause, "      "));
+        text.push_str(&cause_lines(cause, None, "      "));
     }
     if check.causes.len() > GROUPS {
         let _ = writeln!(text, "      and {} more causes", check.causes.len() - GROUPS);
     }
     text.push_str(&suggestion_lines(&check.suggestions, "      ", styles));
-    let _ = writeln!(text, "      at {}", check.at);
+    let code = only(check.causes.iter().map(|cause| code(cause.code, &cause.nodes))).unwrap_or(check.code());
+    let _ = writeln!(text, "      at {}{}", check.at, behind(Some(code)));
     text
+}
+
+/// The code to look up: that of the rule that keeps pods from all nodes that they do not leave out themselves, or else `own`, which is
+/// about all of the rules.
+pub(super) fn code(own: Code, nodes: &[NodeGroup]) -> Code {
+    let selects = |group: &&NodeGroup| !group.reasons.iter().any(|reason| SELECTED.contains(&reason.code));
+    let of = |group: &NodeGroup| group.reasons.iter().map(|reason| reason.code).collect::<Vec<_>>();
+    let selected = only(nodes.iter().filter(selects).flat_map(of));
+    selected.or_else(|| only(nodes.iter().flat_map(of))).unwrap_or(own)
+}
+
+/// A code behind a line.
+pub(super) fn behind(code: Option<Code>) -> String {
+    code.map_or(String::new(), |code| format!(" ({code})"))
+}
+
+/// The code, where all have the same number.
+fn only(mut codes: impl Iterator<Item = Code>) -> Option<Code> {
+    let first = codes.next()?;
+    codes.all(|code| code.number() == first.number()).then_some(first)
 }
 
 /// What is true now, unless the name of a check that holds says as much.
@@ -154,14 +176,17 @@ pub(super) fn suggestion_lines(suggestions: &[Suggestion], indent: &str, styles:
 /// What keeps a workload from having its pods, and what would mend it.
 pub(super) fn hindrance_lines(hindrance: &Hindrance, indent: &str, styles: Styles) -> String {
     let suggestions = suggestion_lines(&hindrance.suggestions, &format!("{indent}  "), styles);
-    format!("{}{suggestions}", cause_lines(&hindrance.cause, indent))
+    let cause = &hindrance.cause;
+    format!("{}{suggestions}", cause_lines(cause, Some(code(cause.code, &cause.nodes)), indent))
 }
 
 /// A cause: pods in the same plight, and the nodes by what keeps them away.
-fn cause_lines(cause: &Cause, indent: &str) -> String {
+fn cause_lines(cause: &Cause, code: Option<Code>, indent: &str) -> String {
     let colon = if cause.nodes.is_empty() { "" } else { ":" };
     let deeper = format!("{indent}  ");
-    format!("{indent}{}  {}{colon}\n{}", named(&cause.subjects), cause.what, group_lines(&cause.nodes, &deeper))
+    let lines = group_lines(&cause.nodes, &deeper);
+    let code = behind(code);
+    format!("{indent}{}  {}{code}{colon}\n{lines}", named(&cause.subjects), cause.what)
 }
 
 /// Nodes in one column, what keeps pods from them in the other.

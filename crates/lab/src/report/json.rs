@@ -46,6 +46,7 @@ fn check(check: &CheckResult) -> Value {
         "subject": check.subject,
         "verdict": check.verdict.code(),
         "code": check.code(),
+        "case": check.code().name(),
         "at": place(&check.at),
         "now": check.now(),
         "conditions": check.findings.iter().map(condition).collect::<Vec<_>>(),
@@ -66,6 +67,7 @@ fn check(check: &CheckResult) -> Value {
 fn condition(finding: &Finding) -> Value {
     json!({
         "code": finding.code,
+        "case": finding.code.name(),
         "holds": finding.holds,
         "now": finding.now,
         "offenders": finding.offenders,
@@ -76,6 +78,7 @@ fn condition(finding: &Finding) -> Value {
 fn cause(cause: &Cause) -> Value {
     json!({
         "code": cause.code,
+        "case": cause.code.name(),
         "subjects": cause.subjects,
         "what": cause.what,
         "nodes": groups(&cause.nodes),
@@ -96,8 +99,10 @@ pub(crate) fn hindrances(hindrances: &[Hindrance]) -> Value {
 pub(crate) fn groups(groups: &[NodeGroup]) -> Value {
     let reasons = |group: &NodeGroup| -> Vec<Value> {
         let reason = |reason: &crate::verify::NodeReason| {
-            let mut fields =
-                Map::from_iter([("reason".to_owned(), json!(reason.code)), ("text".to_owned(), json!(reason.text))]);
+            let mut fields = Map::from_iter(
+                [("code", json!(reason.code)), ("reason", json!(reason.name)), ("text", json!(reason.text))]
+                    .map(|(key, value)| (key.to_owned(), value)),
+            );
             fields.extend(reason.facts.clone());
             Value::Object(fields)
         };

@@ -38,7 +38,7 @@ pub fn case(check: &CheckResult, suite: &str, elapsed: Duration) -> TestCase {
         TestCaseStatus::success()
     } else {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_type(check.code());
+        status.set_type(check.code().to_string());
         status.set_message(format!("{} → {}", check.name, check.now()));
         status.set_description(check_lines(check, Styles::plain()));
         status

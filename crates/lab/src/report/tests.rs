@@ -6,6 +6,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::*;
+use crate::code::Code;
 use crate::spec::Source;
 use crate::verify::{Cause, CheckResult, Finding, NodeGroup, NodeReason, Report, Suggestion, Verdict};
 
@@ -15,31 +16,27 @@ fn at(line: usize) -> crate::spec::Location {
 }
 
 fn report() -> Report {
-    let held = CheckResult::for_test(
-        "web: 3 running",
-        "workload web",
-        at(20),
-        Verdict::Held,
-        vec![Finding::for_test("running", true, "3 running", at(22))],
-    );
+    let runs = vec![Finding::for_test(Code::Running, true, "3 running", at(22))];
+    let held = CheckResult::for_test("web: 3 running", "workload web", at(20), Verdict::Held, runs);
     let mut failed = CheckResult::for_test(
         "trainer: on pool:gpu, 3 running",
         "workload trainer",
         at(30),
         Verdict::Impossible { because: "1 pod is unschedulable".into() },
         vec![
-            Finding::for_test("on", false, "2 of 3 on pool:gpu, 1 Pending", at(32)),
-            Finding::for_test("not-on", true, "none of 3 on pool:main: 2 on gpu, 1 Pending", at(33)),
+            Finding::for_test(Code::On, false, "2 of 3 on pool:gpu, 1 Pending", at(32)),
+            Finding::for_test(Code::NotOn, true, "none of 3 on pool:main: 2 on gpu, 1 Pending", at(33)),
         ],
     );
-    let reason = |code: &str, text: &str, facts: serde_json::Value| NodeReason {
-        code: code.into(),
+    let reason = |code: Code, text: &str, facts: serde_json::Value| NodeReason {
+        code,
+        name: code.name().to_owned(),
         text: text.into(),
         details: Vec::new(),
         facts: facts.as_object().cloned().unwrap_or_default(),
     };
     failed.causes = vec![Cause {
-        code: "unschedulable",
+        code: Code::Unschedulable,
         subjects: vec!["default/trainer-7c9f6d8b5-x2k4q".into()],
         what: "Pending for 31 s, fits on none of 4 nodes".into(),
         nodes: vec![
@@ -47,7 +44,7 @@ fn report() -> Report {
                 nodes: vec!["gpu-0".into(), "gpu-1".into()],
                 pool: Some("gpu".into()),
                 reasons: vec![reason(
-                    "insufficient-cpu",
+                    Code::Insufficient,
                     "6 cpu requested, 1.86 of 7.86 free",
                     json!({"requested_milli": 6000, "free_milli": 1860}),
                 )],
@@ -56,7 +53,7 @@ fn report() -> Report {
                 nodes: vec!["general-0".into(), "general-1".into()],
                 pool: Some("general".into()),
                 reasons: vec![reason(
-                    "node-selector",
+                    Code::NodeSelector,
                     "no label accelerator, nodeSelector asks for accelerator=nvidia",
                     json!({"key": "accelerator", "value": "nvidia"}),
                 )],
@@ -87,7 +84,7 @@ fn report() -> Report {
         "workload db",
         at(40),
         Verdict::NotYet { waiting_for: "1 pod is starting".into() },
-        vec![Finding::for_test("running", false, "0 running, wanted 1; 1 starting", at(41))],
+        vec![Finding::for_test(Code::Running, false, "0 running, wanted 1; 1 starting", at(41))],
     );
     Report {
         lab: "blast".into(),
@@ -110,10 +107,10 @@ fn text() {
         fix: set `pool.gpu.nodes = 3` (labs/x.toml:10)
          or: uncordon gpu-2:
              kubectl uncordon gpu-2
-        at labs/x.toml:30
+        at labs/x.toml:30 (K0508)
     ✗ not yet  db: 1 running → 0 running, wanted 1; 1 starting
         waiting: 1 pod is starting
-        at labs/x.toml:40
+        at labs/x.toml:40 (K0602)
     ");
     assert_snapshot!(summary(&report), @"1 of 3 checks hold");
     let coloured = human(&report, Styles::coloured());
@@ -134,8 +131,9 @@ fn machine_readable() {
             "file": "labs/x.toml",
             "line": 20
           },
+          "case": "running",
           "causes": [],
-          "code": "running",
+          "code": "K0602",
           "conditions": [
             {
               "at": {
@@ -143,7 +141,8 @@ fn machine_readable() {
                 "file": "labs/x.toml",
                 "line": 22
               },
-              "code": "running",
+              "case": "running",
+              "code": "K0602",
               "holds": true,
               "now": "3 running",
               "offenders": []
@@ -162,9 +161,11 @@ fn machine_readable() {
             "line": 30
           },
           "because": "1 pod is unschedulable",
+          "case": "on",
           "causes": [
             {
-              "code": "unschedulable",
+              "case": "unschedulable",
+              "code": "K0540",
               "nodes": [
                 {
                   "nodes": [
@@ -174,8 +175,9 @@ fn machine_readable() {
                   "pool": "gpu",
                   "reasons": [
                     {
+                      "code": "K0508",
                       "free_milli": 1860,
-                      "reason": "insufficient-cpu",
+                      "reason": "insufficient",
                       "requested_milli": 6000,
                       "text": "6 cpu requested, 1.86 of 7.86 free"
                     }
@@ -189,6 +191,7 @@ fn machine_readable() {
                   "pool": "general",
                   "reasons": [
                     {
+                      "code": "K0504",
                       "key": "accelerator",
                       "reason": "node-selector",
                       "text": "no label accelerator, nodeSelector asks for accelerator=nvidia",
@@ -203,7 +206,7 @@ fn machine_readable() {
               "what": "Pending for 31 s, fits on none of 4 nodes"
             }
           ],
-          "code": "on",
+          "code": "K0601",
           "conditions": [
             {
               "at": {
@@ -211,7 +214,8 @@ fn machine_readable() {
                 "file": "labs/x.toml",
                 "line": 32
               },
-              "code": "on",
+              "case": "on",
+              "code": "K0601",
               "holds": false,
               "now": "2 of 3 on pool:gpu, 1 Pending",
               "offenders": []
@@ -222,7 +226,8 @@ fn machine_readable() {
                 "file": "labs/x.toml",
                 "line": 33
               },
-              "code": "not-on",
+              "case": "not-on",
+              "code": "K0601",
               "holds": true,
               "now": "none of 3 on pool:main: 2 on gpu, 1 Pending",
               "offenders": []
@@ -266,8 +271,9 @@ fn machine_readable() {
             "file": "labs/x.toml",
             "line": 40
           },
+          "case": "running",
           "causes": [],
-          "code": "running",
+          "code": "K0602",
           "conditions": [
             {
               "at": {
@@ -275,7 +281,8 @@ fn machine_readable() {
                 "file": "labs/x.toml",
                 "line": 41
               },
-              "code": "running",
+              "case": "running",
+              "code": "K0602",
               "holds": false,
               "now": "0 running, wanted 1; 1 starting",
               "offenders": []
@@ -306,7 +313,7 @@ fn machine_readable() {
         <testsuite name="blast" tests="3" skipped="0" errors="0" failures="2" time="31.204">
             <testcase name="web: 3 running" classname="blast" time="31.204"/>
             <testcase name="trainer: on pool:gpu, 3 running" classname="blast" time="31.204">
-                <failure message="trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending" type="on">  ✗ failed   trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending
+                <failure message="trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending" type="K0601">  ✗ failed   trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending
           hint: Look at `kubectl describe pod`.
           trainer-7c9f6d8b5-x2k4q  Pending for 31 s, fits on none of 4 nodes:
             gpu-0, gpu-1          6 cpu requested, 1.86 of 7.86 free
@@ -314,13 +321,13 @@ fn machine_readable() {
           fix: set `pool.gpu.nodes = 3` (labs/x.toml:10)
            or: uncordon gpu-2:
                kubectl uncordon gpu-2
-          at labs/x.toml:30
+          at labs/x.toml:30 (K0508)
     </failure>
             </testcase>
             <testcase name="db: 1 running" classname="blast" time="31.204">
-                <failure message="db: 1 running → 0 running, wanted 1; 1 starting" type="running">  ✗ not yet  db: 1 running → 0 running, wanted 1; 1 starting
+                <failure message="db: 1 running → 0 running, wanted 1; 1 starting" type="K0602">  ✗ not yet  db: 1 running → 0 running, wanted 1; 1 starting
           waiting: 1 pod is starting
-          at labs/x.toml:40
+          at labs/x.toml:40 (K0602)
     </failure>
             </testcase>
         </testsuite>

@@ -8,6 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use serde_json::{Value, json};
 
 use super::source::{Location, Source};
+use crate::code::Code;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,8 +50,8 @@ pub struct Help {
 /// One problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// Stable code of the rule, such as `unknown-key`.
-    pub code: &'static str,
+    /// Its case in the table of codes.
+    pub code: Code,
     /// How bad it is.
     pub severity: Severity,
     /// One line, lower case, names in backticks.
@@ -69,7 +70,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error of a rule.
-    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn error(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
             severity: Severity::Error,
@@ -83,7 +84,7 @@ impl Diagnostic {
     }
 
     /// A warning of a rule.
-    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, message) }
     }
 
@@ -132,7 +133,8 @@ impl Diagnostic {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let mut main = Group::with_title(level.primary_title(self.message.as_str()).id(self.code));
+        let code = self.code.to_string();
+        let mut main = Group::with_title(level.primary_title(self.message.as_str()).id(&code));
         if let Some(source) = &self.source {
             let labels = self.primary.iter().map(|label| (AnnotationKind::Primary, label));
             let labels = labels.chain(self.secondary.iter().map(|label| (AnnotationKind::Context, label)));
@@ -180,6 +182,7 @@ impl Diagnostic {
         let label = |label: &Label| json!({ "at": place(&label.span), "text": label.text });
         json!({
             "code": self.code,
+            "case": self.code.name(),
             "severity": self.severity.as_str(),
             "message": self.message,
             "at": self.primary.as_ref().and_then(|label| place(&label.span)),
@@ -341,7 +344,7 @@ mod tests {
     #[test]
     fn spans_beyond_the_text_are_drawn_at_its_end() {
         let source = Source::new("x.toml", "ä");
-        let diagnostic = Diagnostic::error("x", "x").at(&source.at(1..9), "here");
+        let diagnostic = Diagnostic::error(Code::UnknownKey, "x").at(&source.at(1..9), "here");
         assert!(diagnostic.render(false).contains("here"));
     }
 }

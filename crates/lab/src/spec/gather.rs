@@ -10,6 +10,7 @@ use super::read::read_regular;
 use super::source::Located;
 use super::step::Action;
 use super::workload::{BundleKind, ManifestContent};
+use crate::code::Code;
 
 /// One file may be this large: more than an object can hold anyway.
 const MAX_BYTES: u64 = 4 << 20;
@@ -48,7 +49,7 @@ pub(super) fn gather(lab: &Lab, directory: &Path, reach: Reach) -> (Files, Diagn
                 Err(VarError::NotPresent) => "is not set",
             };
             diagnostics.push(
-                Diagnostic::error("missing-variable", format!("the environment variable `{name}` {problem}"))
+                Diagnostic::error(Code::MissingVariable, format!("the environment variable `{name}` {problem}"))
                     .at(&name.at, takes.as_str())
                     .help(format!("set it, for example `export {name}=…`")),
             );
@@ -85,14 +86,14 @@ impl Reader<'_> {
         let folder = self.directory.display();
         let problem = |label: String| {
             Box::new(
-                Diagnostic::error("missing-file", format!("cannot read `{pattern}`"))
+                Diagnostic::error(Code::MissingFile, format!("cannot read `{pattern}`"))
                     .at(&pattern.at, label)
                     .note(format!("paths are relative to the lab file, here to `{folder}`")),
             )
         };
         let outside = |label: &str| {
             Box::new(
-                Diagnostic::error("outside-file", format!("`{pattern}` is outside the lab's folder"))
+                Diagnostic::error(Code::OutsideFile, format!("`{pattern}` is outside the lab's folder"))
                     .at(&pattern.at, label)
                     .note(format!("a lab reads files in the folder of its file, here `{folder}`, and below it"))
                     .help(

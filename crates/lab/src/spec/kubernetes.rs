@@ -12,6 +12,7 @@ use super::diagnostic::{Diagnostic, did_you_mean};
 use super::raw::KubernetesType;
 use super::source::Source;
 use super::tree::{Tree, UnknownField};
+use crate::code::Code;
 use crate::words::quoted;
 
 /// Everything that keeps a value from being the named Kubernetes structure.
@@ -38,7 +39,7 @@ fn read<T: for<'de> Deserialize<'de> + KubernetesType>(
             let at = source.at(span);
             let message = format!("the Kubernetes structure `{structure}` has no field `{name}`");
             let diagnostic =
-                Diagnostic::error("kubernetes-field", message).at(&at, "Kubernetes does not know this field");
+                Diagnostic::error(Code::KubernetesField, message).at(&at, "Kubernetes does not know this field");
             match did_you_mean(&name, fields.iter().copied()) {
                 Some(similar) => diagnostic.patch("did you mean", &at, similar),
                 None => diagnostic.help(format!("its fields are {}", quoted(fields))),
@@ -48,7 +49,7 @@ fn read<T: for<'de> Deserialize<'de> + KubernetesType>(
     if let Err(error) = result {
         let span = error.span.unwrap_or_else(|| value.span());
         problems.push(
-            Diagnostic::error("kubernetes-type", format!("this is not a Kubernetes `{}`", T::NAME))
+            Diagnostic::error(Code::KubernetesType, format!("this is not a Kubernetes `{}`", T::NAME))
                 .at(&source.at(span), error.message),
         );
     }

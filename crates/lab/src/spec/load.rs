@@ -14,6 +14,7 @@ use super::read::{Unread, read_regular};
 use super::source::Source;
 use super::tree::Tree;
 use super::{raw, rules, structure, syntax_error, template, validate};
+use crate::code::Code;
 
 /// A lab file is a page or two. Far beyond that it is the wrong file.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -71,7 +72,7 @@ fn finish(lab: Option<Lab>, mut diagnostics: Diagnostics) -> Result<Lab, Diagnos
 fn read(path: &Path) -> Result<Vec<u8>, Box<Diagnostic>> {
     let name = path.display();
     read_regular(path, MAX_BYTES).map_err(|unread| {
-        let diagnostic = Diagnostic::error("unreadable", format!("cannot read {name}: {unread}"));
+        let diagnostic = Diagnostic::error(Code::Unreadable, format!("cannot read {name}: {unread}"));
         Box::new(match unread {
             Unread::Failed(error) if error.kind() == io::ErrorKind::NotFound => diagnostic.help(
                 "give the path of a lab file, the name of a lesson (`klab lessons`), or begin one with `klab init`",
@@ -84,7 +85,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Box<Diagnostic>> {
 }
 
 fn too_big(name: &str) -> Diagnostic {
-    Diagnostic::error("too-big-file", format!("{name} is larger than 1 MiB"))
+    Diagnostic::error(Code::TooBigFile, format!("{name} is larger than 1 MiB"))
         .help("a lab file is a page or two; large objects belong in files of their own (`[[manifest]] path = …`)")
 }
 
@@ -95,7 +96,7 @@ fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostics> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
-        Diagnostic::error("not-utf8", format!("{name} is not UTF-8 text"))
+        Diagnostic::error(Code::NotUtf8, format!("{name} is not UTF-8 text"))
             .note(format!("the first byte that is not UTF-8 is number {} of the file, on line {line}", at + 1))
             .help("save the file as UTF-8")
     })?;
@@ -109,7 +110,8 @@ fn read_lab(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diag
     let text = source.text();
     if text.trim().is_empty() {
         diagnostics.push(
-            Diagnostic::error("empty", format!("{name} is empty")).help("`klab init` writes a lab file to begin with"),
+            Diagnostic::error(Code::Empty, format!("{name} is empty"))
+                .help("`klab init` writes a lab file to begin with"),
         );
         return (None, diagnostics);
     }

@@ -15,6 +15,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use super::kubernetes;
 use super::schema::SCHEMA;
 use super::source::{Location, Source};
+use crate::code::Code;
 use crate::words::{quoted, quoted_choice};
 
 /// Top-level tables in which something was taken out, so that rules that would judge what is missing hold back.
@@ -220,7 +221,8 @@ impl<'i> Walk<'_, 'i> {
             DeValue::Array(array) => {
                 if let Some(instead) = without_quotes(array, schema) {
                     let message = format!("`{}` must be a list of whole numbers", self.path());
-                    let diagnostic = Diagnostic::error("wrong-type", message).at(&self.at(&span), "these are strings");
+                    let diagnostic =
+                        Diagnostic::error(Code::WrongType, message).at(&self.at(&span), "these are strings");
                     self.report(diagnostic.patch("leave the quotes out", &self.at(&span), instead));
                     return false;
                 }
@@ -243,7 +245,7 @@ impl<'i> Walk<'_, 'i> {
             DeValue::String(text) => match words(schema) {
                 Some(words) if !words.contains(&text.as_ref()) => {
                     let mut diagnostic =
-                        Diagnostic::error("unknown-value", format!("`{}` cannot be `{text}`", self.path()))
+                        Diagnostic::error(Code::UnknownValue, format!("`{}` cannot be `{text}`", self.path()))
                             .at(&self.at(&span), format!("expected {}", quoted_choice(&words)));
                     let meant = did_you_mean(text, words).map(str::to_owned);
                     if let Some(word) = &meant {
@@ -283,7 +285,7 @@ impl<'i> Walk<'_, 'i> {
                 _ => "the number is too large".to_owned(),
             };
             let message = format!("`{}` is out of range", self.path());
-            self.report(Diagnostic::error("out-of-range", message).at(&self.at(span), wanted));
+            self.report(Diagnostic::error(Code::OutOfRange, message).at(&self.at(span), wanted));
         }
         fits
     }
@@ -342,7 +344,7 @@ impl<'i> Walk<'_, 'i> {
     fn unknown_key(&mut self, span: &Range<usize>, name: &str, properties: &serde_json::Map<String, Value>) {
         let parent = shown(&self.path[..self.path.len() - 1]);
         let place = if parent.is_empty() { "a lab".to_owned() } else { format!("`{parent}`") };
-        let mut diagnostic = Diagnostic::error("unknown-key", format!("{place} has no key `{name}`"))
+        let mut diagnostic = Diagnostic::error(Code::UnknownKey, format!("{place} has no key `{name}`"))
             .at(&self.at(span), "klab does not know this key");
         let normal = name.replace('-', "_").to_lowercase();
         let synonym = SYNONYMS
@@ -376,7 +378,7 @@ impl<'i> Walk<'_, 'i> {
         let span = span.start..span.end.min(self.source.line_span(line).end).max(span.start);
         self.path.push(name.to_owned());
         self.report(
-            Diagnostic::error("missing-key", format!("{place} needs the key `{name}`"))
+            Diagnostic::error(Code::MissingKey, format!("{place} needs the key `{name}`"))
                 .at(&self.at(&span), format!("`{name}` is missing"))
                 .help(format!("`{name}`: {what}")),
         );
@@ -390,7 +392,7 @@ impl<'i> Walk<'_, 'i> {
         wanted.dedup();
         let wanted = wanted.join(" or ");
         let found = found(value.get_ref());
-        let mut diagnostic = Diagnostic::error("wrong-type", format!("`{}` must be {wanted}", self.path()))
+        let mut diagnostic = Diagnostic::error(Code::WrongType, format!("`{}` must be {wanted}", self.path()))
             .at(&at, format!("this is {found}"));
         let written = self.source.text().get(span.clone()).unwrap_or_default();
         let wants = |name: &str| choices.iter().any(|choice| choice["type"] == name);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::source::Source;
+use crate::code::Code;
 
 /// Most that people see: those after them are mostly consequences.
 const SHOWN: usize = 3;
@@ -32,7 +33,7 @@ pub(super) fn report(errors: &[toml::de::Error], source: &Arc<Source>) -> Diagno
 /// One mistake in the parser's words.
 pub(super) fn diagnostic(message: &str, span: Option<Range<usize>>, source: &Arc<Source>) -> Diagnostic {
     let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
-    let mut diagnostic = Diagnostic::error("not-toml", "this is not TOML".to_owned());
+    let mut diagnostic = Diagnostic::error(Code::NotToml, "this is not TOML".to_owned());
     if let Some(span) = span {
         diagnostic = diagnostic.at(&source.at(span), first);
     } else {
@@ -46,7 +47,7 @@ pub(super) fn diagnostic(message: &str, span: Option<Range<usize>>, source: &Arc
 
 fn unclosed(open: &Range<usize>, source: &Arc<Source>) -> Diagnostic {
     let quotes = &source.text()[open.start..open.start + 3];
-    let diagnostic = Diagnostic::error("not-toml", "this string is not closed")
+    let diagnostic = Diagnostic::error(Code::NotToml, "this string is not closed")
         .at(&source.at(open.start..open.start + 3), "it begins here")
         .help(format!("end the text with a line {quotes}"));
     if open.end < source.text().len() {

@@ -21,6 +21,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use super::lab::LoadOptions;
 use super::provider::Provider;
 use super::source::Source;
+use crate::code::Code;
 use crate::words::quoted;
 
 /// Most variables: each sees all those before it.
@@ -171,7 +172,7 @@ impl Pass<'_> {
         if let Some((_, span, _)) = variables.get(MAX_VARIABLES) {
             let message = format!("the lab has {} variables", variables.len());
             self.diagnostics.push(
-                Diagnostic::error("too-many", message)
+                Diagnostic::error(Code::TooMany, message)
                     .at(&self.source.at(span.clone()), format!("a lab may have {MAX_VARIABLES}; here it has more")),
             );
             return;
@@ -219,7 +220,7 @@ impl Pass<'_> {
     ) {
         let at = self.source.at(span);
         let message = format!("`vars.{provider}.{name}` overrides a variable that `[vars]` does not have");
-        let diagnostic = Diagnostic::error("unknown-variable", message).at(&at, "no such variable");
+        let diagnostic = Diagnostic::error(Code::UnknownVariable, message).at(&at, "no such variable");
         self.diagnostics.push(match did_you_mean(name, declared.keys().map(String::as_str)) {
             Some(similar) => diagnostic.patch("did you mean", &at, similar),
             None => diagnostic.help(format!("give it a value for all providers: `[vars] {name} = …`")),
@@ -242,7 +243,7 @@ impl Pass<'_> {
                 _ => "a list or a table, which the command line cannot set",
             };
             self.diagnostics.push(
-                Diagnostic::error("wrong-variable", format!("`--var {name}={text}` does not fit the variable"))
+                Diagnostic::error(Code::WrongVariable, format!("`--var {name}={text}` does not fit the variable"))
                     .at(&self.source.at(declared.clone()), format!("this is {kind}")),
             );
         }
@@ -252,7 +253,7 @@ impl Pass<'_> {
     fn unknown_overrides(&mut self, declared: &BTreeMap<String, Range<usize>>, options: &LoadOptions) {
         for (name, text) in options.vars.iter().filter(|(name, _)| !declared.contains_key(name)) {
             let message = format!("`--var {name}=…` sets a variable that the lab does not have");
-            let diagnostic = Diagnostic::error("unknown-variable", message);
+            let diagnostic = Diagnostic::error(Code::UnknownVariable, message);
             self.diagnostics.push(match did_you_mean(name, declared.keys().map(String::as_str)) {
                 Some(similar) => diagnostic.help(format!("did you mean `--var {similar}={text}`?")),
                 None if declared.is_empty() => diagnostic.help("the lab has no `[vars]`"),
@@ -291,7 +292,7 @@ impl Pass<'_> {
                     let start = span.start + start;
                     start + within.start..start + within.end
                 });
-                let mut diagnostic = Diagnostic::error("template", report.message)
+                let mut diagnostic = Diagnostic::error(Code::Template, report.message)
                     .at(&self.source.at(place.unwrap_or(span)), report.label);
                 for note in report.notes {
                     diagnostic = diagnostic.note(note);

@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value};
 
+use crate::code::Code;
 use crate::spec::Location;
 
 /// What keeps pods (or nodes) from being as a check wants them. Pods in the same plight share one cause.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// Stable code: `unschedulable`, `wrong-node`, `not-starting`, ….
-    pub code: &'static str,
+    /// What is the matter: `unschedulable`, `wrong-node`, `not-starting`, ….
+    pub code: Code,
     /// Names of the pods (`namespace/name`) or nodes, sorted.
     pub subjects: Vec<String>,
     /// What is the matter with them: `Pending for 31 s, fits on none of 4 nodes`.
@@ -31,8 +32,10 @@ pub struct NodeGroup {
 /// One rule that keeps a pod from nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeReason {
-    /// Stable code: `untolerated-taint`, `node-selector`, `insufficient-cpu`, ….
-    pub code: String,
+    /// Which rule it is.
+    pub code: Code,
+    /// The exact case: `untolerated-taint`, `node-selector`, `insufficient-cpu`, ….
+    pub name: String,
     /// For people: `taint dedicated=special:NoSchedule is not tolerated`.
     pub text: String,
     /// Further lines for people, where one does not say it all: device by device.
@@ -66,7 +69,7 @@ impl Suggestion {
 }
 
 /// What keeps a workload from having its pods, or pods from what they are to do, and what would mend it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hindrance {
     /// What is the matter, and with what.
     pub cause: Cause,

@@ -23,6 +23,7 @@ use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
 use super::view::{Owner, PodView, View};
+use crate::code::Code;
 use crate::membership::POOL_LABELS;
 use crate::spec::{Check, Condition, NodeSet, Subject};
 use crate::words::{counted, duration, listed, plural};
@@ -91,10 +92,10 @@ fn of_pods(
             }
         } else {
             let wrong = placed(check, explainer.view(), &group, &state);
-            let mut troubles = if wrong.code == "no-such-node" { Vec::new() } else { explainer.troubles(&group) };
-            let is_lost = troubles.iter().any(|trouble| trouble.cause.code == "lost-node");
-            let is_misplaced = matches!(wrong.code, "wrong-node" | "old-template" | "has-a-node") && !is_lost;
-            if wrong.code == "wrong-node" && !is_lost {
+            let mut troubles = if wrong.code == Code::NoSuchNode { Vec::new() } else { explainer.troubles(&group) };
+            let is_lost = troubles.iter().any(|trouble| trouble.cause.code == Code::LostNode);
+            let is_misplaced = matches!(wrong.code, Code::WrongNode | Code::OldTemplate | Code::HasANode) && !is_lost;
+            if wrong.code == Code::WrongNode && !is_lost {
                 misplaced.extend(&group);
             }
             // What is the matter with the pods says more than that they are not as wanted.
@@ -133,7 +134,7 @@ fn of_pods(
 
 /// What keeps the owners of a check's pods from having as many as they want.
 fn lacks(check: &Check, view: &View<'_>) -> Vec<Hindrance> {
-    let is_lack = |found: &Hindrance| found.cause.code != "over";
+    let is_lack = |found: &Hindrance| found.cause.code != Code::Over;
     owners(check, view).into_iter().filter_map(|owner| unmade(view, owner)).filter(is_lack).collect()
 }
 
@@ -176,9 +177,9 @@ fn unplaced(view: &View<'_>, group: &[usize], state: &PodState, pending: &Pendin
     let age = age.map(|age| format!(" for {}", duration(age))).unwrap_or_default();
     let total: usize = pending.refusals.iter().map(|group| group.nodes.len()).sum();
     let (code, word) = match state {
-        PodState::Gated { .. } => ("gated", format!("held by scheduling gates{age}")),
-        PodState::Unscheduled => ("unscheduled", format!("not scheduled{age}")),
-        _ => ("unschedulable", format!("Pending{age}")),
+        PodState::Gated { .. } => (Code::Gated, format!("held by scheduling gates{age}")),
+        PodState::Unscheduled => (Code::Unscheduled, format!("not scheduled{age}")),
+        _ => (Code::Unschedulable, format!("Pending{age}")),
     };
     let mut what = word;
     if let Some(scheduler) = &pending.scheduler {
@@ -214,20 +215,20 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
     let runs = if group.len() == 1 { "runs" } else { "run" };
     let (code, what) = match state {
         _ if first.is_some_and(|pod| is_pinned_to_no_node(pod, view)) => {
-            ("no-such-node", format!("is pinned to {node} by `nodeName`, and there is no such node"))
+            (Code::NoSuchNode, format!("is pinned to {node} by `nodeName`, and there is no such node"))
         }
         PodState::Starting { trouble: Some(trouble) } | PodState::Running { trouble: Some(trouble), .. } => {
-            ("not-starting", format!("{trouble} on {node}{pool}{message}"))
+            (Code::NotStarting, format!("{trouble} on {node}{pool}{message}"))
         }
-        PodState::Starting { .. } => ("starting", format!("has not started yet on {node}{pool}{message}")),
-        PodState::Running { ready: false, .. } => ("not-ready", format!("runs on {node}{pool}, but is not ready")),
-        PodState::Failed { reason } => ("failed", format!("failed: {reason}")),
-        PodState::Succeeded => ("succeeded", format!("ended on {node}{pool}")),
+        PodState::Starting { .. } => (Code::Starting, format!("has not started yet on {node}{pool}{message}")),
+        PodState::Running { ready: false, .. } => (Code::NotReady, format!("runs on {node}{pool}, but is not ready")),
+        PodState::Failed { reason } => (Code::Failed, format!("failed: {reason}")),
+        PodState::Succeeded => (Code::Ended, format!("ended on {node}{pool}")),
         _ if first.is_some_and(|pod| !pod.current) => {
-            ("old-template", format!("of the previous template, still on {node}{pool}"))
+            (Code::OldTemplate, format!("of the previous template, still on {node}{pool}"))
         }
-        _ if wants_pending => ("has-a-node", format!("{runs} on {node}{pool}, but should stay Pending")),
-        _ => ("wrong-node", format!("{runs} on {node}{pool}")),
+        _ if wants_pending => (Code::HasANode, format!("{runs} on {node}{pool}, but should stay Pending")),
+        _ => (Code::WrongNode, format!("{runs} on {node}{pool}")),
     };
     Cause { code, subjects: ids(view, group), what, nodes: Vec::new() }
 }
@@ -392,7 +393,7 @@ fn node_commands(view: &View<'_>, check: &Check, result: &CheckResult, set: &Nod
     if let NodeSet::Pool(pool) = set
         && view.context.pool(pool).is_some()
         && view.context.provider().is_some_and(|provider| provider.profile().makes_nodes)
-        && result.findings.iter().any(|finding| finding.code == "no-nodes")
+        && result.findings.iter().any(|finding| finding.code == Code::NoNodes)
     {
         let (text, command) =
             (format!("make the pool {pool}"), format!("klab pool add {pool} --lab {}", view.context.name()));

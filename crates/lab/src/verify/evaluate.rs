@@ -11,6 +11,7 @@ use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Finding, Report, Standing, Verdict};
 use super::view::View;
+use crate::code::Code;
 use crate::spec::{Check, Count, NodeSet, Selector, Subject};
 use crate::words::listed;
 
@@ -68,7 +69,7 @@ fn findings(check: &Check, view: &View<'_>) -> Vec<Finding> {
     if check.conditions.is_empty() {
         return vec![subject_finding(
             check,
-            "no-conditions",
+            Code::NoConditions,
             Standing::blocked("the check says nothing"),
             "the check says nothing",
         )];
@@ -87,7 +88,7 @@ fn findings(check: &Check, view: &View<'_>) -> Vec<Finding> {
 }
 
 /// A finding about the subject as a whole.
-fn subject_finding(check: &Check, code: &'static str, standing: Standing, now: &str) -> Finding {
+fn subject_finding(check: &Check, code: Code, standing: Standing, now: &str) -> Finding {
     Finding { code, holds: false, now: now.to_owned(), offenders: Vec::new(), at: check.subject.at.clone(), standing }
 }
 
@@ -102,7 +103,7 @@ fn node_findings(check: &Check, view: &View<'_>, set: &NodeSet) -> Vec<Finding> 
         let text = no_nodes(view, set);
         Finding {
             at: condition.at.clone(),
-            ..subject_finding(check, "no-nodes", Standing::Blocked(text.clone()), &text)
+            ..subject_finding(check, Code::NoNodes, Standing::Blocked(text.clone()), &text)
         }
     };
     let finding = |condition| conditions::evaluate(view, &Judged::Nodes(&nodes), condition);
@@ -143,7 +144,7 @@ fn pod_findings(check: &Check, view: &View<'_>, group: &Group<'_, '_>) -> Vec<Fi
         let text = absent(view, &check.subject, group);
         (Standing::Blocked(text.clone()), text)
     };
-    vec![subject_finding(check, "no-pods", standing, &now)]
+    vec![subject_finding(check, Code::NoPods, standing, &now)]
 }
 
 /// Whether every condition of a check is a number that may be zero.

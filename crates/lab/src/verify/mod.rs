@@ -48,7 +48,7 @@ pub use explain::{
     AwaitedClaim, Explained, Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, amount,
     explain,
 };
-pub(crate) use explain::{unmade, workload_of};
+pub(crate) use explain::{SELECTED, unmade, workload_of};
 pub(crate) use model::cluster;
 pub use name::check as check_name;
 pub(crate) use node::is_cordoned;

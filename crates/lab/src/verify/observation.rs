@@ -1,6 +1,7 @@
 //! What is true of the subject of a condition.
 
 use super::verdict::Standing;
+use crate::code::Code;
 
 /// What a condition finds; its code and place are added by the caller.
 pub(crate) struct Fact {
@@ -8,7 +9,7 @@ pub(crate) struct Fact {
     pub(crate) now: String,
     pub(crate) offenders: Vec<String>,
     /// The code of a finding that is not the condition's own.
-    pub(crate) code: Option<&'static str>,
+    pub(crate) code: Option<Code>,
 }
 
 impl Fact {
@@ -16,7 +17,7 @@ impl Fact {
         Self { standing, now: now.into(), offenders: Vec::new(), code: None }
     }
 
-    pub(crate) fn coded(mut self, code: &'static str) -> Self {
+    pub(crate) fn coded(mut self, code: Code) -> Self {
         self.code = Some(code);
         self
     }

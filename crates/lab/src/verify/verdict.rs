@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::cause::{Cause, Suggestion};
 use super::predict::Difference;
+use crate::code::Code;
 use crate::spec::Location;
 
 /// Whether a check holds.
@@ -71,9 +72,8 @@ impl Standing {
 /// One condition of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Stable code of the condition, such as `on` or `running`; `no-pods`, `no-nodes`, `no-object` where the subject is
-    /// missing.
-    pub code: &'static str,
+    /// Which condition it is; `no-pods`, `no-nodes`, `no-object` where the subject is missing.
+    pub code: Code,
     /// Whether it holds now.
     pub holds: bool,
     /// What is true now, in numbers: `2 of 3 on pool:extra, 1 Pending`.
@@ -116,9 +116,9 @@ impl CheckResult {
     }
 
     /// The code of the first condition that does not hold, or of the first one.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         let failing = self.findings.iter().find(|finding| !finding.holds);
-        failing.or(self.findings.first()).map_or("check", |finding| finding.code)
+        failing.or(self.findings.first()).map_or(Code::NoConditions, |finding| finding.code)
     }
 }
 
@@ -179,7 +179,7 @@ impl Report {
 
 #[cfg(test)]
 impl Finding {
-    pub(crate) fn for_test(code: &'static str, holds: bool, now: &str, at: Location) -> Self {
+    pub(crate) fn for_test(code: Code, holds: bool, now: &str, at: Location) -> Self {
         let standing = if holds { Standing::Holds } else { Standing::blocked(now) };
         Self { code, holds, now: now.to_owned(), offenders: Vec::new(), at, standing }
     }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 
 use crate::client::answered_within;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::grade::hinted;
 use crate::lesson::staged;
 use crate::observe::{self, Observer};
@@ -198,7 +198,7 @@ impl Feed {
     pub async fn next(&mut self) -> Result<Frame> {
         self.wait().await?;
         let Some(snapshot) = &mut self.snapshot else {
-            return Err(Error::message(Kind::Outside, "the cluster showed nothing"));
+            return Err(Error::message(Code::NoAnswer, "the cluster showed nothing"));
         };
         let (client, lesson) = (&self.client, &mut self.lesson);
         let checks = lesson.as_ref().map_or(&[][..], |lesson| &lesson.stage.checks);
@@ -257,7 +257,7 @@ impl Feed {
                 }
                 Err(_) if self.follow_lesson()? => return Ok(()),
                 Err(_) if self.observer.is_cut_off() => {
-                    return Err(Error::message(Kind::Outside, "the cluster does not answer"));
+                    return Err(Error::message(Code::NoAnswer, "the cluster does not answer"));
                 }
                 Err(_) if self.compare().await => return Ok(()),
                 Err(_) if self.look_again_at.is_some_and(|at| at <= self.started.elapsed()) => return Ok(()),
@@ -322,7 +322,7 @@ impl Followed {
     fn follow(&mut self) -> Result<bool> {
         if !self.folder.is_dir() {
             let message = format!("lab `{}` was taken down", self.lab.name);
-            return Err(Error::message(Kind::Outside, message));
+            return Err(Error::message(Code::ClusterGone, message));
         }
         let progress = Progress::of(&self.folder, self.lab.steps.len())?;
         let kept = ChangedPools::read(&self.folder)?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tera::{Context, Kwargs, State, Tera};
 
 use super::Frame;
-use crate::error::{Context as _, Kind, Result};
+use crate::error::{Code, Context as _, Result};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Tools, look};
 pub use klab_lab::board::escaped;
@@ -83,9 +83,9 @@ pub fn rendered(template: &str, document: &Value) -> Result<String> {
 /// When the template fails.
 pub fn rendered_by(engine: &Engine, template: &str, document: &Value) -> Result<String> {
     let problem = || format!("could not render `{template}`");
-    let engine = engine.as_ref().map_err(|error| anyhow::Error::msg(error.clone())).kind(Kind::Failed, problem)?;
-    let context = Context::from_serialize(document).kind(Kind::Failed, problem)?;
-    engine.render(template, &context).kind(Kind::Failed, problem)
+    let engine = engine.as_ref().map_err(|error| anyhow::Error::msg(error.clone())).code(Code::KlabFault, problem)?;
+    let context = Context::from_serialize(document).code(Code::KlabFault, problem)?;
+    engine.render(template, &context).code(Code::KlabFault, problem)
 }
 
 /// Whether a page lives, or is a file.
@@ -174,7 +174,7 @@ impl Page<'_> {
     /// # Errors
     /// When the template fails.
     pub fn saved(&self, board: &Board) -> Result<String> {
-        let document = serde_json::to_value(board).kind(Kind::Failed, || "could not write the board".to_owned())?;
+        let document = serde_json::to_value(board).code(Code::KlabFault, || "could not write the board".to_owned())?;
         let document = json!({
             "title": self.title, "number": 0, "run": "", "saved": true, "style": STYLE, "document": embedded(&document),
             "version": env!("CARGO_PKG_VERSION"), "taken_at": board.taken_at,
@@ -332,7 +332,7 @@ pub fn node(frame: &Frame, name: &str) -> Result<Option<String>> {
     let board = &frame.board;
     let Some(node) = board.nodes.iter().find(|node| node.name == name) else { return Ok(None) };
     let on: Vec<_> = board.pods.iter().filter(|pod| pod.node.as_deref() == Some(name)).collect();
-    let mut document = serde_json::to_value(node).kind(Kind::Failed, || "could not write the node".to_owned())?;
+    let mut document = serde_json::to_value(node).code(Code::KlabFault, || "could not write the node".to_owned())?;
     document["pods"] = on.iter().take(PODS).map(|pod| json!({ "id": pod.id, "state": pod.state })).collect();
     document["more"] = on.len().saturating_sub(PODS).into();
     document["guests"] = guests(frame, name).into();

@@ -23,7 +23,7 @@ use super::access::PageAccess;
 use super::page::{self, Form, Page, Written};
 use super::scene::{Number, Scene};
 use super::{Frame, progress};
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Code, Context as _, Error, Result};
 
 /// What a page may load and run: what this server gives, and nothing that is written into it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
@@ -68,9 +68,9 @@ impl Server {
     /// When the port is not to be had.
     pub async fn new(port: u16, lesson: Option<(Written, PathBuf)>, past: Vec<Frame>, frame: Frame) -> Result<Self> {
         let listening = || format!("could not listen on 127.0.0.1:{port}");
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.kind(Kind::Outside, listening)?;
-        let port = listener.local_addr().kind(Kind::Outside, listening)?.port();
-        let (door, word) = PageAccess::new(port).kind(Kind::Outside, || "could not make a link".to_owned())?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.code(Code::PortInUse, listening)?;
+        let port = listener.local_addr().code(Code::PortInUse, listening)?.port();
+        let (door, word) = PageAccess::new(port).code(Code::MachineRefused, || "could not make a link".to_owned())?;
         let run = format!("{:x}", jiff::Timestamp::now().as_millisecond());
         let shown = Shown {
             lesson,
@@ -93,7 +93,7 @@ impl Server {
     /// When the system takes the port away.
     pub async fn serve(self) -> Result<()> {
         let served = axum::serve(self.listener, router(self.shown)).await;
-        served.kind(Kind::Outside, || "could not serve the page any longer".to_owned())
+        served.code(Code::MachineRefused, || "could not serve the page any longer".to_owned())
     }
 }
 

@@ -10,7 +10,7 @@ use super::drift::slips;
 use super::live::objects as live_objects;
 use super::summary::Summary;
 use super::twin::Twin;
-use crate::error::{Context, Kind, Result};
+use crate::error::{Code, Context, Result};
 use crate::lesson::{Tools, undone_drains};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{Aside, CheckResult, Report};
@@ -67,7 +67,7 @@ impl Findings {
         let lab = lab.clone();
         // The twin of the lab is made by a runtime of its own.
         let compared = tokio::task::spawn_blocking(move || Self::of(&lab, step, done, &found, &at_hand)).await;
-        let mut asides = compared.kind(Kind::Failed, || "could not compare the cluster".to_owned())??;
+        let mut asides = compared.code(Code::KlabFault, || "could not compare the cluster".to_owned())??;
         asides.open.splice(0..0, drains);
         Ok(asides)
     }

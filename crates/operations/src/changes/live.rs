@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::change::{Named, Objects};
 use super::twin;
 use crate::client::cause;
-use crate::error::{Context, Kind, Result};
+use crate::error::{Code, Context, Result};
 
 /// How many lists are under way at once.
 const CONCURRENCY: usize = 8;
@@ -28,7 +28,7 @@ pub async fn objects(client: &Client) -> Result<Objects> {
                 Ok(list) => Ok(list.items.into_iter().map(|object| with_kind(object, &resource)).collect()),
                 Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(Vec::new()),
                 Err(error) => Err(cause(&error))
-                    .kind(Kind::Outside, || format!("could not list the cluster's {}", resource.plural)),
+                    .code(Code::NoAnswer, || format!("could not list the cluster's {}", resource.plural)),
             }
         }
     });

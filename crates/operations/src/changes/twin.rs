@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::change::{Named, Objects};
-use crate::error::{Context, Kind, Result};
+use crate::error::{Code, Context, Result};
 use crate::lesson_test::{EmbeddedTestCluster, TestCluster, shows};
 use klab_api_machinery::resource::{RESOURCES, ResourceId};
 use klab_lab::spec::{Action, Lab};
@@ -97,7 +97,7 @@ impl Twin {
         let far = steps.max(stages.len().saturating_mul(2)).min(self.lab.steps.len());
         let world = EmbeddedTestCluster::new(self.lab.sim.seed.unwrap_or_default())?;
         let made = "could not make the lab in this process, to compare with";
-        world.up(&self.lab).kind(Kind::Failed, || made.to_owned())?;
+        world.up(&self.lab).code(Code::KlabFault, || made.to_owned())?;
         world.wait(&self.lab, PATIENCE)?;
         *stages = vec![Stage { objects: Arc::new(objects(&world)?), shows: false }];
         for step in 0..far {
@@ -113,7 +113,7 @@ impl Twin {
     fn step(&self, world: &EmbeddedTestCluster, step: usize) -> Result<Stage> {
         let shows = shows(world, &self.lab, step)?;
         let performed = "could not perform the steps in this process, to compare with";
-        world.perform(&self.lab, step).kind(Kind::Failed, || performed.to_owned())?;
+        world.perform(&self.lab, step).code(Code::KlabFault, || performed.to_owned())?;
         world.wait(&crate::lesson::stage(&self.lab, step + 1), PATIENCE)?;
         Ok(Stage { objects: Arc::new(objects(world)?), shows })
     }

@@ -7,7 +7,7 @@ use kube::Client;
 use kube::config::{AuthInfo, Cluster, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
 
 use super::{ANSWER, client_within, configuration, is_own, without_retries};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 
 /// Whom a client believes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +45,11 @@ pub async fn client(url: &str, trust: Trust<'_>, token: Option<&str>, patience: 
         current_context: Some(name),
         ..Kubeconfig::default()
     };
-    let config = configuration(kubeconfig).await.map_err(|error| Error::new(Kind::Outside, error))?;
+    let config = configuration(kubeconfig).await.map_err(|error| Error::new(Code::NoAnswer, error))?;
     let client = if config.proxy_url.is_some() || is_own(&config) {
         client_within(config, patience)
     } else {
         without_retries(config, false, patience.min(ANSWER.1))
     };
-    client.map_err(|error| Error::new(Kind::Outside, error))
+    client.map_err(|error| Error::new(Code::NoAnswer, error))
 }

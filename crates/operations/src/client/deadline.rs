@@ -235,10 +235,10 @@ mod tests {
 
     #[test]
     fn silence_is_found_in_whatever_wraps_it() {
-        use crate::error::{Context as _, Kind};
+        use crate::error::{Code, Context as _};
         let silent = NoAnswer::of_server("127.0.0.1:1", ANSWER);
-        let error = Error::new(Kind::Outside, anyhow::Error::new(silent.clone()).context("could not read"));
-        let wrapped = Err::<(), _>(error).kind(Kind::Failed, || "could not continue".to_owned()).unwrap_err();
+        let error = Error::new(Code::NoAnswer, anyhow::Error::new(silent.clone()).context("could not read"));
+        let wrapped = Err::<(), _>(error).code(Code::KlabFault, || "could not continue".to_owned()).unwrap_err();
         assert_eq!(NoAnswer::in_error(&wrapped), Some(&silent));
         let words =
             "could not continue: could not read: the embedded cluster's server (127.0.0.1:1) has not answered for 15 s";

@@ -7,7 +7,8 @@ impl From<Error> for Refusal {
     /// An error of klab. What breaks a rule of pools is what Azure would call a bad request.
     fn from(error: Error) -> Self {
         let words = format!("{error:#}");
-        let refusal = if error.kind == Kind::Usage { Self::azure(Code::BadRequest, &words) } else { Self::new(words) };
+        let refusal =
+            if error.kind() == Kind::Usage { Self::azure(Code::BadRequest, &words) } else { Self::new(words) };
         let left = error.left_behind.into_iter().map(|left| format!("Left behind: {left}"));
         let refusal = left.fold(refusal, Self::advise);
         // What is to be written into a lab file is nothing that helps here.

@@ -65,7 +65,7 @@ pub const DESCRIBED: &[Described] = &[
     },
     Described {
         name: "under-way",
-        meaning: "What goes on outside klab from now on, even if klab is interrupted.",
+        meaning: "Work that continues outside klab, even if you interrupt klab.",
         fields: &[
             ("outside", "a list of sentences; empty when nothing goes on any more"),
             ("activities", "the same for programs, in the same order: each with its `action` and `subject`, as above"),
@@ -73,10 +73,11 @@ pub const DESCRIBED: &[Described] = &[
     },
     Described {
         name: "warned",
-        meaning: "Something the user should know although the work goes on.",
+        meaning: "Something you should know, although the work continues.",
         fields: &[
             ("message", "the sentence"),
-            ("code", "what is warned of, as a code: `pods-stayed`; see [Warnings](#warnings)"),
+            ("code", "what is warned of, as a code: `K0634`; see [codes](codes/README.md)"),
+            ("case", "the exact case: `pods-stayed`; see [Warnings](#warnings)"),
             SUBJECT,
         ],
     },
@@ -109,8 +110,10 @@ pub const DESCRIBED: &[Described] = &[
     },
     Described {
         name: "error",
-        meaning: "What klab failed with; the last line. Also the only one of commands that write one document and failed before it.",
+        meaning: "The error that ends klab; the last line. A command that writes one document prints only this event if it fails first.",
         fields: &[
+            ("code", "which problem it is, as a code: `K0801`; see [codes](codes/README.md)"),
+            ("case", "the exact case: `lab-not-up`"),
             ("message", "what could not be done"),
             ("causes", "why, from the nearest cause to the first"),
             ("left_behind", "what is left, such as machines that cost money"),

@@ -12,7 +12,7 @@ use super::rewrite;
 use super::tools::Tools;
 use super::undo::{Undo, applied, deleted, downgrade, labelled, previous, workload_reference};
 use super::{control_plane, drain, nodes, pools, set, workloads};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Verb;
 use crate::exec;
 use crate::provider::Work;
@@ -62,7 +62,9 @@ impl Performer<'_> {
     /// Tries what the cluster is to refuse, with this text in its words.
     fn refused(&self, stage: &Lab, action: &Action, text: &str, work: &mut Work<'_>) -> Result<()> {
         match self.act(stage, action, work) {
-            Ok(()) => Err(Error::message(Kind::Failed, format!("the cluster did what it was to refuse with `{text}`"))),
+            Ok(()) => {
+                Err(Error::message(Code::StepFailed, format!("the cluster did what it was to refuse with `{text}`")))
+            }
             Err(error) if error.to_string().contains(text) => {
                 work.events.note(Verb::ExpectRefusal, format!("as the lesson says: {text}"));
                 Ok(())

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::nodes::failure;
 use super::performer::Performer;
 use crate::apply::patch_parameters;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Verb;
 use crate::observe;
 use crate::provider::{Options, Work, cannot_fail_api, refuse_absent};
@@ -101,7 +101,7 @@ fn wait_for_answer(performer: &Performer<'_>, work: &mut Work<'_>) -> Result<()>
             }
             Err(error) if performer.time.now().saturating_sub(begun) > RETURN => {
                 let source = error.source.context("the API server does not answer again");
-                return Err(Error::new(Kind::Outside, source));
+                return Err(Error::new(Code::NoAnswer, source));
             }
             Err(_) => {}
         }

@@ -10,7 +10,7 @@ use kube::{Client, ResourceExt};
 use super::nodes::{change, failure, named, some};
 use super::performer::Performer;
 use crate::drain::{self, Evictions, has_ended, path, pods_to_move};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
 use crate::provider::Work;
 use klab_lab::spec::{Action, NodeSet};
@@ -90,7 +90,7 @@ fn refuse_unowned(pods: &[Pod]) -> Result<()> {
         plural(lost.len(), "pod"),
         first_of(&lost, NAMES)
     );
-    Err(Error::message(Kind::Failed, message)
+    Err(Error::message(Code::DrainWouldLose, message)
         .left_behind("the nodes are cordoned")
         .hint("`force = true` in the action deletes them"))
 }
@@ -99,10 +99,10 @@ fn overdue(what: &str, within: Duration, refused: &[String], left: usize) -> Err
     let after = klab_lab::words::duration(within);
     let message = format!("{what} still has {} after {after}", plural(left, "pod"));
     let error = if refused.is_empty() {
-        Error::message(Kind::Deadline, message)
+        Error::message(Code::DrainTimeout, message)
     } else {
         let words = refused.iter().take(NAMES).cloned().collect::<Vec<_>>().join("\n");
-        Error::new(Kind::Deadline, anyhow::Error::msg(words).context(message))
+        Error::new(Code::DrainTimeout, anyhow::Error::msg(words).context(message))
             .hint("a PodDisruptionBudget that allows no disruption keeps its pods where they are")
     };
     error.left_behind("the nodes are cordoned")

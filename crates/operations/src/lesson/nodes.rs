@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::performer::Performer;
 use crate::apply::patch_parameters;
 use crate::client::{cause, objects};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
 use crate::provider::{Machines, Work, cannot_stop_nodes};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
@@ -51,7 +51,7 @@ pub(super) async fn select(client: &Client, set: &NodeSet) -> Result<Vec<Node>> 
 pub(super) fn some(performer: &Performer<'_>, set: &NodeSet) -> Result<Vec<Node>> {
     let nodes = performer.runtime.block_on(select(performer.client, set))?;
     if nodes.is_empty() {
-        return Err(Error::message(Kind::Failed, format!("no node matches {set}"))
+        return Err(Error::message(Code::NoNodeHere, format!("no node matches {set}"))
             .hint("`kubectl get nodes --show-labels` shows the nodes there are"));
     }
     Ok(nodes)
@@ -269,5 +269,5 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
 
 /// What the cluster refused, in its own words.
 pub(super) fn failure(what: &str, error: &kube::Error) -> Error {
-    Error::new(Kind::Failed, cause(error).context(format!("could not {what}")))
+    Error::new(Code::StepFailed, cause(error).context(format!("could not {what}")))
 }

@@ -7,7 +7,7 @@ use kube::Client;
 use tokio::runtime::Runtime;
 
 use super::time::Time;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Verb;
 use crate::exec;
 use crate::provider::{Provider, Work};
@@ -45,7 +45,7 @@ impl Performer<'_> {
         let Some((program, arguments)) = argv.split_first() else { return Ok(()) };
         let Some(run) = self.run else {
             let message = format!("the step runs `{}`, which was not allowed", argv.join(" "));
-            return Err(Error::message(Kind::Usage, message).hint(
+            return Err(Error::message(Code::StepRunsProgram, message).hint(
                 "read what it does in the lab file; `--allow-run` allows it, or type it yourself and `klab verify`",
             ));
         };
@@ -57,7 +57,7 @@ impl Performer<'_> {
             .env("KUBECONFIG", run.kubeconfig.as_os_str())
             .directory(run.folder);
         let activity = work.events.start(Verb::RunProgram, command.to_string());
-        command.output(RUN).map_err(|error| Error::new(Kind::Failed, error))?;
+        command.output(RUN).map_err(|error| Error::new(Code::StepFailed, error))?;
         activity.finish(command.to_string());
         Ok(())
     }

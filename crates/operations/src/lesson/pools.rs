@@ -1,6 +1,6 @@
 //! Actions on pools: what the plan has to do for one pool between the cluster and the stage, through the provider.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
 use crate::pool::perform::{perform, pool_of};
 use crate::provider::{Work, refuse_absent};
@@ -13,7 +13,8 @@ use super::performer::Performer;
 /// they are: other steps, or the learner, may have changed them.
 pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
     let Some(name) = action.pool() else { return Ok(()) };
-    let pool = stage.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))?;
+    let pool =
+        stage.pool(name).ok_or_else(|| Error::message(Code::StepFailed, format!("the lab has no pool `{name}`")))?;
     let mut observed = performer.provider.observe(&stage.name.value, Some(stage))?;
     refuse_absent(&stage.name.value, &observed)?;
     // The lab file names it; who typed it does not matter.

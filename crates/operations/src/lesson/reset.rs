@@ -13,7 +13,7 @@ use super::set::{main_object, take_away};
 use super::workloads::{delete_pods, deploy};
 use crate::apply::patch_parameters;
 use crate::client::objects;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::event::{About, Verb};
 use crate::observe;
 use crate::provider::Work;
@@ -109,7 +109,7 @@ fn misplaced<'l>(lab: &'l Lab, report: &Report) -> Vec<&'l Workload> {
             _ => false,
         })
     };
-    let no_room = failed.iter().any(|(_, result)| result.causes.iter().any(|cause| cause.code == "unschedulable"));
+    let no_room = failed.iter().any(|(_, result)| result.causes.iter().any(|cause| cause.code == Code::Unschedulable));
     let mut about = lab.workloads.iter().filter(restarts).filter(|workload| is_about(workload)).peekable();
     match about.peek() {
         Some(_) if no_room => lab.workloads.iter().filter(restarts).collect(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::goal_arguments::GoalArguments;
 use super::performer::Performer;
 use super::words::{find, label, title};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Events, Verb, Warning};
+use crate::error::{Code, Error, Kind, Result};
+use crate::event::{About, Events, Verb};
 use crate::provider::Work;
 use crate::stage::{note_before, stage, staged};
 use crate::state::{Progress, StepUnderWay};
@@ -212,7 +212,7 @@ impl<E: Engine> Session<'_, E> {
         let is_begun = self.progress.doing.as_ref().is_some_and(|doing| !doing.back);
         let undone = if is_begun { Some(done) } else { done.checked_sub(1) };
         let Some((number, step)) = undone.and_then(|number| Some((number, lab.steps.get(number)?))) else {
-            return Err(Error::message(Kind::Usage, "no step is done: the lab is at its set-up"));
+            return Err(Error::message(Code::NoStepDone, "no step is done: the lab is at its set-up"));
         };
         self.engine.admit(&self.progress, number, true)?;
         self.announce(Verb::UndoStep, number, step);
@@ -225,7 +225,7 @@ impl<E: Engine> Session<'_, E> {
             })?;
         }
         for words in &kept {
-            self.engine.events().warn(Warning::NotUndone, format!("not undone: {words}"));
+            self.engine.events().warn(Code::NotUndone, format!("not undone: {words}"));
         }
         self.progress.reach(number);
         self.engine.keep(&self.progress)
@@ -259,7 +259,7 @@ impl<E: Engine> Session<'_, E> {
             let pool = step.actions.get(action).and_then(|action| action.value.pool());
             pool.map_or(Ok(()), |pool| self.engine.forget_pool(pool))
         });
-        acted.map_err(|error| match (error.kind, back) {
+        acted.map_err(|error| match (error.kind(), back) {
             (Kind::Failed | Kind::Deadline, false) if E::REPEATS => {
                 error.hint("`klab step` does the step again, `klab step --back` undoes it")
             }

@@ -7,7 +7,7 @@ use super::nodes::failure;
 use super::performer::Performer;
 use super::workloads::{apply, find, manifests, reference, unrendered};
 use crate::apply::{ObjectKey, patch_parameters};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::observe;
 use crate::provider::Work;
 use crate::render::render_main;
@@ -39,7 +39,7 @@ pub(super) fn main_object(stage: &Lab, workload: &Workload) -> Result<(Value, Ob
     let main = render_main(stage, workload).map_err(|diagnostics| unrendered(&diagnostics))?;
     let main = main.ok_or_else(|| {
         let kind = workload.kind.kind();
-        Error::message(Kind::Failed, format!("the template of workload `{name}` makes no {kind} of that name"))
+        Error::message(Code::StepFailed, format!("the template of workload `{name}` makes no {kind} of that name"))
     })?;
     let reference = reference(&ObjectKey::of(&main.object));
     Ok((main.object, reference))

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::command::{Line, of_step as lines};
 use super::tools::Tools;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_lab::spec::{Action, Lab, Located, Step, did_you_mean};
 use klab_lab::words::all;
 
@@ -16,7 +16,7 @@ pub fn find(lab: &Lab, asked: &str) -> Result<usize> {
     let names: Vec<&str> = lab.steps.iter().map(|step| step.name.value.as_str()).collect();
     let numbered = || asked.parse().ok().and_then(|number: usize| number.checked_sub(1)).filter(|at| *at < names.len());
     names.iter().position(|name| *name == asked).or_else(numbered).ok_or_else(|| {
-        let error = Error::message(Kind::Usage, format!("lab `{}` has no step `{asked}`", lab.name));
+        let error = Error::message(Code::NoSuchStep, format!("lab `{}` has no step `{asked}`", lab.name));
         let error = match did_you_mean(asked, names.iter().copied()) {
             Some(near) => error.hint(format!("did you mean step `{near}`?")),
             None => error,

@@ -13,7 +13,7 @@ use super::nodes::failure;
 use super::performer::Performer;
 use super::undo::Objects;
 use crate::apply::{Applier, ObjectKey, patch_parameters};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
 use crate::observe;
 use crate::provider::Work;
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The workload of this name in a lab.
 pub(super) fn find<'a>(stage: &'a Lab, name: &str) -> Result<&'a Workload> {
-    stage.workload(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no workload `{name}`")))
+    stage.workload(name).ok_or_else(|| Error::message(Code::StepFailed, format!("the lab has no workload `{name}`")))
 }
 
 /// The objects of a workload as the stage has it.
@@ -41,7 +41,7 @@ pub(super) fn manifests(stage: &Lab, workload: &Workload) -> Result<Vec<Manifest
 pub(super) fn unrendered(diagnostics: &Diagnostics) -> Error {
     Error {
         diagnostics: diagnostics.render(true),
-        ..Error::message(Kind::Usage, "what the step applies could not be rendered")
+        ..Error::message(Code::InvalidLab, "what the step applies could not be rendered")
     }
 }
 
@@ -124,8 +124,8 @@ pub(super) fn apply(
 ) -> Result<()> {
     if manifests.is_empty() {
         let message = format!("there is nothing to apply for {what}");
-        let hint = "its files are looked for beside the lab file that `klab up` read; put them back there";
-        return Err(Error::message(Kind::Outside, message).hint(hint));
+        let hint = "klab looks for its files beside the lab file; put them back there";
+        return Err(Error::message(Code::StepFiles, message).hint(hint));
     }
     let kinds = render::kinds(manifests);
     work.intend("apply", &kinds.into_iter().collect::<Vec<_>>().join(" "))?;
@@ -144,7 +144,7 @@ pub(super) fn delete(performer: &Performer<'_>, stage: &Lab, object: &ObjectRef,
             manifests(stage, workload)?.iter().map(|manifest| reference(&ObjectKey::of(&manifest.object))).collect()
         }
         None if is_workload => {
-            return Err(Error::message(Kind::Failed, format!("the lab has no workload `{}`", object.name)));
+            return Err(Error::message(Code::StepFailed, format!("the lab has no workload `{}`", object.name)));
         }
         _ => vec![object.clone()],
     };
@@ -172,7 +172,7 @@ pub fn delete_all(performer: &Performer<'_>, objects: &[ObjectRef], what: &str, 
     performer.runtime.block_on(async {
         for object in objects {
             let api = observe::api_of(performer.client, object).await?.ok_or_else(|| {
-                Error::message(Kind::Failed, format!("the cluster serves no kind `{}`", object.kind))
+                Error::message(Code::StepFailed, format!("the cluster serves no kind `{}`", object.kind))
                     .hint("`kubectl api-resources` shows the kinds it serves")
             })?;
             if let Some(uid) = delete_one(&api, &object.name).await? {
@@ -223,7 +223,7 @@ fn wait_gone(performer: &Performer<'_>, mut left: Vec<(Api<DynamicObject>, Strin
             let names: Vec<&str> = left.iter().map(|(_, name, _)| name.as_str()).collect();
             let after = klab_lab::words::duration(GONE);
             let message = format!("{what}: {} still being deleted after {after}", names.join(", "));
-            return Err(Error::message(Kind::Deadline, message).hint("a finalizer may keep it"));
+            return Err(Error::message(Code::DrainTimeout, message).hint("a finalizer may keep it"));
         }
         performer.time.pass(PAUSE);
     }

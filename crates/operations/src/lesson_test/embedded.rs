@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::look::{ObservedCluster, complete};
 use super::run::TestCluster;
 use crate::apply::Applier;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Events;
 use crate::lesson::session::Act;
 use crate::lesson::{self, Performer, Time};
@@ -144,7 +144,7 @@ impl TestCluster for EmbeddedTestCluster {
         let lab = &*self.provider.block_on(observe::nodes_named(&client, lab))?;
         let manifests = render::render(lab).map_err(|diagnostics| Error {
             diagnostics: diagnostics.render(true),
-            ..Error::message(Kind::Usage, "the lab's objects could not be rendered")
+            ..Error::message(Code::InvalidLab, "the lab's objects could not be rendered")
         })?;
         if observed.exists {
             self.provider.restore_system(lab)?;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::bundled_lessons;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::state::Home;
 use crate::state::home::state_error;
 use klab_lab::spec::{MAX_BYTES, Unread, read_regular};
@@ -25,7 +25,7 @@ pub fn lab_files(home: &Home, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         below(path, &mut found).map_err(|error| state_error(error, "read", path))?;
         if found.is_empty() {
             let message = format!("there is no lab file in `{}`", path.display());
-            return Err(Error::message(Kind::Usage, message)
+            return Err(Error::message(Code::NoLabFile, message)
                 .hint("a lab file ends in `.toml` and says `lab = \"name\"`; `klab init` writes one"));
         }
         found.sort();

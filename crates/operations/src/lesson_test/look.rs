@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::error::{Context, Kind, Result};
+use crate::error::{Code, Context, Result};
 use klab_api_machinery::resource::{
     CSI_NODES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES,
     PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS,
@@ -32,7 +32,7 @@ impl<K: Typed> ObjectCache<K> {
             let (version, typed) = if let Some(known) = known {
                 known
             } else {
-                let typed = K::from_json(&object.json).kind(Kind::Failed, || {
+                let typed = K::from_json(&object.json).code(Code::KlabFault, || {
                     format!("could not read {} `{}` of the embedded cluster", resource.row().kind, object.name)
                 })?;
                 (object.resource_version, Arc::new(typed))

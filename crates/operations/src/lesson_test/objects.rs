@@ -13,6 +13,7 @@ use crate::provider::sim::in_process::InProcess;
 use crate::provider::{Options, Provider, Work};
 use crate::render::Manifest;
 use crate::state::Journal;
+use klab_lab::code::Code;
 use klab_lab::plan;
 use klab_lab::spec::{Action, Diagnostic, Diagnostics, Lab, Location, VolumeSource, did_you_mean};
 
@@ -35,7 +36,7 @@ pub fn problems(lab: &Lab, manifests: &[Manifest]) -> Result<Diagnostics> {
         let is_foreign = words.contains("serves no kind") && !lab.provider.profile().is_embedded;
         if !is_foreign && !told(&words) {
             let message = format!("the API server refuses {}", ObjectKey::of(&manifest.object));
-            found.push(Diagnostic::warning("refused-object", message).at(&manifest.origin.lab, words));
+            found.push(Diagnostic::warning(Code::RefusedObject, message).at(&manifest.origin.lab, words));
         }
     }
     if lab.provider.profile().makes_nodes {
@@ -82,7 +83,7 @@ fn unmade_storage_classes(lab: &Lab, manifests: &[Manifest], classes: &BTreeSet<
             }
             let key = ObjectKey::of(&manifest.object);
             let message = format!("{key} asks for the StorageClass `{class}`, which nothing makes");
-            let warning = Diagnostic::warning("storage-class", message)
+            let warning = Diagnostic::warning(Code::StorageClass, message)
                 .at(&manifest.origin.lab, "its volume will never be provisioned");
             let known = classes.iter().map(String::as_str);
             found.push(match did_you_mean(class, known.clone()) {
@@ -114,7 +115,7 @@ fn unmade_claims(lab: &Lab, manifests: &[Manifest]) -> Diagnostics {
             }
             let message =
                 format!("workload `{}` mounts the claim `{claim}`, which nothing in the lab makes", workload.name);
-            let warning = Diagnostic::warning("unknown-claim", message).at(&source.at, "its pods will stay Pending");
+            let warning = Diagnostic::warning(Code::UnknownClaim, message).at(&source.at, "its pods will stay Pending");
             found.push(match did_you_mean(claim, here().map(|(_, name)| name.as_str())) {
                 Some(near) => suggested(warning, lab, &source.at, &format!("claim/{claim}"), &format!("claim/{near}")),
                 None => warning.help("make it with a manifest of kind PersistentVolumeClaim"),
@@ -149,7 +150,7 @@ fn unmade_priority_classes(lab: &Lab, manifests: &[Manifest]) -> Diagnostics {
             let message =
                 format!("workload `{workload}` asks for the priority class `{class}`, which nothing in the lab makes");
             let help = "make it with a manifest of kind PriorityClass, or leave `priority_class` out";
-            let warning = Diagnostic::warning("priority-class", message);
+            let warning = Diagnostic::warning(Code::PriorityClass, message);
             let warning = warning.at(at, "the cluster will refuse its pods");
             found.push(match did_you_mean(class, made.iter().copied()) {
                 Some(near) => suggested(warning, lab, at, class, near),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::outcome::{Failure, Moment, Phase, Picture, Trial};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Events;
 use crate::lesson::session::{Act, Engine, Goal, Point, Session};
 use crate::lesson::{note_before, stage, staged};
@@ -208,7 +208,7 @@ impl Course<'_> {
         let report = self.world.wait(lab, timeout)?;
         self.has_failed = !report.ok();
         self.phases.push(Phase { moment: self.moment.clone(), report, held_before });
-        if self.has_failed { Err(Error::message(Kind::NotHeld, "the checks do not hold")) } else { Ok(()) }
+        if self.has_failed { Err(Error::message(Code::LessonFailed, "the checks do not hold")) } else { Ok(()) }
     }
 
     /// The cluster as it is drawn; a step of this number is done before it, or open. A cluster that cannot be read has no

@@ -121,7 +121,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::error::{Error, Kind};
+    use crate::error::{Code, Error};
     use crate::lesson_test::Moment;
 
     fn lab(name: &str, failure: Option<Failure>) -> LabTrial {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_failed_is_told_with_the_command_that_shows_it_again() {
-        let error = Error::message(Kind::Failed, "could not drain `a`").hint("look at the budget");
+        let error = Error::message(Code::StepFailed, "could not drain `a`").hint("look at the budget");
         let failed = Failure::Error { moment: Moment::Step("drain".to_owned()), error };
         let text = summary(&[lab("good", None), lab("bad", Some(failed))]);
         let expected = "## 1 of 2 lessons failed\n\n\
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn names_and_texts_of_labs_stay_text() {
-        let error = Error::message(Kind::Failed, "no\n````\n<script>alert(1)</script>");
+        let error = Error::message(Code::StepFailed, "no\n````\n<script>alert(1)</script>");
         let failed = Failure::Error { moment: Moment::SetUp, error };
         let text = summary(&[lab("<b>|`x`", Some(failed))]);
         assert!(text.contains("&lt;b>\\|\\`x\\`"), "{text}");

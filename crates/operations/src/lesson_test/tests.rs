@@ -154,7 +154,7 @@ fn what_fails_is_explained_and_ends_the_lesson() {
                    kubectl label nodes -l agentpool=main disk=ssd
                or: remove `disk` from the node selector of `[workload.web]` (lab.toml:15), or:
                    kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"disk":null}}}}}'
-              at lab.toml:16
+              at lab.toml:16 (K0504)
     "#);
 }
 

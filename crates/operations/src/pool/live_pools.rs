@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::changed_pools::ChangedPools;
 use super::read::{Tables, read, refuse_new};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_lab::plan::{Declared, Observed, ObservedPool, is_version, size_name, wanted_version};
 use klab_lab::spec::{Diagnostics, Lab, Pool, PoolMode, pool_table};
 use klab_lab::words::listed;
@@ -79,7 +79,7 @@ impl LivePools {
         let there = self.names().contains(&name);
         let found = self.tables.iter().find(|(known, _)| known == name).filter(|_| there);
         found.map(|(_, table)| table).ok_or_else(|| {
-            Error::message(Kind::Usage, format!("lab `{}` has no pool `{name}`", self.lab.name))
+            Error::message(Code::NoSuchPool, format!("lab `{}` has no pool `{name}`", self.lab.name))
                 .hint(format!("its pools are {}", listed(&self.names())))
         })
     }
@@ -119,7 +119,7 @@ impl LivePools {
         let mut systems = self.lab.pools.iter().filter(is_system);
         if systems.clone().count() == 1 && systems.any(|pool| pool.name.value == name) {
             let message = format!("pool `{name}` is the last system pool: the cluster's own pods have no other place");
-            return Err(Error::message(Kind::Usage, message).hint(
+            return Err(Error::message(Code::PoolRefused, message).hint(
                 "`klab pool add NAME --mode system` makes another one, or `klab pool update NAME --mode system`",
             ));
         }

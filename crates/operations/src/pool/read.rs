@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_lab::spec::{self, AksNetwork, Diagnostic, Diagnostics, Lab, LoadOptions, Pool, Severity, SimLike};
 
 /// Pools by name, in order.
@@ -17,13 +17,13 @@ pub type Tables = Vec<(String, Table)>;
 pub fn read(lab: &Lab, tables: &Tables) -> Result<(Vec<Pool>, Diagnostics)> {
     let text = text(lab, tables)?;
     let options = LoadOptions { provider: Some(lab.provider), ..LoadOptions::default() };
-    match spec::parse_whatever_it_breaks("what the pools are to be", &text, &options) {
+    match spec::parse_whatever_it_breaks("the pools as asked for", &text, &options) {
         (Some(read), problems) => {
             let pools = tables.iter().filter_map(|(name, _)| read.pool(name).cloned()).collect();
             Ok((pools, problems))
         }
         (None, problems) => Err(refusal(problems.iter(), &BTreeSet::new())
-            .unwrap_or_else(|| Error::message(Kind::Failed, "the pools cannot be read"))),
+            .unwrap_or_else(|| Error::message(Code::KlabFault, "the pools cannot be read"))),
     }
 }
 
@@ -48,7 +48,7 @@ fn text(lab: &Lab, tables: &Tables) -> Result<String> {
     if let Some(version) = &lab.kubernetes {
         whole.extend([entry("kubernetes", version.value.to_string().into())]);
     }
-    toml::to_string(&whole).map_err(|error| Error::new(Kind::Failed, error))
+    toml::to_string(&whole).map_err(|error| Error::new(Code::KlabFault, error))
 }
 
 /// Refuses what breaks a rule that was not broken before.
@@ -69,5 +69,5 @@ fn refusal<'d>(problems: impl Iterator<Item = &'d Diagnostic>, known: &BTreeSet<
         Some((_, replacement)) => format!("{} `{}`", help.text, replacement.trim_matches('"')),
         None => help.text.clone(),
     });
-    Some(help.fold(Error::message(Kind::Usage, words), Error::hint))
+    Some(help.fold(Error::message(Code::PoolRefused, words), Error::hint))
 }

@@ -9,7 +9,7 @@ use toml::Table;
 
 use super::keys::Keys;
 use super::live_pools::{LivePools, deferred};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 
 /// What is asked of the pools of a lab.
 #[derive(Debug, Clone, clap::Subcommand, Serialize, Deserialize)]
@@ -181,7 +181,7 @@ impl Wanted {
 fn added(live: &LivePools, pool: &str, keys: &Keys) -> Result<Table> {
     if live.names().contains(&pool) {
         let message = format!("lab `{}` has a pool `{pool}` already", live.lab.name);
-        return Err(Error::message(Kind::Usage, message).hint(format!(
+        return Err(Error::message(Code::PoolRefused, message).hint(format!(
             "`klab pool update {pool}` changes it, `klab pool scale {pool}` changes its number of nodes"
         )));
     }
@@ -192,7 +192,7 @@ fn added(live: &LivePools, pool: &str, keys: &Keys) -> Result<Table> {
 }
 
 fn laid(keys: &Keys, over: &mut Table) -> Result<()> {
-    keys.lay_over(over).map_err(|words| Error::message(Kind::Usage, words))
+    keys.lay_over(over).map_err(|words| Error::message(Code::PoolRefused, words))
 }
 
 /// Nodes are recreated only when the user asks for it.
@@ -209,8 +209,10 @@ fn refuse_for_life(live: &LivePools, pool: &str, now: &Table, wanted: &Table, ma
     });
     match changed {
         None => Ok(()),
-        Some(key) => Err(Error::message(Kind::Usage, format!("`{key}` of pool `{pool}` cannot change on its nodes"))
-            .hint("`--replace` recreates the nodes; their pods start elsewhere meanwhile")),
+        Some(key) => {
+            Err(Error::message(Code::NeedsNewNodes, format!("`{key}` of pool `{pool}` cannot change on its nodes"))
+                .hint("`--replace` recreates the nodes; their pods start elsewhere meanwhile"))
+        }
     }
 }
 

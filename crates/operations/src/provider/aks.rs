@@ -48,7 +48,7 @@ use self::site::{LabSite, Site};
 pub use self::typed::pool_commands;
 use super::{AzureNames, Foreign, Machines, Options, Provider, Work, refuse_absent};
 use crate::client::are_credentials_refused;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::state::Home;
 use klab_lab::plan::{Action, Observed, plan};
@@ -155,7 +155,9 @@ impl Aks {
                 "lab `{name}` is up in resource group `{}` in {}; its file now names another place",
                 place.group, place.location
             );
-            return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it there first")));
+            return Err(
+                Error::message(Code::UpElsewhere, message).hint(format!("`klab down {name}` removes it there first"))
+            );
         }
         Ok(place)
     }
@@ -215,7 +217,7 @@ impl Aks {
         let Known { place, world } = &known;
         if world.cluster.as_ref().is_some_and(answer::ManagedCluster::is_stopped) {
             let message = format!("lab `{}` is paused", place.lab);
-            return Ok(vec![Error::message(Kind::Outside, message).hint(format!("klab resume {}", place.lab))]);
+            return Ok(vec![Error::message(Code::PausedLab, message).hint(format!("klab resume {}", place.lab))]);
         }
         if !place.own_group && world.group.is_none() {
             let message = format!("there is no resource group `{}`", place.group);
@@ -223,21 +225,22 @@ impl Aks {
                 "az group create -n {} -l {} --subscription {}",
                 place.group, place.location, place.subscription
             );
-            return Ok(vec![Error::message(Kind::Outside, message).hint(command)]);
+            return Ok(vec![Error::message(Code::AzureResource, message).hint(command)]);
         }
         let actions = plan(lab, &self.observed(world, place, Some(lab)));
         if actions.iter().all(|action| matches!(action, Action::UpdatePool { .. } | Action::RemovePool { .. })) {
             return Ok(Vec::new());
         }
         let offer = early.or_else(|| Offer::ask(&self.az_for(place), lab, self.az_version()));
-        let offer = offer.ok_or_else(|| Error::message(Kind::Failed, "could not run several calls of az at once"))?;
+        let offer =
+            offer.ok_or_else(|| Error::message(Code::KlabFault, "could not run several calls of az at once"))?;
         Ok(offer.problems(lab, &actions, place, seats))
     }
 }
 
 /// What an error leaves in Azure, as far as Azure says, because it costs money; a refusal leaves what was there.
 fn with_what_is_left(mut error: Error, site: Site<'_>) -> Error {
-    if error.kind == Kind::Usage {
+    if error.kind() == Kind::Usage {
         return error;
     }
     match removal::remains(site) {
@@ -268,7 +271,7 @@ impl Provider for Aks {
         lab.aks.node_resource_group.as_ref()?;
         let message =
             format!("`node_resource_group` of lab `{}` names one group, and each seat needs its own", lab.name);
-        Some(Error::message(Kind::Usage, message).hint("remove it from `[aks]`; Azure then names the groups"))
+        Some(Error::message(Code::NotOnProvider, message).hint("remove it from `[aks]`; Azure then names the groups"))
     }
 
     fn refusals(&self, lab: &Lab, actions: &[Action]) -> Vec<Error> {
@@ -307,7 +310,9 @@ impl Provider for Aks {
         let known = match self.place_of_lab(lab).and_then(|place| self.look(place)) {
             // Commands of a lab that was never made can be read without az and without a login.
             Err(error)
-                if error.kind == Kind::Outside && !error.source.is::<Foreign>() && !self.remembers(&lab.name.value) =>
+                if error.kind() == Kind::Outside
+                    && !error.source.is::<Foreign>()
+                    && !self.remembers(&lab.name.value) =>
             {
                 Known { place: AzureSite::of_lab(lab, &Account::unknown()), world: AzureState::default() }
             }

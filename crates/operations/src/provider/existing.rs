@@ -19,8 +19,8 @@ use tokio::runtime::Runtime;
 use self::site::{ResolvedSite, Site};
 use super::{Options, Provider, Work};
 use crate::client::{self, cause, connect, objects};
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::{About, Verb, Warning};
+use crate::error::{Code, Context as _, Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::exec::quoted;
 use crate::guard::guarded;
 use crate::rbac_snapshot::NODE_RIGHTS;
@@ -74,7 +74,7 @@ impl Existing {
             return Ok(&reached.client);
         }
         let found = self.find(lab)?;
-        let folder = TempDir::new().kind(Kind::Outside, || "could not make a temporary folder".to_owned())?;
+        let folder = TempDir::new().code(Code::MachineRefused, || "could not make a temporary folder".to_owned())?;
         let path = folder.path().join("kubeconfig");
         context_file::write(&found.kubeconfig, &path)?;
         let name = &lab.name.value;
@@ -123,13 +123,15 @@ impl Existing {
         kinds.sort_unstable();
         kinds.dedup();
         let context = &self.find(lab)?.site.context;
-        Ok(Some(Error::message(Kind::Usage, message).hint("another `lab = …` makes a lab of its own beside it").hint(
-            format!(
-                "if it is what an older one left: `kubectl --context {context} delete {} -A -l {}`",
-                kinds.join(","),
-                selector_of(name)
+        Ok(Some(
+            Error::message(Code::UpElsewhere, message).hint("another `lab = …` makes a lab of its own beside it").hint(
+                format!(
+                    "if it is what an older one left: `kubectl --context {context} delete {} -A -l {}`",
+                    kinds.join(","),
+                    selector_of(name)
+                ),
             ),
-        )))
+        ))
     }
 }
 
@@ -138,9 +140,9 @@ async fn list(client: &Client) -> Result<Vec<Node>> {
     nodes.map_err(|error| match &error {
         kube::Error::Api(status) if status.code == 403 => {
             let words = "you may not list the nodes of the cluster, without which a lab cannot be checked";
-            Error::new(Kind::Outside, cause(&error).context(words)).hint(NODE_RIGHTS)
+            Error::new(Code::ClusterRights, cause(&error).context(words)).hint(NODE_RIGHTS)
         }
-        _ => Error::new(Kind::Outside, cause(&error).context("could not list the nodes of the cluster")),
+        _ => Error::new(Code::NoAnswer, cause(&error).context("could not list the nodes of the cluster")),
     })
 }
 
@@ -170,7 +172,10 @@ impl Provider for Existing {
     fn refuses_class(&self, lab: &Lab) -> Option<Error> {
         let message =
             format!("lab `{}` is on a cluster that klab did not make, and each seat needs one of its own", lab.name);
-        Some(Error::message(Kind::Usage, message).hint("`--provider sim --seats …` makes a cluster for each learner"))
+        Some(
+            Error::message(Code::NotOnProvider, message)
+                .hint("`--provider sim --seats …` makes a cluster for each learner"),
+        )
     }
 
     fn refusals(&self, lab: &Lab, _: &[Action]) -> Vec<Error> {
@@ -220,7 +225,7 @@ impl Provider for Existing {
         let Some(site) = Site::read(&folder) else {
             let planned = self.reached.get().map(|reached| reached.folder.path().join("kubeconfig"));
             return planned.ok_or_else(|| {
-                Error::message(Kind::Outside, format!("lab `{lab}` has not reached its cluster yet"))
+                Error::message(Code::ClusterGone, format!("lab `{lab}` has not reached its cluster yet"))
                     .hint("`klab up` with its lab file goes on")
             });
         };
@@ -252,10 +257,10 @@ impl Provider for Existing {
         });
         let removed = removed.map_err(|error| {
             let gone = format!(
-                "if the cluster is gone for good, `rm -r {}` makes klab forget the lab",
+                "if the cluster no longer exists, `rm -r {}` makes klab forget the lab",
                 quoted(&folder.display().to_string())
             );
-            if error.kind == Kind::Outside { error.hint(gone) } else { error }
+            if error.kind() == Kind::Outside { error.hint(gone) } else { error }
         })?;
         activity.counting(removed.objects).finish(format!(
             "{} of lab {lab} from cluster {}",
@@ -263,7 +268,7 @@ impl Provider for Existing {
             site.context
         ));
         for kept in removed.kept {
-            work.events.warn(Warning::ObjectKept, kept);
+            work.events.warn(Code::ObjectKept, kept);
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ use self::version::KindVersion;
 use self::workers::RunningCluster;
 use super::{Machines, Options, Provider, Work};
 use crate::environment;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
 use crate::state::Home;
 use klab_cluster::clock::later;
@@ -367,7 +367,7 @@ impl Provider for KindProvider {
         if !differences.is_empty() && !create {
             if !options.recreate {
                 let message = format!("only a new cluster can change this: {}", differences.join("; "));
-                return Err(Error::message(Kind::Usage, message)
+                return Err(Error::message(Code::NeedsNewNodes, message)
                     .hint("`klab up --recreate` removes the cluster with all that is in it and recreates it"));
             }
             work.events
@@ -417,11 +417,11 @@ impl Provider for KindProvider {
         let containers = session.containers_seen()?;
         if containers.is_empty() {
             let message = format!("the kind cluster of lab `{lab}` is gone");
-            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
+            return Err(Error::message(Code::ClusterGone, message).hint("`klab up` with its lab file creates it again"));
         }
         if containers.iter().any(|container| container.is_control_plane() && !container.running) {
             let message = format!("the nodes of lab `{lab}` are stopped");
-            return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {lab}` starts them")));
+            return Err(Error::message(Code::PausedLab, message).hint(format!("`klab resume {lab}` starts them")));
         }
         session.ensure_kubeconfig()?;
         Ok(session.names.kubeconfig())
@@ -472,7 +472,7 @@ impl Machines for KindProvider {
         let session = self.session(lab)?;
         if session.containers()?.is_empty() {
             let message = format!("the kind cluster of lab `{lab}` is gone");
-            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
+            return Err(Error::message(Code::ClusterGone, message).hint("`klab up` with its lab file creates it again"));
         }
         Self::wake(&session, work).map(|_| ())
     }

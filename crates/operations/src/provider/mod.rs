@@ -9,7 +9,7 @@ pub mod sim;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Events;
 use crate::state::Journal;
 use klab_lab::plan::{Action, Observed, ObservedPool};
@@ -266,11 +266,11 @@ pub trait Machines {
 pub fn refuse_absent(lab: &str, observed: &Observed) -> Result<()> {
     if !observed.exists {
         let message = format!("the cluster of lab `{lab}` is gone");
-        return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
+        return Err(Error::message(Code::ClusterGone, message).hint("`klab up` with its lab file creates it again"));
     }
     if observed.stopped {
         let message = format!("lab `{lab}` is paused");
-        return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {lab}` starts its machines")));
+        return Err(Error::message(Code::PausedLab, message).hint(format!("`klab resume {lab}` starts its machines")));
     }
     Ok(())
 }
@@ -285,7 +285,7 @@ pub fn refuse_foreign(lab: &Lab, what: &str, instead: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!("{what}, and lab `{}` is on {}", lab.name, profile.title);
-    Err(Error::message(Kind::Usage, message).hint(instead))
+    Err(Error::message(Code::NotOnProvider, message).hint(instead))
 }
 
 /// The pools of a lab's cluster that klab did not make, in words.
@@ -319,7 +319,7 @@ pub fn refuse_foreign_pools(observed: &Observed, actions: &[Action]) -> Result<(
         "pool `{pool}` does not carry the lab's tags, so klab did not make it, and this needs new nodes: {}",
         changes.join(", ")
     );
-    Err(Error::message(Kind::Usage, message)
+    Err(Error::message(Code::ForeignPool, message)
         .hint(format!("`--take-pool {pool}` lets klab replace or remove it, with the pods on it")))
 }
 
@@ -329,20 +329,23 @@ pub fn refuse_foreign_pools(observed: &Observed, actions: &[Action]) -> Result<(
 /// When its provider has none.
 pub fn machines_of<'p>(provider: &'p dyn Provider, lab: &str) -> Result<&'p dyn Machines> {
     provider.machines().ok_or_else(|| {
-        Error::message(Kind::Usage, format!("lab `{lab}` is on a provider that has no machines to stop and start"))
-            .hint("labs on kind and aks can be paused and resumed")
+        Error::message(
+            Code::NotOnProvider,
+            format!("lab `{lab}` is on a provider that has no machines to stop and start"),
+        )
+        .hint("labs on kind and aks can be paused and resumed")
     })
 }
 
 /// The refusal of a provider that cannot stop single nodes.
 pub fn cannot_stop_nodes() -> Error {
-    Error::message(Kind::Usage, "nodes of this provider cannot be stopped one by one")
+    Error::message(Code::NotOnProvider, "nodes of this provider cannot be stopped one by one")
         .hint("labs on sim and kind can: `fail_node` and `restore_node` work there")
 }
 
 /// The refusal of a provider whose API server is out of reach.
 pub fn cannot_fail_api() -> Error {
-    Error::message(Kind::Usage, "the API server of this provider cannot be made to fail")
+    Error::message(Code::NotOnProvider, "the API server of this provider cannot be made to fail")
         .hint("labs on sim and kind can: `fail_api` works there")
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tera::Context;
 
+use klab_lab::code::Code;
 use klab_lab::nodes;
 use klab_lab::spec::template::{Limited, Problem, engine, problem};
 use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Pool, Source};
@@ -30,7 +31,7 @@ impl Engine {
     pub(super) fn new(lab: &Lab) -> Result<Self, Diagnostics> {
         let mut tera = engine();
         tera.add_raw_templates(TEMPLATES.iter().copied())
-            .map_err(|error| Diagnostic::error("template", error.to_string()))?;
+            .map_err(|error| Diagnostic::error(Code::Template, error.to_string()))?;
         let mut context = Context::new();
         context.insert("lab", lab.name.as_str());
         context.insert("provider", lab.provider.as_str());
@@ -64,7 +65,7 @@ impl Engine {
             Some((name, text)) => (format!("templates/{name}"), Some(*text)),
             None => (name.to_owned(), text),
         };
-        let mut diagnostic = Diagnostic::error("template", format!("{name}: {}", report.message));
+        let mut diagnostic = Diagnostic::error(Code::Template, format!("{name}: {}", report.message));
         if let (Some(span), Some(text)) = (report.span, text) {
             diagnostic = diagnostic.at(&Source::new(name, text).at(span), report.label);
         } else {

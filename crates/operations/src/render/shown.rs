@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Manifest;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use klab_lab::spec::{Lab, Workload};
 
 /// A workload of a lab by its name.
@@ -13,7 +13,7 @@ use klab_lab::spec::{Lab, Workload};
 pub fn workload<'l>(lab: &'l Lab, name: &str) -> Result<&'l Workload> {
     lab.workload(name).ok_or_else(|| {
         let names: Vec<&str> = lab.workloads.iter().map(|workload| workload.name.value.as_str()).collect();
-        Error::message(Kind::Usage, format!("lab `{}` has no workload `{name}`", lab.name))
+        Error::message(Code::NoSuchWorkload, format!("lab `{}` has no workload `{name}`", lab.name))
             .hint(format!("its workloads are {}", names.join(", ")))
     })
 }
@@ -25,7 +25,7 @@ pub fn workload<'l>(lab: &'l Lab, name: &str) -> Result<&'l Workload> {
 pub fn shown(manifests: &[Manifest], origins: bool) -> Result<String> {
     let document = |manifest: &Manifest| {
         let yaml = serde_saphyr::to_string(&manifest.shown())
-            .kind(Kind::Failed, || format!("could not write the object from {} as YAML", manifest.origin))?;
+            .code(Code::KlabFault, || format!("could not write the object from {} as YAML", manifest.origin))?;
         let origin = if origins { format!("# {}\n", manifest.origin) } else { String::new() };
         Ok(format!("---\n{origin}{}\n", yaml.trim_end()))
     };

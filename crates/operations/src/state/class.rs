@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Home;
 use super::home::{read_document, state_error};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_lab::spec::Provider;
 use klab_lab::words::plural;
 use klab_server::files::{create_private_folder, write_private};
@@ -69,7 +69,7 @@ impl Class {
     pub fn name_a_seat(&self) -> Error {
         let seat = self.names().next().map_or_else(|| self.lab.clone(), |(_, name)| name);
         let message = format!("lab `{}` is a class with {}", self.lab, plural(self.seats.len(), "seat"));
-        Error::message(Kind::Usage, message)
+        Error::message(Code::NoSuchSeat, message)
             .hint(format!("name a seat, such as `{seat}`; `verify --seats` looks at all"))
     }
 
@@ -82,7 +82,7 @@ impl Class {
         name.ok_or_else(|| {
             let message = format!("lab `{}` has no seat {number}", self.lab);
             let last = self.seats.last().copied().unwrap_or_default();
-            Error::message(Kind::Usage, message)
+            Error::message(Code::NoSuchSeat, message)
                 .hint(format!("its seats are {} to {last}", self.seats.first().copied().unwrap_or(1)))
         })
     }
@@ -93,7 +93,7 @@ impl Class {
     /// When it has none, or its record cannot be read.
     pub fn of(home: &Home, lab: &str) -> Result<Self> {
         Self::read(home, lab)?.ok_or_else(|| {
-            Error::message(Kind::Usage, format!("lab `{lab}` has no seats"))
+            Error::message(Code::NoSuchClass, format!("lab `{lab}` has no seats"))
                 .hint("`klab up LAB --seats 30` makes a class; `klab list` shows what is up")
         })
     }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::journal::FILE as JOURNAL;
 use crate::environment;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_server::checked_lines::Mark;
 
 /// klab's state folder.
@@ -28,14 +28,14 @@ impl Home {
             .or_else(|| environment::XDG_STATE_HOME.path().map(|state| state.join("klab")))
             .or_else(|| environment::HOME.path().map(|home| home.join(".local/state/klab")));
         let root = root.ok_or_else(|| {
-            Error::message(Kind::Outside, "could not find a folder for klab's state: HOME is not set")
+            Error::message(Code::StateFolder, "could not find a folder for klab's state: HOME is not set")
                 .hint("set KLAB_HOME to a folder of your own")
         })?;
         let root = std::path::absolute(&root).unwrap_or(root);
         if root.to_str().is_none() {
             // Kubeconfigs, records and what is said to other programs are text.
             let message = format!("the folder for klab's state, `{}`, is not UTF-8 text", root.display());
-            return Err(Error::message(Kind::Outside, message).hint("set KLAB_HOME to a folder with a plain name"));
+            return Err(Error::message(Code::StateFolder, message).hint("set KLAB_HOME to a folder with a plain name"));
         }
         Ok(Self::new(root))
     }
@@ -155,7 +155,7 @@ pub fn state_error(error: io::Error, what: &str, path: &Path) -> Error {
         _ => "`klab doctor` shows which folder klab uses; KLAB_HOME chooses another".to_owned(),
     };
     let context = format!("could not {what} `{}`", path.display());
-    Error::new(Kind::Outside, anyhow::Error::new(error).context(context)).hint(hint)
+    Error::new(Code::StateFolder, anyhow::Error::new(error).context(context)).hint(hint)
 }
 
 #[cfg(test)]

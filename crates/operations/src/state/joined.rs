@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Home;
 use super::home::{read_document, remove_empty, state_error};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_server::files::{create_private_folder, gone, write_private};
 
 /// What is known of a seat.
@@ -97,7 +97,7 @@ impl Joined {
     /// The refusal of what only the host could do.
     pub fn refusal(&self) -> Error {
         let message = format!("lab `{}` is your seat of class `{}` at {}", self.lab, self.class, self.url);
-        Error::message(Kind::Usage, message)
+        Error::message(Code::SeatCommand, message)
             .hint("`klab guide`, `verify`, `step`, `render`, `pool`, `diff`, `explain`, `reset`, `board`, `status`, `shell`, `env` and `kubeconfig` work there")
             .hint(format!("`klab down {}` leaves the class", self.lab))
     }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::home::{remove_empty, state_error};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_server::files::{create_private_folder, open_private_append};
 
 /// Who holds a lock.
@@ -116,7 +116,7 @@ impl Busy {
 
 fn held(path: &Path, lab: &str) -> Error {
     let holder: Option<Holder> = std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    let busy = |words, command| Error::new(Kind::Failed, Busy { words, command });
+    let busy = |words, command| Error::new(Code::LabLocked, Busy { words, command });
     match holder {
         Some(Holder { pid, command, since }) => {
             let ago = Timestamp::now().duration_since(since).unsigned_abs();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::home::state_error;
 use super::journal;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_lab::spec::Provider;
 use klab_lab::verify::Prediction;
 use klab_server::files::{write_private, write_private_later};
@@ -146,7 +146,7 @@ struct Named {
 
 fn unknown_provider(lab: &str, words: String) -> Error {
     let cause = anyhow::Error::msg(words);
-    Error::new(Kind::Failed, cause.context(format!("could not read the record of lab `{lab}`")))
+    Error::new(Code::Record, cause.context(format!("could not read the record of lab `{lab}`")))
         .hint("the klab that made the lab has it")
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::workloads::node_requirements;
+use crate::code::Code;
 use crate::spec::check::{Check, Condition, Count, NodeSet, Subject};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::lab::Lab;
@@ -49,7 +50,7 @@ pub(super) fn unknown_workload(context: &Context<'_>, found: &mut Vec<Diagnostic
             continue;
         }
         let names: Vec<_> = context.lab.workloads.iter().map(|workload| workload.name.as_str()).collect();
-        let diagnostic = Diagnostic::error("unknown-workload", format!("the lab has no workload `{name}`"))
+        let diagnostic = Diagnostic::error(Code::UnknownWorkload, format!("the lab has no workload `{name}`"))
             .at(at, format!("there is no `[workload.{name}]`"));
         found.push(suggest(
             diagnostic,
@@ -66,9 +67,10 @@ pub(super) fn nothing_before(context: &Context<'_>, found: &mut Vec<Diagnostic>)
     let before = context.lab.steps.iter().flat_map(|step| &step.before);
     for condition in context.lab.checks.iter().chain(before).flat_map(|check| &check.conditions) {
         if let Condition::SamePods { .. } = condition.value {
-            let diagnostic = Diagnostic::error("nothing-before", "`same_pods` compares with the pods of before a step")
-                .at(&condition.at, "nothing is done before this check")
-                .help("it goes into a `[[step.check]]`, which is checked after the actions of its step");
+            let diagnostic =
+                Diagnostic::error(Code::NothingBefore, "`same_pods` compares with the pods of before a step")
+                    .at(&condition.at, "nothing is done before this check")
+                    .help("it goes into a `[[step.check]]`, which is checked after the actions of its step");
             found.push(diagnostic);
         }
     }
@@ -133,7 +135,7 @@ pub(super) fn unknown_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         }
         let names: Vec<_> = context.lab.pools.iter().map(|pool| pool.name.as_str()).collect();
-        let mut diagnostic = Diagnostic::error("unknown-pool", format!("the lab has no pool `{name}`"))
+        let mut diagnostic = Diagnostic::error(Code::UnknownPool, format!("the lab has no pool `{name}`"))
             .at(at, format!("there is no `[pool.{name}]`"));
         let written = &context.lab.source.text()[at.span()];
         diagnostic = match did_you_mean(name, names.iter().copied()) {
@@ -153,7 +155,7 @@ pub(super) fn unmatched_nodes(context: &Context<'_>, found: &mut Vec<Diagnostic>
         if context.satisfies(selector.requirements()) {
             continue;
         }
-        let mut diagnostic = Diagnostic::error("unmatched-nodes", format!("no pool has nodes with `{selector}`"))
+        let mut diagnostic = Diagnostic::error(Code::UnmatchedNodes, format!("no pool has nodes with `{selector}`"))
             .at(at, "these nodes do not exist");
         for requirement in selector.requirements() {
             if context.satisfies(std::slice::from_ref(requirement)) {
@@ -212,8 +214,9 @@ pub(super) fn unmatched_pods(context: &Context<'_>, found: &mut Vec<Diagnostic>)
             }
             values.sort_unstable();
             values.dedup();
-            let mut diagnostic = Diagnostic::error("unmatched-pods", format!("no workload has pods with `{selector}`"))
-                .at(at, "these pods do not exist");
+            let mut diagnostic =
+                Diagnostic::error(Code::UnmatchedPods, format!("no workload has pods with `{selector}`"))
+                    .at(at, "these pods do not exist");
             if !values.is_empty() {
                 let values: Vec<_> = values.iter().map(String::as_str).collect();
                 diagnostic = diagnostic.help(format!("there are {}", quoted(&values)));
@@ -233,12 +236,12 @@ pub(super) fn cannot_fail(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let Some(counts) = condition.value.counts() else { continue };
         let label = match &condition.value {
             _ if !counts.iter().all(|count| is_anything(*count)) => continue,
-            Condition::Placement(_) if counts.is_empty() => "nothing is said about any pool",
+            Condition::Placement(_) if counts.is_empty() => "name at least one pool",
             Condition::Placement(_) => "any number will do in every pool",
             _ => "any number will do",
         };
         found.push(
-            Diagnostic::error("cannot-fail", "this condition cannot fail")
+            Diagnostic::error(Code::CannotFail, "this condition cannot fail")
                 .at(&condition.at, label)
                 .help("a number or a range with an end, such as 2, \"1..\" or \"..3\", can"),
         );
@@ -267,7 +270,7 @@ impl<'a> Stated<'a> {
 }
 
 fn contradicts(at: &Location, label: String, other: Option<(&Location, String)>) -> Diagnostic {
-    let diagnostic = Diagnostic::error("contradiction", "this check can never hold").at(at, label);
+    let diagnostic = Diagnostic::error(Code::Contradiction, "this check can never hold").at(at, label);
     match other {
         Some((at, label)) => diagnostic.and_at(at, label),
         None => diagnostic,
@@ -405,7 +408,7 @@ pub(super) fn never_pending(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
         if count.min > 0 && nothing_holds_back(context, workload) {
             found.push(
                 Diagnostic::warning(
-                    "never-pending",
+                    Code::NeverPending,
                     format!("nothing keeps the pods of workload `{name}` from running"),
                 )
                 .at(at, "they would not stay Pending")

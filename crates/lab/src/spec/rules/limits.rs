@@ -4,6 +4,7 @@ use super::super::diagnostic::Diagnostic;
 use super::super::lab::Lab;
 use super::super::source::Location;
 use super::super::step::Action;
+use crate::code::Code;
 
 /// Most of each; AKS takes 100 pools.
 const POOLS: usize = 100;
@@ -66,7 +67,7 @@ fn summed<'a>(what: &str, parts: impl Iterator<Item = (&'a Location, u64)>, most
 }
 
 fn too_many(what: &str, count: u64, most: u64, at: &Location) -> Diagnostic {
-    Diagnostic::error("too-many", format!("the lab has {count} {what}"))
+    Diagnostic::error(Code::TooMany, format!("the lab has {count} {what}"))
         .at(at, format!("a lab may have {most}; here it has more"))
 }
 

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::checks::node_sets;
 use super::context::Context;
+use crate::code::Code;
 use crate::names::{AKS_POOL_LABEL, POOL_LABEL};
 use crate::spec::check::NodeSet;
 use crate::spec::diagnostic::Diagnostic;
@@ -19,11 +20,11 @@ pub(super) fn no_system_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>)
         return;
     }
     let mut diagnostic = if lab.pools.is_empty() {
-        Diagnostic::error("no-system-pool", "the lab has no pools").at(&lab.name.at, "a cluster needs nodes")
+        Diagnostic::error(Code::NoSystemPool, "the lab has no pools").at(&lab.name.at, "a cluster needs nodes")
     } else {
         let at = &lab.pools[0].name.at;
         let only = if lab.pools.len() == 1 { "the only pool is not one" } else { "none of the pools is one" };
-        Diagnostic::error("no-system-pool", "the lab has no system pool to begin with").at(at, only)
+        Diagnostic::error(Code::NoSystemPool, "the lab has no system pool to begin with").at(at, only)
     };
     diagnostic = diagnostic.help("a cluster needs a pool for its own pods: `[pool.system]` with `mode = \"system\"`");
     found.push(diagnostic);
@@ -34,7 +35,7 @@ pub(super) fn system_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let name = pool.name.as_str();
         let mut report = |at, label: &str, help: &str| {
             let message = format!("pool `{name}` cannot be a system pool");
-            found.push(Diagnostic::error("system-pool", message).at(at, label).help(help));
+            found.push(Diagnostic::error(Code::SystemPool, message).at(at, label).help(help));
         };
         let user = "make it a user pool (`mode = \"user\"`) and let another pool be the system pool";
         if pool.os == Os::Windows {
@@ -65,7 +66,7 @@ pub(super) fn system_taint(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for taint in &pool.taints {
         if taint.key != "CriticalAddonsOnly" && taint.effect != "PreferNoSchedule" {
             found.push(
-                Diagnostic::error("system-taint", format!("pool `{}` keeps the cluster's own pods out", pool.name))
+                Diagnostic::error(Code::SystemTaint, format!("pool `{}` keeps the cluster's own pods out", pool.name))
                     .at(&taint.at, "CoreDNS and others do not tolerate this taint and have no other system pool")
                     .help("taint a user pool, or use `CriticalAddonsOnly=true:NoSchedule`, which the cluster's own pods tolerate"),
             );
@@ -79,7 +80,7 @@ pub(super) fn max_pods(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             && !(10..=250).contains(&pool.max_pods)
         {
             let message = format!("pool `{}` cannot hold {} pods on a node", pool.name, pool.max_pods);
-            found.push(Diagnostic::error("max-pods", message).at(at, "must be from 10 to 250"));
+            found.push(Diagnostic::error(Code::MaxPods, message).at(at, "must be from 10 to 250"));
         }
     }
 }
@@ -89,10 +90,12 @@ pub(super) fn autoscale(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let Some(bounds) = &pool.autoscale else { continue };
         let message = format!("the autoscaler's bounds of pool `{}` do not fit", pool.name);
         if bounds.max < bounds.min || bounds.max == 0 {
-            found.push(Diagnostic::error("autoscale", message).at(&bounds.at, "`max` must be at least `min`, and 1"));
+            found.push(
+                Diagnostic::error(Code::Autoscale, message).at(&bounds.at, "`max` must be at least `min`, and 1"),
+            );
         } else if *pool.nodes < bounds.min || *pool.nodes > bounds.max {
             found.push(
-                Diagnostic::error("autoscale", message)
+                Diagnostic::error(Code::Autoscale, message)
                     .at(&pool.nodes.at, format!("{} nodes to begin with", *pool.nodes))
                     .and_at(&bounds.at, format!("but {} to {} allowed", bounds.min, bounds.max)),
             );
@@ -116,12 +119,14 @@ pub(super) fn capacity(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             if nodes > **capacity {
                 let message = format!("pool `{name}` cannot have {nodes} nodes");
                 let label = format!("the cloud has {} machines for it", **capacity);
-                found.push(Diagnostic::error("capacity", message).at(at, "so many nodes").and_at(&capacity.at, label));
+                found.push(
+                    Diagnostic::error(Code::Capacity, message).at(at, "this many nodes").and_at(&capacity.at, label),
+                );
             }
         }
         if pool.autoscale.is_none() && steps.iter().all(|(_, _, autoscale)| autoscale.is_none()) {
             found.push(
-                Diagnostic::warning("capacity", format!("nothing reaches the capacity of pool `{name}`"))
+                Diagnostic::warning(Code::Capacity, format!("nothing reaches the capacity of pool `{name}`"))
                     .at(&capacity.at, "the pool is not autoscaled")
                     .help("`autoscale = { min = 1, max = 3 }` leaves the size of a pool to the autoscaler"),
             );
@@ -138,7 +143,7 @@ pub(super) fn unused_autoscaler(context: &Context<'_>, found: &mut Vec<Diagnosti
     }
     if let Some((_, setting)) = lab.autoscaler.first_key_value() {
         found.push(
-            Diagnostic::warning("unused-autoscaler", "the autoscaler has settings and nothing to do")
+            Diagnostic::warning(Code::UnusedAutoscaler, "the autoscaler has settings and nothing to do")
                 .at(&setting.at, "no pool is autoscaled")
                 .help("`autoscale = { min = 1, max = 3 }` leaves the size of a pool to the autoscaler"),
         );
@@ -175,7 +180,7 @@ pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>)
                     _ => "choose a key of your own, with or without a prefix such as `example.com/`",
                 };
                 found.push(
-                    Diagnostic::error("reserved-label", format!("the label `{key}` belongs to {owner}"))
+                    Diagnostic::error(Code::ReservedLabel, format!("the label `{key}` belongs to {owner}"))
                         .at(&value.at, format!("pool `{}` cannot set it", pool.name))
                         .help(help),
                 );
@@ -183,9 +188,9 @@ pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>)
                 // Kubelets refuse these; kind gets them through the API afterwards, AKS has no such way.
                 let message = format!("nodes may not give themselves the label `{key}`");
                 let diagnostic = if context.lab.provider.profile().has_managed_pools {
-                    Diagnostic::error("reserved-label", message)
+                    Diagnostic::error(Code::ReservedLabel, message)
                 } else {
-                    Diagnostic::warning("reserved-label", message)
+                    Diagnostic::warning(Code::ReservedLabel, message)
                 };
                 found.push(
                     diagnostic
@@ -203,7 +208,7 @@ pub(super) fn node_names(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for name in context.lab.pools.iter().flat_map(|pool| &pool.names) {
         if let Some(first) = seen.insert(&name.value, &name.at) {
             found.push(
-                Diagnostic::error("node-names", format!("two nodes are called `{name}`"))
+                Diagnostic::error(Code::NodeNames, format!("two nodes are called `{name}`"))
                     .at(&name.at, "a node's name is its own")
                     .and_at(first, "the other one"),
             );
@@ -220,7 +225,7 @@ pub(super) fn node_names(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         {
             let message = format!("on {} no node is called `{name}`", profile.title);
             found.push(
-                Diagnostic::warning("node-names", message)
+                Diagnostic::warning(Code::NodeNames, message)
                     .at(at, "nodes have the names there that the provider gives them")
                     .help("`pool:NAME` names the nodes of a pool on every provider"),
             );
@@ -238,7 +243,7 @@ pub(super) fn reserved_taint(context: &Context<'_>, found: &mut Vec<Diagnostic>)
                 Some(_) => "choose a key of your own",
             };
             found.push(
-                Diagnostic::error("reserved-taint", format!("the taint `{}` is not yours to set", taint.key))
+                Diagnostic::error(Code::ReservedTaint, format!("the taint `{}` is not yours to set", taint.key))
                     .at(&taint.at, "this prefix is reserved")
                     .help(help),
             );
@@ -254,7 +259,7 @@ pub(super) fn duplicate_taint(context: &Context<'_>, found: &mut Vec<Diagnostic>
                 let message =
                     format!("pool `{}` has two taints `{}` with the effect {}", pool.name, taint.key, taint.effect);
                 found.push(
-                    Diagnostic::error("duplicate-taint", message)
+                    Diagnostic::error(Code::DuplicateTaint, message)
                         .at(&taint.at, "a node has one taint of a key and effect")
                         .and_at(&first.at, "the first one"),
                 );
@@ -271,7 +276,7 @@ pub(super) fn empty_taint_value(context: &Context<'_>, found: &mut Vec<Diagnosti
         for taint in pool.taints.iter().filter(|taint| taint.value.value.is_none()) {
             let better = format!("{}=true:{}", taint.key, taint.effect);
             found.push(
-                Diagnostic::error("empty-taint-value", "az refuses a taint without a value")
+                Diagnostic::error(Code::EmptyTaintValue, "az refuses a taint without a value")
                     .at(&taint.at, "the value is missing")
                     .patch("give it one", &taint.at, format!("\"{better}\"")),
             );
@@ -287,7 +292,7 @@ pub(super) fn windows(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let title = profile.title;
     for pool in context.lab.pools.iter().filter(|pool| pool.os == Os::Windows && context.lab.makes(pool)) {
         found.push(
-            Diagnostic::error("windows", format!("pool `{}` cannot be made on {title}", pool.name))
+            Diagnostic::error(Code::Windows, format!("pool `{}` cannot be made on {title}", pool.name))
                 .at(&pool.name.at, format!("{title} has no Windows nodes"))
                 .help("use `--provider sim` or `--provider aks`"),
         );
@@ -307,7 +312,7 @@ pub(super) fn no_devices(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
              until then pods whose claims ask for it stay Pending"
         );
         found.push(
-            Diagnostic::warning("no-devices", format!("klab makes no devices of class `{class}` on {title}"))
+            Diagnostic::warning(Code::NoDevices, format!("klab makes no devices of class `{class}` on {title}"))
                 .at(&devices.at, "nodes have what their drivers find")
                 .help(help),
         );
@@ -333,7 +338,7 @@ pub(super) fn version(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         };
         found.push(
-            Diagnostic::error("pool-version", format!("pool `{}` cannot run Kubernetes {version}", pool.name))
+            Diagnostic::error(Code::PoolVersion, format!("pool `{}` cannot run Kubernetes {version}", pool.name))
                 .at(&version.at, label)
                 .and_at(&cluster.at, "the cluster's version"),
         );

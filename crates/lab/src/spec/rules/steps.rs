@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
+use crate::code::Code;
 use crate::spec::check::Condition;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::PoolMode;
@@ -14,7 +15,7 @@ pub(super) fn duplicate(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for step in &context.lab.steps {
         if let Some(first) = seen.insert(step.name.as_str(), &step.name.at) {
             found.push(
-                Diagnostic::error("duplicate-step", format!("two steps are named `{}`", step.name))
+                Diagnostic::error(Code::DuplicateStep, format!("two steps are named `{}`", step.name))
                     .at(&step.name.at, "the second one")
                     .and_at(first, "the first one"),
             );
@@ -26,7 +27,7 @@ pub(super) fn without_check(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
     for step in &context.lab.steps {
         if step.checks.is_empty() && !step.actions.is_empty() {
             found.push(
-                Diagnostic::warning("step-without-check", format!("nothing is checked after step `{}`", step.name))
+                Diagnostic::warning(Code::StepWithoutCheck, format!("nothing is checked after step `{}`", step.name))
                     .at(&step.name.at, "whether it was done cannot be seen")
                     .help("add a `[[step.check]]` below it"),
             );
@@ -41,7 +42,7 @@ pub(super) fn held_at_once(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             && conditions.all(|it| matches!(it.value, Condition::SamePods { wanted: true, .. }))
         {
             found.push(
-                Diagnostic::warning("held-at-once", format!("step `{}` holds before anything is done", step.name))
+                Diagnostic::warning(Code::HeldAtOnce, format!("step `{}` holds before anything is done", step.name))
                     .at(&step.name.at, "all that is checked is that pods stay as they are")
                     .help("check what the step does, too: `schedulable`, `tainted`, `exist` or `ready` of nodes, …"),
             );
@@ -56,7 +57,7 @@ pub(super) fn without_hint(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         if told && !helped {
             found.push(
                 Diagnostic::warning(
-                    "step-without-hint",
+                    Code::StepWithoutHint,
                     format!("step `{}` has no hint for a learner who is stuck", step.name),
                 )
                 .at(&step.name.at, "what is to help when its checks do not hold?")
@@ -88,7 +89,7 @@ pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 "write `deferred = true` in its table, so that `up` leaves it to this step"
             };
             found.push(
-                Diagnostic::error("step-pool", message)
+                Diagnostic::error(Code::StepPool, message)
                     .at(&action.at, label)
                     .and_at(&known.name.at, "this pool")
                     .help(help),
@@ -105,7 +106,7 @@ pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     there.iter().filter_map(|name| lab.pool(name)).filter(|pool| pool.mode == PoolMode::System);
                 if systems.count() == 0 {
                     found.push(
-                        Diagnostic::error("step-pool", message)
+                        Diagnostic::error(Code::StepPool, message)
                             .at(&action.at, "it is the last system pool")
                             .help("there has to be at least one system pool at all times: add another one first"),
                     );
@@ -113,7 +114,7 @@ pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             }
             Action::ScalePool { nodes: Some(0), .. } if known.mode == PoolMode::System => {
                 found.push(
-                    Diagnostic::error("step-pool", message).at(&action.at, "a system pool has at least one node"),
+                    Diagnostic::error(Code::StepPool, message).at(&action.at, "a system pool has at least one node"),
                 );
             }
             _ => {}
@@ -134,9 +135,9 @@ pub(super) fn foreign_nodes(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
         if let Some(action) = impossible {
             let message = format!("step `{}` cannot be done on {}", step.name, profile.title);
             found.push(
-                Diagnostic::error("foreign-nodes", message)
+                Diagnostic::error(Code::ForeignNodes, message)
                     .at(&action.at, "nodes are made, removed and stopped by those whose cluster it is")
-                    .help("leave the step out there: `skip = { existing = \"its pools are somebody else's\" }`"),
+                    .help("leave the step out there: `skip = { existing = \"its pools are not made by klab\" }`"),
             );
         }
     }
@@ -149,7 +150,7 @@ pub(super) fn control_plane(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
     for action in lab.steps.iter().flat_map(|step| &step.actions) {
         let Action::UpgradeControlPlane { kubernetes } = &action.value else { continue };
         let mut wrong = |message: String, label: String, help: String| {
-            found.push(Diagnostic::error("control-plane", message).at(&action.at, label).help(help));
+            found.push(Diagnostic::error(Code::ControlPlane, message).at(&action.at, label).help(help));
         };
         let title = profile.title;
         let Some(before) = now.replace(*kubernetes) else {
@@ -208,7 +209,7 @@ pub(super) fn workloads(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             }
         };
         found.push(
-            Diagnostic::error("step-workload", format!("this cannot be done to workload `{name}`"))
+            Diagnostic::error(Code::StepWorkload, format!("this cannot be done to workload `{name}`"))
                 .at(&action.at, label)
                 .and_at(&workload.name.at, "this workload"),
         );
@@ -234,7 +235,7 @@ pub(super) fn never_deployed(context: &Context<'_>, found: &mut Vec<Diagnostic>)
         if !made(name, of_pool) {
             let (what, verb) = if of_pool { ("pool", "add_pool") } else { ("workload", "deploy") };
             found.push(
-                Diagnostic::warning("never-deployed", format!("no step makes the {what} `{name}`"))
+                Diagnostic::warning(Code::NeverDeployed, format!("no step makes the {what} `{name}`"))
                     .at(&name.at, "it is deferred, so it will never be there")
                     .help(format!("add `{{ {verb} = \"{name}\" }}` to a step, or leave out `deferred`")),
             );

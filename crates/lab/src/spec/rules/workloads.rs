@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
 
 use super::context::{Context, equals};
+use crate::code::Code;
 use crate::names::{HOST_LABEL, MANAGED_BY_LABEL, PREFIX};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
@@ -54,7 +55,7 @@ pub(super) fn unsatisfiable(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
             if !context.satisfies(&[equals(key, value)]) {
                 selector_is_met = false;
                 let message = format!("workload `{}` selects nodes that the lab does not have", workload.name);
-                let diagnostic = Diagnostic::error("unsatisfiable", message)
+                let diagnostic = Diagnostic::error(Code::Unsatisfiable, message)
                     .at(&value.at, format!("no pool has the label `{key}={}`", value.value));
                 found.push(suggest_label(context, key, value, &value.at, diagnostic));
             }
@@ -74,7 +75,7 @@ pub(super) fn unsatisfiable(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
             let labels: Vec<_> =
                 workload.node_selector.iter().map(|(key, value)| format!("{key}={}", value.value)).collect();
             found.push(
-                Diagnostic::error("unsatisfiable", message)
+                Diagnostic::error(Code::Unsatisfiable, message)
                     .at(
                         at,
                         format!(
@@ -86,7 +87,7 @@ pub(super) fn unsatisfiable(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
             );
         } else if let Some(at) = affinity_at {
             let mut diagnostic =
-                Diagnostic::error("unsatisfiable", message).at(at, "no pool satisfies the required node affinity");
+                Diagnostic::error(Code::Unsatisfiable, message).at(at, "no pool satisfies the required node affinity");
             let unmet = terms.iter().flat_map(|term| term.match_expressions.iter().flatten());
             for raw in unmet {
                 if let Some(requirement) = requirement(raw)
@@ -150,7 +151,7 @@ pub(super) fn unused_toleration(context: &Context<'_>, found: &mut Vec<Diagnosti
                 continue;
             }
             let mut diagnostic = Diagnostic::warning(
-                "unused-toleration",
+                Code::UnusedToleration,
                 format!("workload `{}` tolerates a taint that no node has", workload.name),
             )
             .at(&toleration.at, "neither a pool nor a step has this taint");
@@ -192,7 +193,7 @@ pub(super) fn unknown_topology(context: &Context<'_>, found: &mut Vec<Diagnostic
                 continue;
             }
             let message = format!("workload `{}` asks for the topology `{key}`, which no node has", workload.name);
-            let diagnostic = Diagnostic::warning("unknown-topology", message)
+            let diagnostic = Diagnostic::warning(Code::UnknownTopology, message)
                 .at(at, format!("no pool has the label `{key}`"))
                 .note("a node without the label takes no such pod, and no other pod counts there");
             // `zone` is the last part of a key, and `topology.kubernetes.io/zon` a slip in one. Among the sorted keys those of
@@ -247,7 +248,7 @@ pub(super) fn too_large(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             let whole = candidates.len() == context.nodes.len();
             let scope = if whole { "the lab" } else { "those it selects" };
             found.push(
-                Diagnostic::error("too-large", format!("workload `{}` can never fit on a node", workload.name))
+                Diagnostic::error(Code::TooLarge, format!("workload `{}` can never fit on a node", workload.name))
                     .at(&request.at, format!("requests {} of {resource}", request.value.0))
                     .note(format!(
                         "of {scope}, nodes of pool `{}`{} have most: {} of {resource} allocatable",
@@ -270,7 +271,7 @@ pub(super) fn too_large(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         {
             let at = workload.requests.values().next().map_or(&workload.name.at, |request| &request.at);
             found.push(
-                Diagnostic::error("too-large", format!("workload `{}` can never fit on a node", workload.name))
+                Diagnostic::error(Code::TooLarge, format!("workload `{}` can never fit on a node", workload.name))
                     .at(at, "each of its requests fits a node, but all of them fit none"),
             );
         }
@@ -318,7 +319,7 @@ fn refuse_sum(context: &Context<'_>, node: &str, workloads: &[&Workload], found:
         let Some((last, (request, ..))) = all.last().filter(|_| sum > room && fits_alone) else { continue };
         let names: Vec<&str> = all.iter().map(|(workload, _)| workload.name.value.as_str()).collect();
         found.push(
-            Diagnostic::error("overfull-node", format!("pods on `{node}` ask for more {resource} than the node has"))
+            Diagnostic::error(Code::OverfullNode, format!("pods on `{node}` ask for more {resource} than the node has"))
                 .at(&request.at, format!("with this, {} of {resource}, and it has {}", readable(resource, sum), readable(resource, room)))
                 .note(format!("its pods are those of {}", quoted(&names)))
                 .note(format!(
@@ -357,7 +358,7 @@ pub(super) fn resource(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     continue;
                 }
                 let mut diagnostic = Diagnostic::error(
-                    "resource",
+                    Code::Resource,
                     format!("workload `{}`: {what} of an unknown resource", workload.name),
                 )
                 .at(&amount.at, format!("no node has `{name}`"));
@@ -382,7 +383,7 @@ pub(super) fn limit(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             if amounts.is_some_and(|(request, limit)| limit < request) {
                 found.push(
                     Diagnostic::error(
-                        "limit",
+                        Code::Limit,
                         format!("workload `{}` may use less {name} than it requests", workload.name),
                     )
                     .at(&limit.at, "the limit is below the request")
@@ -410,14 +411,14 @@ pub(super) fn unknown_bundle(context: &Context<'_>, found: &mut Vec<Diagnostic>)
             match bundle {
                 Some(bundle) if bundle.namespace == workload.namespace => {}
                 Some(bundle) => found.push(
-                    Diagnostic::error("unknown-bundle", message)
+                    Diagnostic::error(Code::UnknownBundle, message)
                         .at(at, format!("it is in namespace `{}`", bundle.namespace))
                         .and_at(&bundle.name.at, format!("not in `{}`", workload.namespace)),
                 ),
                 // The author's own manifests may make it.
                 None if !lab.manifests.is_empty() => {}
                 None => {
-                    let mut diagnostic = Diagnostic::error("unknown-bundle", message)
+                    let mut diagnostic = Diagnostic::error(Code::UnknownBundle, message)
                         .at(at, format!("there is no `[{table}.{}]`", reference.name));
                     if let Some(near) = did_you_mean(&reference.name, of_kind().map(|bundle| bundle.name.as_str())) {
                         diagnostic = diagnostic.patch("did you mean", at, format!("\"{table}/{near}\""));
@@ -434,7 +435,7 @@ pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>)
         for (key, value) in &workload.labels {
             if key.starts_with(PREFIX) || key == MANAGED_BY_LABEL {
                 found.push(
-                    Diagnostic::error("reserved-workload-label", format!("the label `{key}` belongs to klab"))
+                    Diagnostic::error(Code::ReservedWorkloadLabel, format!("the label `{key}` belongs to klab"))
                         .at(&value.at, "klab finds its objects by it"),
                 );
             }
@@ -452,7 +453,7 @@ pub(super) fn duplicate_object(context: &Context<'_>, found: &mut Vec<Diagnostic
         };
         if let Some(first) = seen.insert((content.0, content.1.as_str()), &content.1.at) {
             found.push(
-                Diagnostic::error("duplicate-object", "the same manifest twice")
+                Diagnostic::error(Code::DuplicateObject, "the same manifest twice")
                     .at(&content.1.at, "these objects are in the lab already")
                     .and_at(first, "here"),
             );

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Reader, syntax};
+use crate::code::Code;
 use crate::spec::check::{Check, Condition, Count, NodeSet, Subject};
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::raw::{self, At, CONDITIONS, ConditionForm, ConditionKey, SubjectKind};
@@ -34,8 +35,8 @@ impl Reader<'_> {
             // Where a condition was written and is wrong, that has been said.
             if self.diagnostics.errors() == before {
                 self.report(
-                    Diagnostic::error("no-condition", "this check cannot fail")
-                        .at(&subject.at, format!("nothing is said about {}", what(&subject.value)))
+                    Diagnostic::error(Code::NoCondition, "this check cannot fail")
+                        .at(&subject.at, format!("the check has no condition for {}", what(&subject.value)))
                         .help(format!("add a condition: {}", quoted_choice(&kind.conditions()))),
                 );
             }
@@ -45,8 +46,12 @@ impl Reader<'_> {
             name: super::shown(raw.name.as_ref()),
             subject,
             conditions,
-            within: raw.within.as_ref().and_then(|text| self.text(text, "duration", syntax::duration)).map(|d| d.value),
-            hold: raw.hold.as_ref().and_then(|text| self.text(text, "duration", syntax::duration)).map(|d| d.value),
+            within: raw
+                .within
+                .as_ref()
+                .and_then(|text| self.text(text, Code::Duration, syntax::duration))
+                .map(|d| d.value),
+            hold: raw.hold.as_ref().and_then(|text| self.text(text, Code::Duration, syntax::duration)).map(|d| d.value),
             hint: super::shown(raw.hint.as_ref()),
             at,
         })
@@ -60,9 +65,9 @@ impl Reader<'_> {
                 .collect();
         let [(name, text)] = given.as_slice() else {
             let mut diagnostic = match given.as_slice() {
-                [] => Diagnostic::error("subject", "this check has no subject").at(at, "what is it about?"),
+                [] => Diagnostic::error(Code::Subject, "this check has no subject").at(at, "what is it about?"),
                 [(first, text), (second, other), ..] => {
-                    Diagnostic::error("subject", format!("this check has two subjects, `{first}` and `{second}`"))
+                    Diagnostic::error(Code::Subject, format!("this check has two subjects, `{first}` and `{second}`"))
                         .at(&self.at(other.span()), "a check has one subject")
                         .and_at(&self.at(text.span()), "the other one")
                 }
@@ -80,25 +85,25 @@ impl Reader<'_> {
             let at = self.at(namespace.span());
             let label = if *name == "nodes" { "nodes have none" } else { "the workload says it already" };
             self.report(
-                Diagnostic::error("condition", format!("`namespace` does not go with `{name}`")).at(&at, label),
+                Diagnostic::error(Code::Condition, format!("`namespace` does not go with `{name}`")).at(&at, label),
             );
         }
         let namespace = self.namespace(raw.namespace.as_ref());
         let (kind, subject) = match *name {
             "workload" => (SubjectKind::Pods, Some(self.located(text, Subject::Workload(text.get().clone())))),
             "pods" => {
-                let selector = self.text(text, "selector", syntax::selector);
+                let selector = self.text(text, Code::Selector, syntax::selector);
                 (
                     SubjectKind::Pods,
                     selector.map(|selector| selector.map(|selector| Subject::Pods { selector, namespace })),
                 )
             }
             "nodes" => {
-                let nodes = self.text(text, "selector", syntax::node_set);
+                let nodes = self.text(text, Code::Selector, syntax::node_set);
                 (SubjectKind::Nodes, nodes.map(|nodes| nodes.map(Subject::Nodes)))
             }
             _ => {
-                let object = self.text(text, "object", |text| syntax::object_or_version(text, &namespace));
+                let object = self.text(text, Code::Object, |text| syntax::object_or_version(text, &namespace));
                 (SubjectKind::Object, object.map(|object| object.map(Subject::Object)))
             }
         };
@@ -116,7 +121,7 @@ impl Reader<'_> {
             if !key.subjects.contains(&kind) {
                 let message = format!("`{}` says nothing about {}", key.name, kind.name());
                 self.report(
-                    Diagnostic::error("condition", message)
+                    Diagnostic::error(Code::Condition, message)
                         .at(&at, "does not go with the subject of this check")
                         .help(format!("conditions for {} are {}", kind.name(), quoted(&kind.conditions()))),
                 );
@@ -136,7 +141,7 @@ impl Reader<'_> {
             }
             (ConditionForm::Selector(text, condition), _) => {
                 let text = text(raw)?;
-                let selector = self.text(text, "selector", syntax::selector);
+                let selector = self.text(text, Code::Selector, syntax::selector);
                 (self.at(text.span()), selector.map(|selector| condition(selector.value)))
             }
             (ConditionForm::Count(count, condition), _) => {
@@ -149,7 +154,7 @@ impl Reader<'_> {
             }
             (ConditionForm::Own, "node") => {
                 let text = raw.node.as_ref()?;
-                let name = self.text(text, "name", syntax::dns_subdomain);
+                let name = self.text(text, Code::Name, syntax::dns_subdomain);
                 (self.at(text.span()), name.map(|name| Condition::On(NodeSet::Node(name.value))))
             }
             (ConditionForm::Own, "placement") => {
@@ -160,7 +165,7 @@ impl Reader<'_> {
             (ConditionForm::Own, "spread") => {
                 let spread = raw.spread.as_ref()?;
                 let over = match &spread.over {
-                    Some(text) => self.text(text, "label", syntax::label_key).map(|key| key.value),
+                    Some(text) => self.text(text, Code::Label, syntax::label_key).map(|key| key.value),
                     None => Some("kubernetes.io/hostname".to_owned()),
                 };
                 let max_skew = spread.max_skew.as_ref().map_or(1, |skew| *skew.get());
@@ -168,12 +173,12 @@ impl Reader<'_> {
             }
             (ConditionForm::Own, "tainted") => {
                 let text = raw.tainted.as_ref()?;
-                let taint = self.text(text, "taint", syntax::taint);
+                let taint = self.text(text, Code::Taint, syntax::taint);
                 (self.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value)))
             }
             (ConditionForm::Own, _) => {
                 let text = raw.cel.as_ref()?;
-                let expression = self.text(text, "cel", syntax::expression);
+                let expression = self.text(text, Code::CelSyntax, syntax::expression);
                 (self.at(text.span()), expression.map(|it| Condition::Cel(it.value)))
             }
         })
@@ -184,27 +189,27 @@ impl Reader<'_> {
             if let Some(reason) = &raw.reason {
                 let at = self.at(reason.span());
                 self.report(
-                    Diagnostic::error("condition", "a `reason` without `pending`")
+                    Diagnostic::error(Code::Condition, "a `reason` without `pending`")
                         .at(&at, "`reason` needs `pending`")
                         .help("add `pending = 1`: how many pods stay Pending for this reason"),
                 );
             }
             return None;
         };
-        let reason = raw.reason.as_ref().and_then(|text| self.text(text, "condition", syntax::not_empty));
+        let reason = raw.reason.as_ref().and_then(|text| self.text(text, Code::Condition, syntax::not_empty));
         let reason = reason.map(|reason| reason.value);
         Some((self.at(count.span()), self.count(count).map(|count| Condition::Pending { count, reason })))
     }
 
     pub(super) fn node_set(&mut self, text: &At<String>) -> Option<NodeSet> {
-        self.text(text, "selector", syntax::node_set).map(|nodes| nodes.value)
+        self.text(text, Code::Selector, syntax::node_set).map(|nodes| nodes.value)
     }
 
     fn count(&mut self, raw: &At<raw::CountText>) -> Option<Count> {
         match syntax::count(raw.get()) {
             Ok(count) => Some(count),
             Err(mistake) => {
-                self.mistake("count", raw.span(), mistake);
+                self.mistake(Code::Count, raw.span(), mistake);
                 None
             }
         }

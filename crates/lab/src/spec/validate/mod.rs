@@ -28,6 +28,7 @@ use super::raw::{self, At, Table};
 use super::source::{Located, Location, Source};
 use super::structure::Broken;
 use super::template::Rendered;
+use crate::code::Code;
 use crate::printable::printable;
 use klab_scheduler::autoscaler::{self, SettingError};
 
@@ -40,7 +41,7 @@ pub(super) fn lab(
     diagnostics: &mut Diagnostics,
 ) -> Lab {
     let mut reader = Reader { source, diagnostics, provider: rendered.provider };
-    let name = reader.text(&raw.lab, "lab-name", syntax::lab_name);
+    let name = reader.text(&raw.lab, Code::LabName, syntax::lab_name);
     let aks = reader.aks(raw.aks.as_ref());
     let before = reader.diagnostics.errors();
     let existing = reader.existing(raw.existing.as_ref());
@@ -54,10 +55,10 @@ pub(super) fn lab(
         name: name.unwrap_or_else(|| reader.located(&raw.lab, raw.lab.get().clone())),
         title: shown(raw.title.as_ref()),
         description: shown(raw.description.as_ref()),
-        kubernetes: raw.kubernetes.as_ref().and_then(|text| reader.text(text, "version", syntax::version)),
+        kubernetes: raw.kubernetes.as_ref().and_then(|text| reader.text(text, Code::Version, syntax::version)),
         provider: rendered.provider,
         vars: rendered.vars,
-        ttl: raw.ttl.as_ref().and_then(|text| reader.text(text, "duration", syntax::duration)).map(|ttl| ttl.value),
+        ttl: raw.ttl.as_ref().and_then(|text| reader.text(text, Code::Duration, syntax::duration)).map(|ttl| ttl.value),
         addons: raw
             .addons
             .iter()
@@ -111,7 +112,7 @@ impl Reader<'_> {
         self.diagnostics.push(diagnostic);
     }
 
-    fn mistake(&mut self, code: &'static str, span: Range<usize>, mistake: syntax::Mistake) {
+    fn mistake(&mut self, code: Code, span: Range<usize>, mistake: syntax::Mistake) {
         let at = self.at(span);
         let mut diagnostic = Diagnostic::error(code, mistake.message).at(&at, mistake.label);
         if let Some(help) = mistake.help {
@@ -127,12 +128,7 @@ impl Reader<'_> {
     }
 
     /// Parses a text; a mistake is reported at its place.
-    fn text<T>(
-        &mut self,
-        raw: &At<String>,
-        code: &'static str,
-        parse: impl Fn(&str) -> Parsed<T>,
-    ) -> Option<Located<T>> {
+    fn text<T>(&mut self, raw: &At<String>, code: Code, parse: impl Fn(&str) -> Parsed<T>) -> Option<Located<T>> {
         match parse(raw.get()) {
             Ok(value) => Some(self.located(raw, value)),
             Err(mistake) => {
@@ -142,12 +138,7 @@ impl Reader<'_> {
         }
     }
 
-    fn texts<T>(
-        &mut self,
-        raw: &[At<String>],
-        code: &'static str,
-        parse: impl Fn(&str) -> Parsed<T>,
-    ) -> Vec<Located<T>> {
+    fn texts<T>(&mut self, raw: &[At<String>], code: Code, parse: impl Fn(&str) -> Parsed<T>) -> Vec<Located<T>> {
         raw.iter().filter_map(|text| self.text(text, code, &parse)).collect()
     }
 
@@ -155,8 +146,8 @@ impl Reader<'_> {
     fn labels(&mut self, raw: &Table<At<String>>) -> BTreeMap<String, Located<String>> {
         let mut labels = BTreeMap::new();
         for (key, value) in raw.iter() {
-            let key_is_fine = self.text(key, "label", syntax::label_key).is_some();
-            if let Some(value) = self.text(value, "label", syntax::label_value)
+            let key_is_fine = self.text(key, Code::Label, syntax::label_key).is_some();
+            if let Some(value) = self.text(value, Code::Label, syntax::label_value)
                 && key_is_fine
             {
                 labels.insert(key.get().clone(), value);
@@ -175,26 +166,26 @@ impl Reader<'_> {
         // Reasons for other providers are read, too, so that a mistake in them is seen everywhere.
         let reasons: Vec<_> = raw
             .reasons()
-            .filter_map(|(provider, reason)| Some((provider, self.text(reason, "skip", syntax::not_empty)?)))
+            .filter_map(|(provider, reason)| Some((provider, self.text(reason, Code::Skip, syntax::not_empty)?)))
             .collect();
         reasons.into_iter().find(|(provider, _)| *provider == self.provider).map(|(_, reason)| reason)
     }
 
     fn namespace(&mut self, raw: Option<&At<String>>) -> String {
-        raw.and_then(|text| self.text(text, "name", syntax::dns_label))
+        raw.and_then(|text| self.text(text, Code::Name, syntax::dns_label))
             .map_or_else(|| "default".to_owned(), |name| name.value)
     }
 
     fn kind(&mut self, raw: Option<&raw::Kind>) -> KindSettings {
         let Some(raw) = raw else { return KindSettings::default() };
-        let mut text = |raw: &Option<At<String>>, code: &'static str, parse: fn(&str) -> Parsed<String>| {
+        let mut text = |raw: &Option<At<String>>, code: Code, parse: fn(&str) -> Parsed<String>| {
             raw.as_ref().and_then(|text| self.text(text, code, parse)).map(|text| text.value)
         };
-        let pod_subnet = text(&raw.pod_subnet, "network", syntax::subnet);
-        let service_subnet = text(&raw.service_subnet, "network", syntax::subnet);
-        let api_server_address = text(&raw.api_server_address, "network", syntax::address);
-        let image = text(&raw.image, "image", syntax::image);
-        let load = self.texts(&raw.load, "image", syntax::image);
+        let pod_subnet = text(&raw.pod_subnet, Code::Network, syntax::subnet);
+        let service_subnet = text(&raw.service_subnet, Code::Network, syntax::subnet);
+        let api_server_address = text(&raw.api_server_address, Code::Network, syntax::address);
+        let image = text(&raw.image, Code::Image, syntax::image);
+        let load = self.texts(&raw.load, Code::Image, syntax::image);
         let ports = raw.ports.iter().filter_map(|port| self.port_mapping(port)).collect();
         KindSettings {
             control_planes: raw.control_planes.as_ref().map_or(1, |count| *count.get()),
@@ -221,11 +212,11 @@ impl Reader<'_> {
 
     fn port_mapping(&mut self, port: &raw::PortMapping) -> Option<PortMapping> {
         let protocol = match &port.protocol {
-            Some(text) => self.text(text, "port", syntax::protocol)?.value,
+            Some(text) => self.text(text, Code::Port, syntax::protocol)?.value,
             None => "TCP".to_owned(),
         };
         let address = match &port.address {
-            Some(text) => Some(self.text(text, "network", syntax::address)?.value),
+            Some(text) => Some(self.text(text, Code::Network, syntax::address)?.value),
             None => None,
         };
         Some(PortMapping { host: port.host, container: port.container, protocol, address })
@@ -234,12 +225,12 @@ impl Reader<'_> {
     fn existing(&mut self, raw: Option<&raw::Existing>) -> ExistingSettings {
         let default = ExistingSettings::default();
         let Some(raw) = raw else { return default };
-        let mut text = |raw: &Option<At<String>>, code: &'static str, parse: fn(&str) -> Parsed<String>| {
+        let mut text = |raw: &Option<At<String>>, code: Code, parse: fn(&str) -> Parsed<String>| {
             raw.as_ref().and_then(|text| self.text(text, code, parse))
         };
-        let context = text(&raw.context, "path", syntax::not_empty);
-        let kubeconfig = text(&raw.kubeconfig, "path", syntax::not_empty);
-        let pool_label = text(&raw.pool_label, "label", syntax::label_key);
+        let context = text(&raw.context, Code::Path, syntax::not_empty);
+        let kubeconfig = text(&raw.kubeconfig, Code::Path, syntax::not_empty);
+        let pool_label = text(&raw.pool_label, Code::Label, syntax::label_key);
         ExistingSettings { context, kubeconfig, pool_label: pool_label.map_or(default.pool_label, |label| label.value) }
     }
 
@@ -256,7 +247,7 @@ impl Reader<'_> {
                         SettingError::Unknown { .. } => "is no setting of AKS's cluster autoscaler profile".to_owned(),
                     };
                     let message = format!("the autoscaler's `{name}` cannot be `{}`", printable(text));
-                    self.report(Diagnostic::error("autoscaler-setting", message).at(&at, expected));
+                    self.report(Diagnostic::error(Code::AutoscalerSetting, message).at(&at, expected));
                 }
             }
         }
@@ -270,7 +261,7 @@ impl Reader<'_> {
             None | Some(raw::SimLike::Aks) => SimLike::Aks,
             Some(raw::SimLike::Kind) => SimLike::Kind,
         };
-        let node_start = raw.node_start.as_ref().and_then(|text| self.text(text, "duration", syntax::duration));
+        let node_start = raw.node_start.as_ref().and_then(|text| self.text(text, Code::Duration, syntax::duration));
         let node_start = node_start.map_or(defaults.node_start, |time| time.value);
         SimSettings { like, seed: raw.seed, node_start, missing_images: raw.missing_images.clone() }
     }
@@ -297,13 +288,13 @@ impl Reader<'_> {
             location: raw
                 .location
                 .as_ref()
-                .and_then(|text| self.text(text, "location", syntax::location))
+                .and_then(|text| self.text(text, Code::Location, syntax::location))
                 .unwrap_or(default_location),
             subscription: raw.subscription.clone(),
             resource_group: raw
                 .resource_group
                 .as_ref()
-                .and_then(|text| self.text(text, "name", syntax::resource_group)),
+                .and_then(|text| self.text(text, Code::Name, syntax::resource_group)),
             node_resource_group: raw.node_resource_group.clone(),
             tier: match raw.tier.as_ref().map(At::get) {
                 None | Some(raw::AksTier::Free) => AksTier::Free,
@@ -316,7 +307,7 @@ impl Reader<'_> {
                 Some(raw::AksNetwork::Kubenet) => AksNetwork::Kubenet,
             },
             subnet: raw.subnet.clone(),
-            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, "version", syntax::version)),
+            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, Code::Version, syntax::version)),
             tags: raw.tags.clone(),
             registry: raw.registry.clone(),
             extra_args: raw.extra_args.clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Reader, syntax};
+use crate::code::Code;
 use crate::names::POOL_LABEL;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::machine::{Machine, VmSize};
@@ -68,7 +69,7 @@ impl Reader<'_> {
         {
             let at = self.at(name.span());
             self.report(
-                Diagnostic::error("label", format!("pool `{}` matches every node", name.get()))
+                Diagnostic::error(Code::Label, format!("pool `{}` matches every node", name.get()))
                     .at(&at, "its `match` names no label")
                     .help("name a label that its nodes have and others do not"),
             );
@@ -92,7 +93,7 @@ impl Reader<'_> {
             Some(raw::Os::Windows) => Os::Windows,
         };
         // A name that AKS refuses is reported, and kept so that what refers to it still finds it.
-        let checked = self.text(name, "pool-name", |text| syntax::pool_name(text, os == Os::Windows));
+        let checked = self.text(name, Code::PoolName, |text| syntax::pool_name(text, os == Os::Windows));
         let nodes = match &raw.nodes {
             Some(nodes) => self.located(nodes, *nodes.get()),
             None => self.located(name, raw.autoscale.as_ref().map_or(1, |bounds| bounds.min.max(1))),
@@ -112,11 +113,11 @@ impl Reader<'_> {
             }),
             machine,
             labels: self.labels(&raw.labels),
-            names: self.texts(&raw.names, "name", syntax::dns_label),
+            names: self.texts(&raw.names, Code::Name, syntax::dns_label),
             present: None,
             selector,
             annotations: raw.annotations.clone(),
-            taints: self.texts(&raw.taints, "taint", syntax::taint),
+            taints: self.texts(&raw.taints, Code::Taint, syntax::taint),
             zones: self.zones(&raw.zones),
             max_pods: raw.max_pods.as_ref().map_or(network.default_max_pods(), |pods| *pods.get()),
             max_pods_given: raw.max_pods.as_ref().map(|pods| self.at(pods.span())),
@@ -132,7 +133,7 @@ impl Reader<'_> {
                 .map(|capacity| self.located(capacity, *capacity.get())),
             os,
             os_sku: raw.os_sku.clone(),
-            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, "version", syntax::version)),
+            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, Code::Version, syntax::version)),
             resources: self.quantities(&raw.resources),
             images: self.images(&raw.images),
             devices: self.devices(&raw.devices),
@@ -159,7 +160,7 @@ impl Reader<'_> {
                     let message = format!("pool `{}` needs a VM size on AKS", name.get());
                     let (at, memory) = (self.at(cpu.span()), self.at(memory.span()));
                     self.report(
-                        Diagnostic::error("machine", message)
+                        Diagnostic::error(Code::Machine, message)
                             .at(&at, "Azure has no machines of arbitrary size")
                             .and_at(&memory, "")
                             .help("write `size = \"Standard_B2ms\"` or another VM size"),
@@ -186,7 +187,7 @@ impl Reader<'_> {
                 };
                 let at = self.at(span);
                 let message = format!("it is not clear how large the nodes of pool `{}` are", name.get());
-                self.report(Diagnostic::error("machine", message).at(&at, label).help(help));
+                self.report(Diagnostic::error(Code::Machine, message).at(&at, label).help(help));
                 size.as_ref().and_then(|size| VmSize::find(size)).map_or_else(default, Machine::of_size)
             }
         }
@@ -195,7 +196,7 @@ impl Reader<'_> {
     fn unknown_size(&mut self, size: &At<String>) {
         let at = self.at(size.span());
         let mut diagnostic =
-            Diagnostic::error("unknown-size", format!("klab does not know the VM size `{}`", size.get()))
+            Diagnostic::error(Code::UnknownSize, format!("klab does not know the VM size `{}`", size.get()))
                 .at(&at, "no such size in klab's table");
         if let Some(near) = VmSize::nearest(size.get()).first() {
             diagnostic = diagnostic.patch("did you mean", &at, format!("\"{}\"", near.name));
@@ -219,7 +220,7 @@ impl Reader<'_> {
                 continue;
             };
             let at = self.at(zone.span());
-            self.report(Diagnostic::error("zone", format!("`{number}` cannot be a zone here")).at(&at, label));
+            self.report(Diagnostic::error(Code::Zone, format!("`{number}` cannot be a zone here")).at(&at, label));
         }
         zones.sort_unstable();
         zones
@@ -231,7 +232,7 @@ impl Reader<'_> {
             if let Some(span) = written.into_iter().flatten().next() {
                 let at = self.at(span);
                 self.report(
-                    Diagnostic::error("spot", "price and eviction are for spot pools only")
+                    Diagnostic::error(Code::Spot, "price and eviction are for spot pools only")
                         .at(&at, "this pool is not a spot pool")
                         .help("add `spot = true`"),
                 );
@@ -248,7 +249,7 @@ impl Reader<'_> {
             if value <= 0.0 || !value.is_finite() || (scaled - scaled.round()).abs() > 1e-6 {
                 let at = self.at(price.span());
                 self.report(
-                    Diagnostic::error("spot", format!("`{value}` cannot be a price"))
+                    Diagnostic::error(Code::Spot, format!("`{value}` cannot be a price"))
                         .at(&at, "must be above 0, with at most 5 decimals"),
                 );
                 return None;
@@ -266,7 +267,7 @@ impl Reader<'_> {
         match syntax::quantity(&raw.get().0) {
             Ok(quantity) => Some(self.located(raw, quantity)),
             Err(mistake) => {
-                self.mistake("quantity", raw.span(), mistake);
+                self.mistake(Code::Quantity, raw.span(), mistake);
                 None
             }
         }
@@ -275,7 +276,7 @@ impl Reader<'_> {
     fn images(&mut self, raw: &Table<At<raw::QuantityText>>) -> std::collections::BTreeMap<String, u64> {
         let mut images = std::collections::BTreeMap::new();
         for (name, size) in raw.iter() {
-            let image = self.text(name, "image", syntax::image);
+            let image = self.text(name, Code::Image, syntax::image);
             let bytes = self.quantity(size).and_then(|size| Amount::parse(&size.0).ok());
             if let (Some(image), Some(bytes)) = (image, bytes) {
                 images.insert(image.value, u64::try_from(bytes.units()).unwrap_or_default());
@@ -287,8 +288,8 @@ impl Reader<'_> {
     fn devices(&mut self, raw: &[At<raw::Devices>]) -> Vec<Located<Devices>> {
         let mut all: Vec<Located<Devices>> = Vec::new();
         for one in raw {
-            let Some(class) = self.text(&one.class, "devices", syntax::dns_subdomain) else { continue };
-            let driver = one.driver.as_ref().and_then(|driver| self.text(driver, "devices", syntax::dns_subdomain));
+            let Some(class) = self.text(&one.class, Code::Devices, syntax::dns_subdomain) else { continue };
+            let driver = one.driver.as_ref().and_then(|driver| self.text(driver, Code::Devices, syntax::dns_subdomain));
             let driver_at = driver.as_ref().map_or(&class.at, |driver| &driver.at).clone();
             let driver = driver.map(|driver| driver.value);
             let name = driver.as_deref().unwrap_or(&class.value);
@@ -311,7 +312,7 @@ impl Reader<'_> {
             };
             if let Some((label, at)) = fault {
                 let message = format!("a node cannot have these devices of class `{}`", class.value);
-                self.report(Diagnostic::error("devices", message).at(&at, label));
+                self.report(Diagnostic::error(Code::Devices, message).at(&at, label));
                 continue;
             }
             all.push(self.located(one, Devices { class: class.value, driver, count, attributes }));
@@ -325,7 +326,7 @@ impl Reader<'_> {
     ) -> std::collections::BTreeMap<String, Located<Quantity>> {
         let mut quantities = std::collections::BTreeMap::new();
         for (name, value) in raw.iter() {
-            let name_is_fine = self.text(name, "label", syntax::label_key).is_some();
+            let name_is_fine = self.text(name, Code::Label, syntax::label_key).is_some();
             if let Some(value) = self.quantity(value)
                 && name_is_fine
             {

@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use jiff::SignedDuration;
 
 use super::{Reader, syntax};
+use crate::code::Code;
 use crate::spec::check::NodeSet;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::Autoscale;
@@ -34,7 +35,7 @@ impl Reader<'_> {
     fn step(&mut self, step: &At<raw::Step>) -> Step {
         Step {
             name: self
-                .text(&step.name, "name", syntax::dns_label)
+                .text(&step.name, Code::Name, syntax::dns_label)
                 .unwrap_or_else(|| self.located(&step.name, step.name.get().clone())),
             title: super::shown(step.title.as_ref()),
             text: super::shown(step.text.as_ref()),
@@ -50,7 +51,7 @@ impl Reader<'_> {
         let form = self.form(raw)?;
         let mut action = self.verb(raw, form.verb)?;
         if let Some(text) = &raw.refused {
-            let text = self.text(text, "refused", syntax::not_empty)?.value;
+            let text = self.text(text, Code::Path, syntax::not_empty)?.value;
             action = Action::Refused { action: Box::new(action), text };
         }
         Some(self.located(raw, action))
@@ -66,7 +67,7 @@ impl Reader<'_> {
             [] => {
                 let verbs: Vec<_> = ACTIONS.iter().map(|form| form.verb).collect();
                 self.report(
-                    Diagnostic::error("action", "this action does nothing")
+                    Diagnostic::error(Code::Action, "this action does nothing")
                         .at(&at, "there is no verb here")
                         .help(format!("the verbs are {}", quoted(&verbs))),
                 );
@@ -75,7 +76,7 @@ impl Reader<'_> {
             several => {
                 let verbs: Vec<_> = several.iter().map(|form| form.verb).collect();
                 self.report(
-                    Diagnostic::error("action", format!("this action has several verbs, {}", quoted(&verbs)))
+                    Diagnostic::error(Code::Action, format!("this action has several verbs, {}", quoted(&verbs)))
                         .at(&at, "an action does one thing")
                         .help("write one table for each: `do = [{ … }, { … }]`"),
                 );
@@ -91,7 +92,7 @@ impl Reader<'_> {
                     .map(|other| other.verb)
                     .collect();
                 self.report(
-                    Diagnostic::error("action", format!("`{key}` does not go with `{}`", form.verb))
+                    Diagnostic::error(Code::Action, format!("`{key}` does not go with `{}`", form.verb))
                         .at(&self.at(span.clone()), format!("`{key}` belongs to {}", quoted(&belongs))),
                 );
                 fine = false;
@@ -100,7 +101,7 @@ impl Reader<'_> {
         for key in form.required {
             if !keys.iter().any(|(given, _)| given == key) {
                 self.report(
-                    Diagnostic::error("action", format!("`{}` needs `{key}`", form.verb))
+                    Diagnostic::error(Code::Action, format!("`{}` needs `{key}`", form.verb))
                         .at(&at, format!("`{key}` is missing")),
                 );
                 fine = false;
@@ -113,19 +114,19 @@ impl Reader<'_> {
         let written = |text: &Option<At<String>>| text.as_ref().map(|text| text.get().clone());
         Some(match verb {
             "taint" => Action::Taint {
-                taint: self.text(raw.taint.as_ref()?, "taint", syntax::taint)?.value,
+                taint: self.text(raw.taint.as_ref()?, Code::Taint, syntax::taint)?.value,
                 nodes: self.action_nodes(raw)?,
             },
             "untaint" => {
-                let (key, value, effect) = self.text(raw.untaint.as_ref()?, "taint", syntax::taint_pattern)?.value;
+                let (key, value, effect) = self.text(raw.untaint.as_ref()?, Code::Taint, syntax::taint_pattern)?.value;
                 Action::Untaint { key, value, effect, nodes: self.action_nodes(raw)? }
             }
             "label" => {
-                let labels = self.text(raw.label.as_ref()?, "label", syntax::label_pairs)?.value;
+                let labels = self.text(raw.label.as_ref()?, Code::Label, syntax::label_pairs)?.value;
                 Action::Label { labels, nodes: self.action_nodes(raw)? }
             }
             "unlabel" => {
-                let keys = self.text(raw.unlabel.as_ref()?, "label", syntax::label_keys)?.value;
+                let keys = self.text(raw.unlabel.as_ref()?, Code::Label, syntax::label_keys)?.value;
                 Action::Unlabel { keys, nodes: self.action_nodes(raw)? }
             }
             "cordon" => Action::Cordon { nodes: self.node_set(raw.cordon.as_ref()?)? },
@@ -133,7 +134,7 @@ impl Reader<'_> {
             "drain" => Action::Drain {
                 nodes: self.node_set(raw.drain.as_ref()?)?,
                 within: match &raw.within {
-                    Some(text) => Some(self.text(text, "duration", syntax::duration)?.value),
+                    Some(text) => Some(self.text(text, Code::Duration, syntax::duration)?.value),
                     None => None,
                 },
                 force: raw.force.as_ref().is_some_and(|force| *force.get()),
@@ -141,11 +142,11 @@ impl Reader<'_> {
             "scale" => Action::Scale { workload: written(&raw.scale)?, replicas: *raw.replicas.as_ref()?.get() },
             "set" => Action::Set { workload: written(&raw.set)?, fields: Box::new(self.change(raw)?) },
             "apply" => {
-                let path = self.text(raw.apply.as_ref()?, "path", syntax::not_empty)?;
+                let path = self.text(raw.apply.as_ref()?, Code::Path, syntax::not_empty)?;
                 Action::Apply { content: ManifestContent::Path(path) }
             }
             "yaml" => {
-                let yaml = self.text(raw.yaml.as_ref()?, "manifest", syntax::not_empty)?;
+                let yaml = self.text(raw.yaml.as_ref()?, Code::Manifest, syntax::not_empty)?;
                 Action::Apply { content: ManifestContent::Yaml(yaml) }
             }
             "deploy" => Action::Deploy { workload: written(&raw.deploy)? },
@@ -155,10 +156,10 @@ impl Reader<'_> {
             "scale_pool" => self.scale_pool(raw)?,
             "upgrade_pool" => Action::UpgradePool {
                 pool: written(&raw.upgrade_pool)?,
-                kubernetes: self.text(raw.kubernetes.as_ref()?, "version", syntax::version)?.value,
+                kubernetes: self.text(raw.kubernetes.as_ref()?, Code::Version, syntax::version)?.value,
             },
             "upgrade_control_plane" => Action::UpgradeControlPlane {
-                kubernetes: self.text(raw.upgrade_control_plane.as_ref()?, "version", syntax::version)?.value,
+                kubernetes: self.text(raw.upgrade_control_plane.as_ref()?, Code::Version, syntax::version)?.value,
             },
             "fail_node" => Action::FailNode {
                 nodes: self.node_set(raw.fail_node.as_ref()?)?,
@@ -167,14 +168,14 @@ impl Reader<'_> {
             "restore_node" => Action::RestoreNode { nodes: self.node_set(raw.restore_node.as_ref()?)? },
             "fail_api" => {
                 let text = raw.fail_api.as_ref()?;
-                let duration = self.text(text, "duration", syntax::duration)?.value;
+                let duration = self.text(text, Code::Duration, syntax::duration)?.value;
                 if !API_FAILURE.contains(&duration) {
                     self.wrong(text.span(), "the API server is to fail for 1s to 5m", "too short, or too long");
                     return None;
                 }
                 Action::FailApi { duration }
             }
-            "wait" => Action::Wait { duration: self.text(raw.wait.as_ref()?, "duration", syntax::duration)?.value },
+            "wait" => Action::Wait { duration: self.text(raw.wait.as_ref()?, Code::Duration, syntax::duration)?.value },
             _ => {
                 let argv = raw.run.as_ref()?;
                 if argv.first().is_none_or(String::is_empty) {
@@ -192,7 +193,7 @@ impl Reader<'_> {
 
     fn wrong(&mut self, span: Range<usize>, message: &str, label: &str) {
         let at = self.at(span);
-        self.report(Diagnostic::error("action", message).at(&at, label));
+        self.report(Diagnostic::error(Code::Action, message).at(&at, label));
     }
 
     fn action_nodes(&mut self, raw: &raw::Action) -> Option<NodeSet> {
@@ -208,7 +209,7 @@ impl Reader<'_> {
         match syntax::node_set(text) {
             Ok(nodes) => Some(nodes),
             Err(mistake) => {
-                self.mistake("selector", nodes.span(), mistake);
+                self.mistake(Code::Selector, nodes.span(), mistake);
                 None
             }
         }
@@ -219,7 +220,7 @@ impl Reader<'_> {
         let namespace = self.namespace(raw.namespace.as_ref());
         match (&raw.selector, text.as_str()) {
             (Some(selector), "pods" | "pod") => {
-                let selector = self.text(selector, "selector", syntax::selector)?.value;
+                let selector = self.text(selector, Code::Selector, syntax::selector)?.value;
                 Some(Action::DeletePods { selector, namespace })
             }
             (Some(selector), _) => {
@@ -231,7 +232,7 @@ impl Reader<'_> {
                 None
             }
             (None, _) => {
-                let object = self.text(text, "object", |text| syntax::object(text, &namespace))?.value;
+                let object = self.text(text, Code::Object, |text| syntax::object(text, &namespace))?.value;
                 Some(Action::Delete { object })
             }
         }
@@ -263,7 +264,11 @@ impl Reader<'_> {
             map.into_iter().map(|(key, value)| (key, value.value)).collect()
         };
         let change = WorkloadChange {
-            image: raw.image.as_ref().and_then(|text| self.text(text, "image", syntax::image)).map(|image| image.value),
+            image: raw
+                .image
+                .as_ref()
+                .and_then(|text| self.text(text, Code::Image, syntax::image))
+                .map(|image| image.value),
             node_selector: raw.node_selector.as_ref().map(|labels| self.plain_labels(labels)),
             tolerations: raw
                 .tolerations

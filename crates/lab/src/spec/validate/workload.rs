@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint}
 
 use super::placement::{self, Problem};
 use super::{Reader, references, syntax};
+use crate::code::Code;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
 use crate::spec::source::Located;
@@ -23,7 +24,7 @@ impl Reader<'_> {
     }
 
     fn workload(&mut self, name: &At<String>, raw: &raw::Workload) -> Workload {
-        let checked = self.text(name, "name", syntax::workload_name);
+        let checked = self.text(name, Code::Name, syntax::workload_name);
         let kind = match raw.kind.as_ref().map(At::get) {
             None | Some(raw::WorkloadKind::Deployment) => WorkloadKind::Deployment,
             Some(raw::WorkloadKind::DaemonSet) => WorkloadKind::DaemonSet,
@@ -31,11 +32,11 @@ impl Reader<'_> {
             Some(raw::WorkloadKind::Job) => WorkloadKind::Job,
             Some(raw::WorkloadKind::Pod) => WorkloadKind::Pod,
         };
-        let image = raw.image.as_ref().and_then(|text| self.text(text, "image", syntax::image));
+        let image = raw.image.as_ref().and_then(|text| self.text(text, Code::Image, syntax::image));
         Workload {
             name: checked.unwrap_or_else(|| self.located(name, name.get().clone())),
             kind,
-            template: raw.template.as_ref().and_then(|text| self.text(text, "path", syntax::not_empty)),
+            template: raw.template.as_ref().and_then(|text| self.text(text, Code::Path, syntax::not_empty)),
             namespace: self.namespace(raw.namespace.as_ref()),
             replicas: self.replicas(name, raw, kind),
             parallelism: self.parallelism(raw, kind),
@@ -43,21 +44,24 @@ impl Reader<'_> {
             command: raw.command.clone(),
             args: raw.args.clone(),
             env: self.env(&raw.env),
-            env_from: self.texts(&raw.env_from, "object", references::bundle),
+            env_from: self.texts(&raw.env_from, Code::Object, references::bundle),
             mounts: raw.mounts.iter().filter_map(|(path, source)| self.mount(path, source, kind)).collect(),
             ports: raw.ports.iter().filter_map(|port| self.port(port)).collect(),
             service: raw.service.as_ref().and_then(|port| self.service(port)),
             requests: self.quantities(&raw.requests),
             limits: self.quantities(&raw.limits),
             node_selector: self.labels(&raw.node_selector),
-            node_name: raw.node_name.as_ref().and_then(|text| self.text(text, "name", syntax::node_name)),
+            node_name: raw.node_name.as_ref().and_then(|text| self.text(text, Code::Name, syntax::node_name)),
             tolerations: self.tolerations(&raw.tolerations),
             affinity: raw.affinity.as_ref().map(|affinity| self.affinity(affinity)),
             topology_spread: self.topology_spread(&raw.topology_spread),
-            priority_class: raw.priority_class.as_ref().and_then(|text| self.text(text, "name", syntax::dns_subdomain)),
+            priority_class: raw
+                .priority_class
+                .as_ref()
+                .and_then(|text| self.text(text, Code::Name, syntax::dns_subdomain)),
             scheduler_name: raw.scheduler_name.clone(),
             scheduling_gates: self
-                .texts(&raw.scheduling_gates, "label", syntax::label_key)
+                .texts(&raw.scheduling_gates, Code::Label, syntax::label_key)
                 .into_iter()
                 .map(|gate| gate.value)
                 .collect(),
@@ -122,7 +126,7 @@ impl Reader<'_> {
         raw: &At<String>,
         kind: WorkloadKind,
     ) -> Option<(String, Located<VolumeSource>)> {
-        let source = self.text(raw, "object", references::volume_source)?;
+        let source = self.text(raw, Code::Object, references::volume_source)?;
         if matches!(source.value, VolumeSource::ClaimTemplate(_)) && kind != WorkloadKind::StatefulSet {
             self.not_for(raw.span(), raw.get(), kind, "only a statefulset makes a claim for each of its pods");
             return None;
@@ -133,14 +137,14 @@ impl Reader<'_> {
     fn not_for(&mut self, span: std::ops::Range<usize>, what: &str, kind: WorkloadKind, label: &str) {
         let at = self.at(span);
         self.report(
-            Diagnostic::error("not-for-kind", format!("`{what}` is not for a {}", kind.as_str())).at(&at, label),
+            Diagnostic::error(Code::NotForKind, format!("`{what}` is not for a {}", kind.as_str())).at(&at, label),
         );
     }
 
     fn env(&mut self, raw: &Table<String>) -> Vec<(String, String)> {
         raw.iter()
             .filter_map(|(name, value)| {
-                self.text(name, "name", syntax::variable_name).map(|name| (name.value, value.clone()))
+                self.text(name, Code::Name, syntax::variable_name).map(|name| (name.value, value.clone()))
             })
             .collect()
     }
@@ -160,7 +164,7 @@ impl Reader<'_> {
                 protocol: match syntax::protocol(table.protocol.as_deref().unwrap_or("TCP")) {
                     Ok(protocol) => protocol,
                     Err(mistake) => {
-                        self.mistake("port", raw.span(), mistake);
+                        self.mistake(Code::Port, raw.span(), mistake);
                         return None;
                     }
                 },
@@ -169,7 +173,7 @@ impl Reader<'_> {
         };
         if !in_range(port.container) || !port.host.is_none_or(in_range) {
             let at = self.at(raw.span());
-            self.report(Diagnostic::error("port", "this is not a port").at(&at, "ports are 1 to 65535"));
+            self.report(Diagnostic::error(Code::Port, "this is not a port").at(&at, "ports are 1 to 65535"));
             return None;
         }
         Some(port)
@@ -178,7 +182,7 @@ impl Reader<'_> {
     fn service(&mut self, raw: &At<u16>) -> Option<Located<u16>> {
         if *raw.get() == 0 {
             let at = self.at(raw.span());
-            self.report(Diagnostic::error("port", "this is not a port").at(&at, "ports are 1 to 65535"));
+            self.report(Diagnostic::error(Code::Port, "this is not a port").at(&at, "ports are 1 to 65535"));
             return None;
         }
         Some(self.located(raw, *raw.get()))
@@ -189,7 +193,7 @@ impl Reader<'_> {
             .filter_map(|toleration| match syntax::toleration(toleration.get()) {
                 Ok(value) => Some(self.located(toleration, value)),
                 Err(mistake) => {
-                    self.mistake("toleration", toleration.span(), mistake);
+                    self.mistake(Code::Toleration, toleration.span(), mistake);
                     None
                 }
             })
@@ -226,7 +230,7 @@ impl Reader<'_> {
     pub(super) fn affinity(&mut self, raw: &At<KubernetesObject<Affinity>>) -> Located<Affinity> {
         let affinity = raw.get().0.clone();
         for problem in placement::affinity_problems(&affinity) {
-            let refused = Diagnostic::error("affinity", "Kubernetes refuses this affinity");
+            let refused = Diagnostic::error(Code::Affinity, "Kubernetes refuses this affinity");
             self.misplaced(refused, raw.span(), problem);
         }
         self.located(raw, affinity)
@@ -241,7 +245,7 @@ impl Reader<'_> {
                 let value = constraint.get().0.clone();
                 for problem in placement::spread_problems(&value) {
                     let message = "Kubernetes refuses this topology spread constraint";
-                    self.misplaced(Diagnostic::error("topology-spread", message), constraint.span(), problem);
+                    self.misplaced(Diagnostic::error(Code::TopologySpread, message), constraint.span(), problem);
                 }
                 self.located(constraint, value)
             })
@@ -253,7 +257,7 @@ impl Reader<'_> {
             .filter_map(|(name, namespace)| {
                 let labels = self.plain_labels(&namespace.labels);
                 let at = self.at(name.span());
-                self.text(name, "name", syntax::dns_label).map(|name| Namespace { name, labels, at })
+                self.text(name, Code::Name, syntax::dns_label).map(|name| Namespace { name, labels, at })
             })
             .collect()
     }
@@ -283,15 +287,17 @@ impl Reader<'_> {
     ) -> Option<Bundle> {
         let entries: BTreeMap<_, _> = data
             .iter()
-            .filter_map(|(key, value)| self.text(key, "name", syntax::data_key).map(|key| (key.value, value.clone())))
+            .filter_map(|(key, value)| {
+                self.text(key, Code::Name, syntax::data_key).map(|key| (key.value, value.clone()))
+            })
             .collect();
-        let bundle_name = self.text(name, "name", syntax::dns_subdomain);
+        let bundle_name = self.text(name, Code::Name, syntax::dns_subdomain);
         Some(Bundle {
             kind,
             namespace: self.namespace(namespace),
             data: entries,
-            files: self.texts(files, "path", syntax::not_empty),
-            env: self.texts(env, "name", syntax::data_key),
+            files: self.texts(files, Code::Path, syntax::not_empty),
+            env: self.texts(env, Code::Name, syntax::data_key),
             secret_type: None,
             at: self.at(name.span()),
             name: bundle_name?,
@@ -303,12 +309,12 @@ impl Reader<'_> {
             .filter_map(|manifest| {
                 let at = self.at(manifest.span());
                 let content = match (&manifest.path, &manifest.yaml) {
-                    (Some(path), None) => ManifestContent::Path(self.text(path, "path", syntax::not_empty)?),
-                    (None, Some(yaml)) => ManifestContent::Yaml(self.text(yaml, "path", syntax::not_empty)?),
+                    (Some(path), None) => ManifestContent::Path(self.text(path, Code::Path, syntax::not_empty)?),
+                    (None, Some(yaml)) => ManifestContent::Yaml(self.text(yaml, Code::Path, syntax::not_empty)?),
                     (path, _) => {
                         let label = if path.is_some() { "here are both" } else { "here is neither" };
                         self.report(
-                            Diagnostic::error("manifest", "a manifest has either `path` or `yaml`")
+                            Diagnostic::error(Code::Manifest, "a manifest has either `path` or `yaml`")
                                 .at(&at, label)
                                 .help("`path = \"k8s/*.yaml\"` for files, `yaml = '''…'''` for text"),
                         );

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::colocation::{companions, label_selector};
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{placed, standing_of, tally};
+use crate::code::Code;
 use crate::spec::Selector;
 use crate::verify::explain::Edit;
 use crate::verify::observation::Fact;
@@ -17,8 +18,8 @@ use crate::verify::view::View;
 pub(super) struct ApartFrom<'c>(pub(super) &'c Selector);
 
 impl Rule for ApartFrom<'_> {
-    fn code(&self) -> &'static str {
-        "apart-from"
+    fn code(&self) -> Code {
+        Code::ApartFrom
     }
 
     fn title(&self) -> String {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::rule::{Rollout, Rule, Subject};
+use crate::code::Code;
 use crate::expression;
 use crate::verify::observation::Fact;
 use crate::verify::verdict::Standing;
@@ -11,8 +12,8 @@ use crate::verify::view::View;
 pub(super) struct Cel<'c>(pub(super) &'c str);
 
 impl Rule for Cel<'_> {
-    fn code(&self) -> &'static str {
-        "cel"
+    fn code(&self) -> Code {
+        Code::Cel
     }
 
     fn title(&self) -> String {
@@ -26,7 +27,7 @@ impl Rule for Cel<'_> {
                 let namespace = &reference.namespace;
                 let place = if namespace == "default" { String::new() } else { format!(" in namespace {namespace}") };
                 let text = format!("there is no {reference}{place}");
-                Some(Fact::new(Standing::Blocked(text.clone()), text).coded("no-object"))
+                Some(Fact::new(Standing::Blocked(text.clone()), text).coded(Code::NoObject))
             }
             Subject::Pods(_) | Subject::Nodes(_) => None,
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{judge, number};
+use crate::code::Code;
 use crate::spec::{Count, ObjectRef};
 use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
@@ -14,8 +15,8 @@ use crate::verify::view::View;
 pub(super) struct Exist(pub(super) Count);
 
 impl Rule for Exist {
-    fn code(&self) -> &'static str {
-        "exist"
+    fn code(&self) -> Code {
+        Code::Exist
     }
 
     fn title(&self) -> String {

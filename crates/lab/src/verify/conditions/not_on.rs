@@ -2,6 +2,7 @@
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{standing_of, tally};
+use crate::code::Code;
 use crate::spec::NodeSet;
 use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
@@ -11,8 +12,8 @@ use crate::verify::view::View;
 pub(super) struct NotOn<'c>(pub(super) &'c NodeSet);
 
 impl Rule for NotOn<'_> {
-    fn code(&self) -> &'static str {
-        "not-on"
+    fn code(&self) -> Code {
+        Code::NotOn
     }
 
     fn title(&self) -> String {

@@ -2,6 +2,7 @@
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{placed, standing_of, tally};
+use crate::code::Code;
 use crate::spec::NodeSet;
 use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
@@ -12,8 +13,8 @@ use crate::words::counted;
 pub(super) struct On<'c>(pub(super) &'c NodeSet);
 
 impl Rule for On<'_> {
-    fn code(&self) -> &'static str {
-        "on"
+    fn code(&self) -> Code {
+        Code::On
     }
 
     fn title(&self) -> String {

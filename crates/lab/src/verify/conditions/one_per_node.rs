@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{placed, standing_of, tally};
+use crate::code::Code;
 use crate::spec::NodeSet;
 use crate::verify::explain::Edit;
 use crate::verify::observation::Fact;
@@ -17,8 +18,8 @@ use crate::words::{counted, listed};
 pub(super) struct OnePerNode<'c>(pub(super) &'c NodeSet);
 
 impl Rule for OnePerNode<'_> {
-    fn code(&self) -> &'static str {
-        "one-per-node"
+    fn code(&self) -> Code {
+        Code::OnePerNode
     }
 
     fn title(&self) -> String {

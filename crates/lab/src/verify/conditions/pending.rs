@@ -2,6 +2,7 @@
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{counts_now, judge, number};
+use crate::code::Code;
 use crate::spec::Count;
 use crate::verify::observation::Fact;
 use crate::verify::pod::PodState;
@@ -15,8 +16,8 @@ pub(super) struct Pending<'c> {
 }
 
 impl Rule for Pending<'_> {
-    fn code(&self) -> &'static str {
-        "pending"
+    fn code(&self) -> Code {
+        Code::Pending
     }
 
     fn title(&self) -> String {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{judge, number, placed, tally, worse};
+use crate::code::Code;
 use crate::spec::Count;
 use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
@@ -13,8 +14,8 @@ use crate::verify::view::{PodView, View};
 pub(super) struct Placement<'c>(pub(super) &'c BTreeMap<String, Count>);
 
 impl Rule for Placement<'_> {
-    fn code(&self) -> &'static str {
-        "placement"
+    fn code(&self) -> Code {
+        Code::Placement
     }
 
     fn title(&self) -> String {

@@ -2,6 +2,7 @@
 
 use super::every_node::every_node;
 use super::rule::{Rollout, Rule, Subject};
+use crate::code::Code;
 use crate::verify::node::{is_coming, is_ready};
 use crate::verify::observation::Fact;
 use crate::verify::view::View;
@@ -9,8 +10,8 @@ use crate::verify::view::View;
 pub(super) struct Ready(pub(super) bool);
 
 impl Rule for Ready {
-    fn code(&self) -> &'static str {
-        "ready"
+    fn code(&self) -> Code {
+        Code::Ready
     }
 
     fn title(&self) -> String {

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
+use crate::code::Code;
 use crate::spec::ObjectRef;
 use crate::verify::explain::Edit;
 use crate::verify::observation::Fact;
@@ -40,8 +41,8 @@ pub(crate) struct Remedy {
 
 /// Everything that verification asks of a condition.
 pub(crate) trait Rule {
-    /// The stable code of its findings.
-    fn code(&self) -> &'static str;
+    /// The code of its findings.
+    fn code(&self) -> Code;
 
     /// What it asks for, for the name of a check whose author gave none.
     fn title(&self) -> String;

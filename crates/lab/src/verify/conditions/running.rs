@@ -2,6 +2,7 @@
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{counts_now, judge, number, standing_of};
+use crate::code::Code;
 use crate::spec::Count;
 use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
@@ -11,8 +12,8 @@ use crate::verify::view::View;
 pub(super) struct Running(pub(super) Count);
 
 impl Rule for Running {
-    fn code(&self) -> &'static str {
-        "running"
+    fn code(&self) -> Code {
+        Code::Running
     }
 
     fn title(&self) -> String {

@@ -1,6 +1,7 @@
 //! The condition `same_pods`: the pods are those of before the step, where they were; or none is one of them.
 
 use super::rule::{Rollout, Rule, Subject};
+use crate::code::Code;
 use crate::spec::PodBefore;
 use crate::verify::observation::Fact;
 use crate::verify::rollout::Group;
@@ -14,8 +15,8 @@ pub(super) struct SamePods<'c> {
 }
 
 impl Rule for SamePods<'_> {
-    fn code(&self) -> &'static str {
-        "same-pods"
+    fn code(&self) -> Code {
+        Code::SamePods
     }
 
     fn title(&self) -> String {

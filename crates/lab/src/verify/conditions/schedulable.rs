@@ -2,6 +2,7 @@
 
 use super::every_node::every_node;
 use super::rule::{Remedy, Rollout, Rule, Subject};
+use crate::code::Code;
 use crate::verify::node::is_cordoned;
 use crate::verify::observation::Fact;
 use crate::verify::view::View;
@@ -9,8 +10,8 @@ use crate::verify::view::View;
 pub(super) struct Schedulable(pub(super) bool);
 
 impl Rule for Schedulable {
-    fn code(&self) -> &'static str {
-        "schedulable"
+    fn code(&self) -> Code {
+        Code::Schedulable
     }
 
     fn title(&self) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::rule::{Rollout, Rule, Subject};
+use crate::code::Code;
 use crate::verify::explain::Edit;
 use crate::verify::observation::Fact;
 use crate::verify::placeable;
@@ -19,8 +20,8 @@ pub(super) struct Spread<'c> {
 }
 
 impl Rule for Spread<'_> {
-    fn code(&self) -> &'static str {
-        "spread"
+    fn code(&self) -> Code {
+        Code::Spread
     }
 
     fn title(&self) -> String {

@@ -2,6 +2,7 @@
 
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{counts_now, judge, number};
+use crate::code::Code;
 use crate::spec::Count;
 use crate::verify::observation::Fact;
 use crate::verify::pod::PodState;
@@ -12,8 +13,8 @@ use crate::verify::view::{PodView, View};
 pub(super) struct Succeeded(pub(super) Count);
 
 impl Rule for Succeeded {
-    fn code(&self) -> &'static str {
-        "succeeded"
+    fn code(&self) -> Code {
+        Code::Succeeded
     }
 
     fn title(&self) -> String {

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::every_node::every_node;
 use super::rule::{Remedy, Rollout, Rule, Subject};
+use crate::code::Code;
 use crate::plan::taint_text;
 use crate::verify::node::has_taint;
 use crate::verify::observation::Fact;
@@ -12,8 +13,8 @@ use crate::verify::view::View;
 pub(super) struct Tainted<'c>(pub(super) &'c Taint);
 
 impl Rule for Tainted<'_> {
-    fn code(&self) -> &'static str {
-        "tainted"
+    fn code(&self) -> Code {
+        Code::Tainted
     }
 
     fn title(&self) -> String {

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::colocation::{companions, label_selector};
 use super::rule::{Rollout, Rule, Subject};
 use super::standing::{placed, standing_of, tally};
+use crate::code::Code;
 use crate::spec::Selector;
 use crate::verify::explain::Edit;
 use crate::verify::observation::Fact;
@@ -16,8 +17,8 @@ use crate::words::counted;
 pub(super) struct With<'c>(pub(super) &'c Selector);
 
 impl Rule for With<'_> {
-    fn code(&self) -> &'static str {
-        "with"
+    fn code(&self) -> Code {
+        Code::With
     }
 
     fn title(&self) -> String {

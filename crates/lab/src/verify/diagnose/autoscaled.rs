@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
+use crate::code::Code;
 use crate::spec::{Check, Condition};
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::explain::{in_namespace, named};
@@ -41,6 +42,7 @@ pub(super) fn autoscaled(check: &Check, view: &View<'_>, owner: Owner<'_>) -> Op
     let kubectl = format!("kubectl{}", in_namespace(namespace));
     let command = format!("{kubectl} delete hpa {name} && {kubectl} scale {object} --replicas={least}");
     let text = format!("delete the HorizontalPodAutoscaler {name}, and scale `{object}` to {least}");
-    let cause = Cause { code: "autoscaled", subjects: vec![format!("{namespace}/{object}")], what, nodes: Vec::new() };
+    let cause =
+        Cause { code: Code::Autoscaled, subjects: vec![format!("{namespace}/{object}")], what, nodes: Vec::new() };
     Some(Hindrance { cause, suggestions: vec![Suggestion::of("delete-autoscaler", text, Some(command))] })
 }

@@ -69,7 +69,7 @@ fn pending_pods_of_a_tainted_pool() {
              kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
          or: remove the taint dedicated=special:NoSchedule from pool extra:
              kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-
-        at labs/x.toml:19
+        at labs/x.toml:19 (K0503)
     "#);
 }
 
@@ -81,7 +81,7 @@ fn pods_on_the_wrong_nodes() {
         web-1  runs on main-0 (pool main)
         fix: add `workload = "extra"` to the node selector of `[workload.web]` (labs/x.toml:14), or:
              kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}'
-        at labs/x.toml:19
+        at labs/x.toml:19 (K0611)
     "#);
     // With a taint in the way it takes a toleration as well.
     let tainted = json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}});
@@ -93,7 +93,7 @@ fn pods_on_the_wrong_nodes() {
              kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"gpu","operator":"Exists"}]}}}}'
          or: add `workload = "extra"` to the node selector of `[workload.web]` and remove the taint gpu:NoSchedule from pool extra (labs/x.toml:14), or:
              kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl taint nodes -l agentpool=extra gpu:NoSchedule-
-        at labs/x.toml:19
+        at labs/x.toml:19 (K0611)
     "#);
 }
 
@@ -105,11 +105,11 @@ fn a_workload_of_another_name_is_scaled_by_the_name_that_it_has() {
     };
     let cluster =
         Cluster::default().pool("main", 2).deployment("renamed", 1).pod("renamed", &labelled(running("main-0")));
-    assert_snapshot!(said("\n[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @r"
+    assert_snapshot!(said("\n[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @"
     ✗ failed   web: 2 running → 1 running, wanted 2
         fix: scale deployment/renamed from 1 to 2:
              kubectl scale deployment/renamed --replicas=2
-        at labs/x.toml:19
+        at labs/x.toml:19 (K0602)
     ");
 }
 
@@ -126,13 +126,13 @@ fn an_autoscaler_that_undoes_what_is_scaled_by_hand_is_the_cause() {
         })));
         cluster
     };
-    assert_snapshot!(said("\n[[check]]\nworkload = 'web'\nrunning = 2\n", &scaled_by("web")), @r"
+    assert_snapshot!(said("\n[[check]]\nworkload = 'web'\nrunning = 2\n", &scaled_by("web")), @"
     ✗ failed   web: 2 running → 3 running, wanted 2
         web-1, web-2, web-3  run on main-0 (pool main)
         deployment/web  the HorizontalPodAutoscaler web-hpa sets its number of pods, from 3 to 5 and 3 now; it undoes `kubectl scale`
         fix: delete the HorizontalPodAutoscaler web-hpa, and scale `deployment/web` to 2:
              kubectl delete hpa web-hpa && kubectl scale deployment/web --replicas=2
-        at labs/x.toml:19
+        at labs/x.toml:19 (K0602)
     ");
     for (checks, target) in [
         ("\n[[check]]\nworkload = 'web'\nrunning = 2\n", "api"),
@@ -152,7 +152,7 @@ fn too_little_room() {
         )
     };
     let cluster = cluster(json!({})).pod("web", &big(running("extra-0"))).pod("web", &big(unschedulable("")));
-    assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
+    assert_snapshot!(said(ON_EXTRA, &cluster), @"
     ✗ failed   web: on pool:extra, 2 running → 1 of 2 on pool:extra, 1 Pending; 1 running, wanted 2 (1 Pending)
         web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         1.5 cpu requested, 0.5 of 2 free
@@ -161,8 +161,8 @@ fn too_little_room() {
              kubectl set resources deployment/web --requests=cpu=100m
          or: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10), or:
              klab pool scale extra --nodes 2
-        at labs/x.toml:19
-    "#);
+        at labs/x.toml:19 (K0508)
+    ");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn containers_that_do_not_start() {
     assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
     ✗ failed   web: on pool:extra, 2 running → 0 of 2 on pool:extra, 2 ImagePullBackOff; 0 running, wanted 2 (2 ImagePullBackOff)
         web-1, web-2  ImagePullBackOff on extra-0 (pool extra): Back-off pulling image "ngnix"
-        at labs/x.toml:19
+        at labs/x.toml:19 (K0519)
     "#);
 }
 
@@ -190,7 +190,7 @@ fn pods_that_run_but_are_to_stay_pending() {
     ✗ failed   web: 2 Pending, untolerated taint → 1 Pending, 0 of them with `untolerated taint`, wanted 2
         web-2  Pending for 31 s, would fit on extra-0, main-0 and main-1 now
         web-1  runs on extra-0 (pool extra), but should stay Pending
-        at labs/x.toml:18
+        at labs/x.toml:18 (K0603)
     ");
 }
 
@@ -202,7 +202,7 @@ fn more_pods_than_the_workload_has() {
     ✗ failed   web: 2 running → 1 running, wanted 2
         fix: scale deployment/web from 1 to 2:
              kubectl scale deployment/web --replicas=2
-        at labs/x.toml:18
+        at labs/x.toml:18 (K0602)
     ");
 }
 
@@ -223,20 +223,20 @@ object = 'deployment/web'
 cel    = 'object.spec.replicas == 3'
 ";
     let cluster = cluster(json!({})).running("wep", "extra-0", 2);
-    assert_snapshot!(said(checks, &cluster), @r"
+    assert_snapshot!(said(checks, &cluster), @"
     ✗ failed   nodes pool:extra: tainted dedicated=special:NoSchedule → 0 of 1 tainted dedicated=special:NoSchedule, not extra-0
         fix: taint 1 node:
              kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule --overwrite
-        at labs/x.toml:19
+        at labs/x.toml:19 (K0608)
     ✗ failed   nodes node:main-0: cordoned → 0 of 1 cordoned, not main-0
         fix: cordon 1 node:
              kubectl cordon main-0
-        at labs/x.toml:22
+        at labs/x.toml:22 (K0608)
     ✗ failed   pods app=web: 1 running → no pod matches app=web in namespace default; pods with similar labels: app=wep
-        at labs/x.toml:25
+        at labs/x.toml:25 (K0610)
     ✗ not yet  deployment/web: object.spec.replicas == 3 → false; object.spec.replicas is 2
         waiting: its controller is still at work
-        at labs/x.toml:28
+        at labs/x.toml:28 (K0609)
     ");
 }
 
@@ -279,7 +279,7 @@ one_per_node = "agentpool in (main, extra)"
              kubectl patch daemonset/agent -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
          or: remove the taint dedicated=special:NoSchedule from pool extra:
              kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-
-        at labs/x.toml:23
+        at labs/x.toml:23 (K0503)
     "#);
 }
 
@@ -333,7 +333,7 @@ fn the_clusters_own_pods_are_restarted_and_not_changed() {
 #[test]
 fn what_a_node_that_is_gone_left_behind_is_cleared_away() {
     let cluster = cluster(json!({})).running("web", "extra-0", 2).running("web", "extra-1", 1);
-    assert_snapshot!(said("[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @r"
+    assert_snapshot!(said("[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @"
     ✗ not yet  web: 2 running → 3 running, wanted 2
         waiting: 3 running, some are going
         web-1, web-2  run on extra-0 (pool extra)
@@ -342,7 +342,7 @@ fn what_a_node_that_is_gone_left_behind_is_cleared_away() {
              kubectl delete pods --field-selector spec.nodeName=extra-1 --force
          or: scale deployment/web from 3 to 2:
              kubectl scale deployment/web --replicas=2
-        at labs/x.toml:18
+        at labs/x.toml:18 (K0602)
     ");
 }
 

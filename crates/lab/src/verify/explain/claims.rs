@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Pod, PodResourceClaim};
 
 use super::kubectl::in_namespace;
+use crate::code::Code;
 use crate::verify::devices::DeviceObjects;
 use crate::verify::node::nearest;
 use crate::verify::view::{PodView, View};
@@ -12,9 +13,8 @@ use crate::verify::view::{PodView, View};
 pub struct AwaitedClaim {
     /// What the pod calls it.
     pub claim: String,
-    /// Stable code: `claim-missing`, `claim-template-missing`, `claim-not-made`, `claim-terminating`, `claim-of-another-pod`,
-    /// or `claims-unread` where the snapshot has none.
-    pub code: &'static str,
+    /// What is the matter; [`Code::ClaimsUnread`] where the snapshot has none.
+    pub code: Code,
     /// For people.
     pub text: String,
 }
@@ -22,7 +22,7 @@ pub struct AwaitedClaim {
 impl AwaitedClaim {
     /// Whether the pod waits for it, and not only klab for being let at it.
     pub fn is_awaited(&self) -> bool {
-        self.code != "claims-unread"
+        self.code != Code::ClaimsUnread
     }
 }
 
@@ -35,7 +35,7 @@ pub(super) fn awaited(view: &View<'_>, pod: &PodView<'_>) -> Vec<AwaitedClaim> {
     let Some(objects) = &view.snapshot.devices else {
         let names: Vec<&str> = claims.iter().map(|claim| claim.name.as_str()).collect();
         let text = "resource claims and devices could not be read, so they are left aside here".to_owned();
-        return vec![AwaitedClaim { claim: names.join(", "), code: "claims-unread", text }];
+        return vec![AwaitedClaim { claim: names.join(", "), code: Code::ClaimsUnread, text }];
     };
     claims.iter().filter_map(|claim| one(objects, pod, claim)).collect()
 }
@@ -54,13 +54,13 @@ fn one(objects: &DeviceObjects, pod: &PodView<'_>, wanted: &PodResourceClaim) ->
                 let here = objects.templates.iter().filter(|it| it.metadata.namespace.as_deref() == Some(namespace));
                 let mut names = here.filter_map(|it| it.metadata.name.as_deref());
                 if names.clone().any(|name| name == template) {
-                    return trouble("claim-not-made", format!("it is not made yet from the template {template}"));
+                    return trouble(Code::ClaimNotMade, format!("it is not made yet from the template {template}"));
                 }
                 let similar = similar(nearest(template, &mut names));
                 let text = format!(
                     "there is no resource claim template {template} in namespace {namespace} to make it from{similar}"
                 );
-                return trouble("claim-template-missing", text);
+                return trouble(Code::ClaimTemplateMissing, text);
             }
         },
         (None, None) => return None,
@@ -69,7 +69,7 @@ fn one(objects: &DeviceObjects, pod: &PodView<'_>, wanted: &PodResourceClaim) ->
         let here = objects.claims.iter().filter(|it| it.metadata.namespace.as_deref() == Some(namespace));
         let similar = similar(nearest(&name, here.filter_map(|it| it.metadata.name.as_deref())));
         let text = format!("there is no resource claim {name} in namespace {namespace}{similar}");
-        return trouble("claim-missing", text);
+        return trouble(Code::ClaimMissing, text);
     };
     if claim.metadata.deletion_timestamp.is_some() {
         let users = claim.status.as_ref().and_then(|status| status.reserved_for.as_ref());
@@ -84,12 +84,12 @@ fn one(objects: &DeviceObjects, pod: &PodView<'_>, wanted: &PodResourceClaim) ->
                 users.join(" ")
             ),
         };
-        return trouble("claim-terminating", text);
+        return trouble(Code::ResourceClaimTerminating, text);
     }
     let owners = claim.metadata.owner_references.iter().flatten();
     let uid = pod.pod.metadata.uid.as_deref();
     if is_made && !owners.into_iter().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid) {
-        return trouble("claim-of-another-pod", format!("resource claim {name} was not made for this pod"));
+        return trouble(Code::ClaimOfAnotherPod, format!("resource claim {name} was not made for this pod"));
     }
     None
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::kubectl::{edit_by_hand, in_namespace, object, patched};
 use super::node_condition::unpinned;
+use crate::code::Code;
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::pod::{PodState, is_scheduled};
 use crate::verify::view::{Owner, PodView, View};
@@ -22,7 +23,7 @@ pub(crate) fn stuck(view: &View<'_>, pods: &[&PodView<'_>]) -> Option<Hindrance>
         _ => return None,
     };
     let subjects = pods.iter().map(|pod| pod.id()).collect();
-    Some(Hindrance { cause: Cause { code: "containers", subjects, what, nodes: Vec::new() }, suggestions })
+    Some(Hindrance { cause: Cause { code: Code::Containers, subjects, what, nodes: Vec::new() }, suggestions })
 }
 
 fn statuses<'p>(pod: &PodView<'p>) -> impl Iterator<Item = &'p ContainerStatus> {
@@ -87,7 +88,7 @@ fn troubled(view: &View<'_>, pod: &PodView<'_>, trouble: &str) -> Option<(String
         "CreateContainerConfigError" => return missing(pod, &pod.trouble_message()?),
         "CreateContainerError" => return None,
         _ => {
-            let what = format!("the image {} of container {name} cannot be had", status.image);
+            let what = format!("the image {} of container {name} cannot be pulled", status.image);
             let kept = view.pods.iter().any(|other| other.owner.is(&pod.owner) && other.is_old());
             let back = matches!(pod.owner, Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_))
                 .then(|| format!("kubectl{namespace} rollout undo {}", object(pod)))

@@ -9,6 +9,7 @@ use kube_core::ResourceExt;
 use super::question::{Destination, Question};
 use super::reasons::{About, Refusal, group};
 use super::suggest::suggest;
+use crate::code::Code;
 use crate::verify::cause::{Cause, Hindrance, NodeGroup};
 use crate::verify::context::Context;
 use crate::verify::model;
@@ -67,7 +68,7 @@ pub(crate) fn missing(
     remedies.sort_by_key(|remedy| (remedy.suggestion.changes, remedy.weight));
     let nodes: usize = groups.iter().map(|group| group.nodes.len()).sum();
     let cause = Cause {
-        code: "not-made",
+        code: Code::NotMade,
         subjects: vec![format!("daemonset/{}", set.name_any())],
         what: format!("makes no pod for {}", plural(nodes, "node")),
         nodes: groups,

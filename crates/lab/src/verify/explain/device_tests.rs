@@ -131,9 +131,9 @@ fn who_has_the_devices_is_told_device_by_device() {
     .claim("wants", json!([one("r", json!({"count": 2}))]), json!({}))
     .pod("late", None, "wants");
     assert_snapshot!(world.said("late"), @"
-    late  Pending
+    late  Pending (K0514)
       fits on none of 1 node:
-        main-0  request r of claim wants asks for 2 devices of class gpu, 1 of 4 can be had: 2 allocated, 1 not of the class
+        main-0  request r of claim wants asks for 2 devices of class gpu, 1 of 4 available: 2 allocated, 1 not of the class
                   g2: free
                   g0, g1: allocated to claim of-a of pod a
                   nic: not of class gpu: `kind == gpu` is false (kind is nic)
@@ -144,7 +144,7 @@ fn who_has_the_devices_is_told_device_by_device() {
     ");
     let document = explanation_json("late", &explain(&world.0, &Context::default(), "late", None).unwrap());
     let reason = &document["explanations"][0]["pending"]["refusals"][0]["reasons"][0];
-    assert_eq!(reason["reason"], "no-devices");
+    assert_eq!(reason["reason"], "no-devices-free");
     let devices = reason["requests"][0]["devices"].as_array().unwrap();
     assert_eq!(devices.len(), 4);
     assert_eq!(devices[0]["reason"], "allocated");
@@ -162,9 +162,9 @@ fn many_holders_are_summed_up_and_alike_nodes_told_together() {
         }
     }
     assert_snapshot!(world.pod("late", None, "wants").said("late"), @"
-    late  Pending
+    late  Pending (K0514)
       fits on none of 2 nodes:
-        main-0, main-1  request r of claim wants asks for 4 devices of class gpu, 2 of 8 on each can be had: allocated
+        main-0, main-1  request r of claim wants asks for 4 devices of class gpu, 2 of 8 on each available: allocated
                           12 of 16 are allocated to claim of-p0-main-0 of pod p0-main-0, claim of-p0-main-1 of pod p0-main-1, claim of-p1-main-0 of pod p1-main-0, claim of-p1-main-1 of pod p1-main-1 and 8 more
                           main-0/g6, main-0/g7, main-1/g6, main-1/g7: free
       fix: ask for 2 instead of 4 devices in request `r` of ResourceClaim wants (make it and the pods again, as what a claim asks for cannot be changed)
@@ -183,17 +183,17 @@ fn taints_selectors_and_capacity_are_told_with_what_would_mend_them() {
         .claim("large", json!([one("r", json!({"capacity": {"requests": {"memory": "80Gi"}}}))]), json!({}))
         .pod("greedy", None, "large");
     assert_snapshot!(world.said("late"), @"
-    late  Pending
+    late  Pending (K0514)
       fits on none of 1 node:
-        main-0  request r of claim wants asks for a device of class gpu, 0 of 2 can be had: 1 tainted, 1 not selected
+        main-0  request r of claim wants asks for a device of class gpu, 0 of 2 available: 1 tainted, 1 not selected
                   g0: its taint broken=yes:NoSchedule is not tolerated
                   g1: not selected: `model == a100` is false (model is h100)
       fix: tolerate the device taint broken=yes:NoSchedule in request `r` of ResourceClaim wants (make it and the pods again, as what a claim asks for cannot be changed)
     ");
     assert_snapshot!(world.said("greedy"), @"
-    greedy  Pending
+    greedy  Pending (K0514)
       fits on none of 1 node:
-        main-0  request r of claim large asks for a device of class gpu, 0 of 2 can be had: 1 tainted, 1 without such a capacity
+        main-0  request r of claim large asks for a device of class gpu, 0 of 2 available: 1 tainted, 1 without such a capacity
                   g0: its taint broken=yes:NoSchedule is not tolerated
                   g1: it has no capacity memory
       no single change that klab knows of would let it in
@@ -213,20 +213,20 @@ fn constraints_and_contests_are_told() {
         .pod("q", None, "racks")
         .pod("s", None, "three");
     assert_snapshot!(world.said("p"), @"
-    p  Pending
+    p  Pending (K0514)
       fits on none of 1 node:
         main-0  claim alike asks for 2 devices with one value of gpu.example.com/model; free are 1 of a100, 1 of h100
       no single change that klab knows of would let it in
     ");
     assert_snapshot!(world.said("q"), @"
-    q  Pending
+    q  Pending (K0514)
       fits on none of 1 node:
-        main-0  request r of claim racks asks for a device of class gpu, 0 of 2 can be had: 2 that cannot be compared
+        main-0  request r of claim racks asks for a device of class gpu, 0 of 2 available: 2 that cannot be compared
                   g0, g1: it has no attribute gpu.example.com/rack, by which the claim compares its devices
       no single change that klab knows of would let it in
     ");
     assert_snapshot!(world.said("s"), @"
-    s  Pending
+    s  Pending (K0514)
       fits on none of 1 node:
         main-0  the requests ask for 3 devices together, and there are 2 for all of them
       no single change that klab knows of would let it in
@@ -253,9 +253,9 @@ fn parts_of_one_device_are_used_up_by_the_others() {
         .claim("wants", json!([one("r", json!({}))]), json!({}))
         .pod("late", None, "wants");
     assert_snapshot!(world.said("late"), @"
-    late  Pending
+    late  Pending (K0514)
       fits on none of 1 node:
-        main-0  request r of claim wants asks for a device of class gpu, 0 of 2 can be had: 1 allocated, 1 whose hardware is used up
+        main-0  request r of claim wants asks for a device of class gpu, 0 of 2 available: 1 allocated, 1 whose hardware is used up
                   half: allocated to claim of-a of pod a
                   whole: it takes 4 slots of card, which has 2 left
       fix: add 1 node to pool main
@@ -270,7 +270,7 @@ fn a_selector_that_fails_is_told_in_the_words_of_its_language() {
         .claim("wants", json!([one("r", json!({"selectors": [{"cel": {"expression": "colour == red"}}]}))]), json!({}))
         .pod("late", None, "wants");
     assert_snapshot!(world.said("late"), @"
-    late  Pending
+    late  Pending (K0514)
       fits on none of 1 node:
         main-0  claim default/wants: selector #0: CEL runtime error: no such key: colour
                   g0: `colour == red` fails: no such key: colour
@@ -297,17 +297,17 @@ fn claims_that_are_not_there_are_waited_for() {
         "status": {"phase": "Pending"},
     })));
     assert_snapshot!(world.said("slip"), @"
-    slip  Pending
+    slip  Pending (K0515)
       waits for its resource claims:
         devices: there is no resource claim wnats in namespace default; did you mean wants?
     ");
     assert_snapshot!(world.said("waits"), @"
-    waits  Pending
+    waits  Pending (K0515)
       waits for its resource claims:
         devices: resource claim going is being deleted, which waits for the end of old: `kubectl delete pod old`, then make the claim again
     ");
-    assert_snapshot!(world.said("made"), @r"
-    made  Pending
+    assert_snapshot!(world.said("made"), @"
+    made  Pending (K0515)
       waits for its resource claims:
         gpu: there is no resource claim template nowhere in namespace default to make it from
     ");
@@ -328,7 +328,7 @@ fn a_class_that_is_missing_and_a_pool_that_is_not_complete() {
         .claim("wants", json!([one("r", json!({}))]), json!({}))
         .pod("next", None, "wants");
     assert_snapshot!(world.said("late"), @"
-    late  Pending
+    late  Pending (K0514)
       fits on none of 1 node:
         main-0  request r is for devices of class tpu, which does not exist
       no single change that klab knows of would let it in
@@ -338,7 +338,7 @@ fn a_class_that_is_missing_and_a_pool_that_is_not_complete() {
     slice["spec"]["pool"]["resourceSliceCount"] = json!(2);
     objects.slices = vec![from(slice)];
     assert_snapshot!(world.said("next"), @"
-    next  Pending
+    next  Pending (K0514)
       fits on none of 1 node:
         main-0  request r of claim wants asks for a device of class gpu, and the node has none to give; the pool of devices main-0 of gpu.example.com gives nothing yet: some of its ResourceSlices are not published
       no single change that klab knows of would let it in
@@ -359,9 +359,9 @@ fn resources_that_are_devices_are_told_like_claims() {
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}]},
     })));
     assert_snapshot!(world.said("late"), @"
-    late  Pending
+    late  Pending (K0514)
       fits on none of 1 node:
-        main-0  container-0-request-0 of its extended resources asks for 2 devices of class gpu, 1 of 1 can be had
+        main-0  container-0-request-0 of its extended resources asks for 2 devices of class gpu, 1 of 1 available
                   g0: free
       no single change that klab knows of would let it in
     ");

@@ -165,7 +165,7 @@ impl<'r> Merged<'r> {
         let total = of(|request| request.devices.len());
         let each = if self.nodes.len() > 1 { " on each" } else { "" };
         let kinds = if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) };
-        format!("{asks}, {free} of {total}{each} can be had{kinds}")
+        format!("{asks}, {free} of {total}{each} available{kinds}")
     }
 
     /// The devices by what keeps each from the request.

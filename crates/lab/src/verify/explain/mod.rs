@@ -35,6 +35,8 @@ mod wording;
 #[cfg(test)]
 mod device_tests;
 #[cfg(test)]
+mod page_tests;
+#[cfg(test)]
 pub(crate) mod properties;
 #[cfg(test)]
 mod tests;
@@ -67,10 +69,11 @@ use super::node::is_cordoned;
 use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::view::{Owner, PodView, View};
+use crate::code::Code;
 use klab_scheduler::{Cluster, DEFAULT_SCHEDULER, Outcome, Reason, ScoreTable, TieBreak};
 
 /// Reasons by which a pod itself leaves nodes out.
-const SELECTED: [&str; 2] = ["node-selector", "node-affinity"];
+pub(crate) const SELECTED: [Code; 2] = [Code::NodeSelector, Code::NodeAffinity];
 
 /// What there is to say about a pod or a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -235,7 +238,7 @@ impl<'a> Explainer<'a> {
         let mut found = daemon_set_lacks(set, &nodes, around, &|_, _, _| true)?;
         if !own.is_empty() {
             // Nodes that it does not ask for are none it lacks.
-            let asked = |group: &&NodeGroup| group.reasons.iter().all(|reason| !SELECTED.contains(&&*reason.code));
+            let asked = |group: &&NodeGroup| group.reasons.iter().all(|reason| !SELECTED.contains(&reason.code));
             let lacks = found.cause.nodes.iter().filter(asked).flat_map(|group| &group.nodes);
             let lacks: Vec<&str> = lacks.map(String::as_str).collect();
             return daemon_set_lacks(set, &lacks, around, &|_, _, _| true);
@@ -366,7 +369,10 @@ fn left_on_cordoned(view: &View<'_>, pods: &[&PodView<'_>]) -> Option<Hindrance>
     let drain = format!("kubectl drain {node} --ignore-daemonsets --delete-emptydir-data{force}");
     let drain = Suggestion::of("drain", format!("to empty {node}, drain it"), Some(drain));
     let subjects = pods.iter().map(|pod| pod.id()).collect();
-    Some(Hindrance { cause: Cause { code: "cordoned", subjects, what, nodes: Vec::new() }, suggestions: vec![drain] })
+    Some(Hindrance {
+        cause: Cause { code: Code::Cordoned, subjects, what, nodes: Vec::new() },
+        suggestions: vec![drain],
+    })
 }
 
 /// Whether one more pod like one would find a node.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::kubectl::{object, patched, template};
 use super::reasons::Refusal;
+use crate::code::Code;
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::node::is_ready;
 use crate::verify::pod::PodState;
@@ -77,7 +78,7 @@ pub(super) fn silent(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_>
     // Where its node is fixed, it goes nowhere else.
     let gone = Some(gone).filter(|_| unpinned.is_none() && !matches!(first.owner, Owner::DaemonSet(_) | Owner::None));
     let suggestions = [start(node)].into_iter().chain(unpinned).chain(gone).collect();
-    Hindrance { cause: Cause { code: "silent-node", subjects, what, nodes: Vec::new() }, suggestions }
+    Hindrance { cause: Cause { code: Code::SilentNode, subjects, what, nodes: Vec::new() }, suggestions }
 }
 
 /// What mends a node that would take pods but for taints which the cluster puts on it for its condition.

@@ -8,6 +8,7 @@ use super::amounts::amount;
 use super::devices;
 use super::requests;
 use super::volumes;
+use crate::code::Code;
 use crate::verify::cause::{NodeGroup, NodeReason};
 use crate::verify::view::View;
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm};
@@ -168,42 +169,49 @@ impl<'r> Likeness<'r> {
     }
 }
 
-/// Stable code of a reason.
-pub(crate) fn code(reason: &Reason) -> String {
+/// The code of a reason.
+fn code(reason: &Reason) -> Code {
     match reason {
-        Reason::Unschedulable => "cordoned",
-        Reason::NodeName { .. } => "node-name",
-        Reason::UntoleratedTaints { .. } => "untolerated-taint",
-        Reason::NodeSelector { .. } => "node-selector",
-        Reason::NodeAffinity { .. } => "node-affinity",
-        Reason::NotAmongNamedNodes { .. } => "not-among-named-nodes",
-        Reason::ConflictingNodeNames => "conflicting-node-names",
-        Reason::HostPort { .. } => "host-port",
-        Reason::TooManyPods { .. } => "too-many-pods",
-        Reason::Insufficient { resource, .. } => return format!("insufficient-{}", resource.replace('/', "-")),
-        Reason::ClaimNotFound { .. } => "claim-not-found",
-        Reason::ClaimAwaited { .. } => "claim-awaited",
-        Reason::ClaimOfOther { .. } => "claim-of-another",
-        Reason::ClaimLost { .. } => "claim-lost",
-        Reason::ClaimTerminating { .. } => "claim-terminating",
-        Reason::UnboundImmediateClaim { .. } => "claim-unbound",
-        Reason::NoVolumeToBind { .. } => "no-volume-to-bind",
-        Reason::VolumeNotFound { .. } => "volume-not-found",
-        Reason::VolumeNodeAffinity { .. } => "volume-node-affinity",
-        Reason::VolumeZone { .. } => "volume-zone",
-        Reason::ClaimInUse { .. } => "claim-in-use",
-        Reason::SpreadMissingLabel { .. } => "spread-missing-label",
-        Reason::Spread { .. } => "spread",
-        Reason::PodAffinity { .. } => "pod-affinity",
-        Reason::PodAntiAffinity { .. } => "pod-anti-affinity",
-        Reason::ExistingAntiAffinity { .. } => "existing-anti-affinity",
-        Reason::NoDeviceClass { .. } => "no-device-class",
-        Reason::NoDevices { .. } => "no-devices",
-        Reason::InvalidDevicePools => "invalid-device-pools",
-        Reason::DevicesElsewhere { .. } => "devices-elsewhere",
-        Reason::BrokenDeviceRequest { .. } => "broken-device-request",
+        Reason::Unschedulable => Code::Cordoned,
+        Reason::NodeName { .. } => Code::NodeName,
+        Reason::UntoleratedTaints { .. } => Code::UntoleratedTaint,
+        Reason::NodeSelector { .. } => Code::NodeSelector,
+        Reason::NodeAffinity { .. } => Code::NodeAffinity,
+        Reason::NotAmongNamedNodes { .. } => Code::NotAmongNamedNodes,
+        Reason::ConflictingNodeNames => Code::ConflictingNodeNames,
+        Reason::HostPort { .. } => Code::HostPort,
+        Reason::TooManyPods { .. } => Code::TooManyPods,
+        Reason::Insufficient { .. } => Code::Insufficient,
+        Reason::ClaimNotFound { .. } => Code::ClaimNotFound,
+        Reason::ClaimAwaited { .. } => Code::ClaimAwaited,
+        Reason::ClaimOfOther { .. } => Code::ClaimOfAnother,
+        Reason::ClaimLost { .. } => Code::ClaimLost,
+        Reason::ClaimTerminating { .. } => Code::ClaimTerminating,
+        Reason::UnboundImmediateClaim { .. } => Code::ClaimUnbound,
+        Reason::NoVolumeToBind { .. } => Code::NoVolumeToBind,
+        Reason::VolumeNotFound { .. } => Code::VolumeNotFound,
+        Reason::VolumeNodeAffinity { .. } => Code::VolumeNodeAffinity,
+        Reason::VolumeZone { .. } => Code::VolumeZone,
+        Reason::ClaimInUse { .. } => Code::ClaimInUse,
+        Reason::SpreadMissingLabel { .. } => Code::SpreadMissingLabel,
+        Reason::Spread { .. } => Code::SpreadSkew,
+        Reason::PodAffinity { .. } => Code::PodAffinity,
+        Reason::PodAntiAffinity { .. } => Code::PodAntiAffinity,
+        Reason::ExistingAntiAffinity { .. } => Code::ExistingAntiAffinity,
+        Reason::NoDeviceClass { .. } => Code::NoDeviceClass,
+        Reason::NoDevices { .. } => Code::NoDevicesFree,
+        Reason::InvalidDevicePools => Code::InvalidDevicePools,
+        Reason::DevicesElsewhere { .. } => Code::DevicesElsewhere,
+        Reason::BrokenDeviceRequest { .. } => Code::BrokenDeviceRequest,
     }
-    .to_owned()
+}
+
+/// The exact case of a reason: that of its code, and which resource is short.
+fn name(reason: &Reason) -> String {
+    match reason {
+        Reason::Insufficient { resource, .. } => format!("insufficient-{}", resource.replace('/', "-")),
+        other => code(other).name().to_owned(),
+    }
 }
 
 /// `cpu` as `cpu_milli`, bytes as `…_bytes`, the rest by name: how a resource is called in a key with its unit.
@@ -223,7 +231,13 @@ fn span(values: impl Iterator<Item = i64> + Clone) -> (i64, i64) {
 /// Alike reasons of several nodes, as one.
 pub(crate) fn describe(reasons: &[&Reason], about: Option<About<'_, '_>>) -> NodeReason {
     let Some(first) = reasons.first() else {
-        return NodeReason { code: "other".to_owned(), text: String::new(), details: Vec::new(), facts: Map::new() };
+        return NodeReason {
+            code: Code::Unschedulable,
+            name: Code::Unschedulable.name().to_owned(),
+            text: String::new(),
+            details: Vec::new(),
+            facts: Map::new(),
+        };
     };
     let shortages: Vec<_> = reasons.iter().filter_map(|reason| shortage_of(reason)).collect();
     if !shortages.is_empty() {
@@ -233,7 +247,7 @@ pub(crate) fn describe(reasons: &[&Reason], about: Option<About<'_, '_>>) -> Nod
             Reason::BrokenDeviceRequest { message, .. } => message.clone(),
             _ => text,
         };
-        return NodeReason { code: code(first), text, details, facts };
+        return NodeReason { code: code(first), name: name(first), text, details, facts };
     }
     let (text, facts) = match first {
         Reason::Insufficient { resource, requested, .. } => {
@@ -249,7 +263,7 @@ pub(crate) fn describe(reasons: &[&Reason], about: Option<About<'_, '_>>) -> Nod
         Value::Object(facts) => facts,
         _ => Map::new(),
     };
-    NodeReason { code: code(first), text, details: Vec::new(), facts }
+    NodeReason { code: code(first), name: name(first), text, details: Vec::new(), facts }
 }
 
 fn shortage_of(reason: &Reason) -> Option<&DeviceShortage> {
@@ -469,7 +483,7 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
             (format!("volume claim {claim} is in use by a pod and admits only one"), json!({ "claim": claim }))
         }
         Reason::SpreadMissingLabel { topology_key, .. } => (
-            format!("no label {topology_key}, over which the pods are to be spread"),
+            format!("no label {topology_key}, over which the pods should spread"),
             json!({ "topology_key": topology_key }),
         ),
         Reason::PodAffinity { topology_key, domain, .. } => {

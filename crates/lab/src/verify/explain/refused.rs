@@ -1,5 +1,6 @@
 //! What the API server has against a pod, read from its words.
 
+use crate::code::Code;
 use crate::verify::creation::words;
 
 /// Why the API server refuses a pod.
@@ -81,24 +82,24 @@ impl<'m> Refused<'m> {
             .unwrap_or(Self::Other)
     }
 
-    /// Stable code.
-    pub(super) fn code(&self) -> &'static str {
+    /// Which of them it is.
+    pub(super) fn code(&self) -> Code {
         match self {
-            Self::Unstated { .. } => "quota-unstated",
-            Self::Exceeded { .. } => "quota-exceeded",
-            Self::Bounds(_) => "limit-range",
-            Self::PodSecurity { .. } => "pod-security",
-            Self::ServiceAccount(_) => "no-service-account",
-            Self::PriorityClass(_) => "no-priority-class",
-            Self::RuntimeClass(_) => "no-runtime-class",
-            Self::NamespaceSelector => "namespace-selector",
-            Self::NamespaceTolerations => "namespace-tolerations",
-            Self::Constraints(_) => "constraint",
-            Self::Policy(_) => "policy",
-            Self::Webhook(_) => "webhook",
-            Self::SilentWebhook(_) => "webhook-silent",
-            Self::NoDryRun(_) => "webhook-unasked",
-            Self::Other => "refused",
+            Self::Unstated { .. } => Code::QuotaUnstated,
+            Self::Exceeded { .. } => Code::QuotaExceeded,
+            Self::Bounds(_) => Code::LimitRange,
+            Self::PodSecurity { .. } => Code::PodSecurity,
+            Self::ServiceAccount(_) => Code::NoServiceAccount,
+            Self::PriorityClass(_) => Code::NoPriorityClass,
+            Self::RuntimeClass(_) => Code::NoRuntimeClass,
+            Self::NamespaceSelector => Code::NamespaceSelector,
+            Self::NamespaceTolerations => Code::NamespaceTolerations,
+            Self::Constraints(_) => Code::Constraint,
+            Self::Policy(_) => Code::Policy,
+            Self::Webhook(_) => Code::Webhook,
+            Self::SilentWebhook(_) => Code::WebhookSilent,
+            Self::NoDryRun(_) => Code::WebhookUnasked,
+            Self::Other => Code::Refused,
         }
     }
 }

@@ -38,7 +38,7 @@ fn an_untolerated_taint() {
     let cluster = Cluster::default().node("extra", 0, taint).pool("main", 2).deployment("web", 2);
     let pod = pending(json!({"nodeSelector": {"workload": "extra"}}));
     assert_snapshot!(said(&cluster.pod("web", &pod).pod("web", &pod), "web"), @r#"
-    web-1, web-2  Pending for 31 s
+    web-1, web-2  Pending for 31 s (K0503)
       fits on none of 3 nodes:
         extra-0         taint dedicated=special:NoSchedule is not tolerated
         main-0, main-1  no label workload, nodeSelector asks for workload=extra
@@ -55,7 +55,7 @@ fn an_untolerated_taint() {
 fn a_slip_of_the_pen_in_the_selector() {
     let cluster = cluster().pod("web", &pending(json!({"nodeSelector": {"workload": "extr"}})));
     assert_snapshot!(said(&cluster, "web-1"), @"
-    web-1  Pending for 31 s
+    web-1  Pending for 31 s (K0504)
       fits on none of 3 nodes:
         extra-0         label workload is extra, nodeSelector asks for extr
         main-0, main-1  no label workload, nodeSelector asks for workload=extr
@@ -74,7 +74,7 @@ fn too_little_cpu_for_some_pods() {
     }
     let pod = pending(requests("800m"));
     assert_snapshot!(said(&cluster.pod("web", &pod).pod("web", &pod), "web"), @"
-    web-4, web-5  Pending for 31 s
+    web-4, web-5  Pending for 31 s (K0508)
       fits on none of 3 nodes:
         extra-0         0.8 cpu requested, 0.5 of 2 free
         main-0, main-1  0.8 cpu requested, 0.5 of 2 free
@@ -89,7 +89,7 @@ fn too_little_cpu_for_some_pods() {
 fn more_than_any_node_has() {
     let cluster = cluster().pod("web", &pending(requests("6")));
     assert_snapshot!(said(&cluster, "web-1"), @"
-    web-1  Pending for 31 s
+    web-1  Pending for 31 s (K0508)
       fits on none of 3 nodes:
         extra-0         6 cpu requested, more than the 2 a node has
         main-0, main-1  6 cpu requested, more than the 2 a node has
@@ -111,7 +111,7 @@ fn cordoned_and_port_taken() {
         .pod("holder", &port(Some("extra-0")))
         .pod("web", &port(None));
     assert_snapshot!(said(&cluster, "web-2"), @"
-    web-2  Pending for 31 s
+    web-2  Pending for 31 s (K0540)
       fits on none of 2 nodes:
         extra-0  host port 8080/TCP is taken by default/holder-1
         main-0   cordoned
@@ -177,7 +177,7 @@ fn rules_between_pods() {
         .pod("web", &with("main-1"))
         .pod("web", &pending(apart.clone()));
     assert_snapshot!(said(&cluster, "web-4"), @"
-    web-4  Pending for 31 s
+    web-4  Pending for 31 s (K0513)
       fits on none of 3 nodes:
         extra-0         default/web-1 is on the same node, which the pod's anti-affinity forbids; the anti-affinity of default/web-1 forbids this pod on the same node
         main-0, main-1  another pod is on the same node, which the pod's anti-affinity forbids; the anti-affinity of another pod forbids this pod on the same node
@@ -194,7 +194,7 @@ fn rules_between_pods() {
     let cluster =
         Cluster::default().pool("main", 1).node("main", 1, full).running("db", "main-0", 1).pod("db", &pending(spread));
     assert_snapshot!(said(&cluster, "db-2"), @"
-    db-2  Pending for 31 s
+    db-2  Pending for 31 s (K0540)
       fits on none of 2 nodes:
         main-0  z0 has 1 of the pods the spread over topology.kubernetes.io/zone counts, the emptiest zone, z1, has 0; maxSkew is 1
         main-1  cordoned
@@ -244,19 +244,19 @@ fn gates_other_schedulers_and_empty_clusters() {
     let mine = json!({"spec": {"schedulerName": "mine"}});
     let cluster = cluster().pod("gated", &gated).pod("mine", &mine);
     assert_snapshot!(said(&cluster, "gated-1"), @r#"
-    gated-1  held by its scheduling gates for 31 s
+    gated-1  held by its scheduling gates for 31 s (K0516)
       gates: example.com/quota
       3 nodes would take it now: extra-0, main-0, main-1
       fix: remove the scheduling gates example.com/quota of `pod/gated-1`:
            kubectl patch pod/gated-1 -p '{"spec":{"schedulingGates":null}}'
     "#);
     assert_snapshot!(said(&cluster, "mine-2"), @"
-    mine-2  not scheduled yet for 31 s
+    mine-2  not scheduled yet for 31 s (K0540)
       it waits for the scheduler `mine`, not for the default one
       3 nodes would take it now: extra-0, main-0, main-1
     ");
     assert_snapshot!(said(&Cluster::default().pod("web", &unschedulable("")), "web-1"), @"
-    web-1  Pending for 31 s
+    web-1  Pending for 31 s (K0540)
       there are no nodes
       no single change that klab knows of would let it in
     ");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::kubectl::{in_namespace, named, object, old_first, patched, quoted, template};
 use super::node_condition::{silent, start};
+use crate::code::Code;
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::creation::last;
 use crate::verify::mounting::{FAILED_ATTACH, UNHEALTHY};
@@ -47,7 +48,7 @@ pub(crate) fn troubles(
     found.into_iter().chain(refused).chain(budget).collect()
 }
 
-fn hindrance(code: &'static str, pods: &[&PodView<'_>], what: String, suggestions: Vec<Suggestion>) -> Hindrance {
+fn hindrance(code: Code, pods: &[&PodView<'_>], what: String, suggestions: Vec<Suggestion>) -> Hindrance {
     let subjects = pods.iter().map(|pod| pod.id()).collect();
     Hindrance { cause: Cause { code, subjects, what, nodes: Vec::new() }, suggestions }
 }
@@ -62,7 +63,7 @@ fn lost(pods: &[&PodView<'_>], node: &str, first: &PodView<'_>) -> Hindrance {
     let option = in_namespace(first.namespace);
     let command = format!("kubectl{option} delete pods --field-selector spec.nodeName={node} --force");
     let text = format!("wait for what {node} left behind to be cleared away, or do it now");
-    hindrance("lost-node", pods, what, vec![Suggestion::of("clear-pods", text, Some(command))])
+    hindrance(Code::LostNode, pods, what, vec![Suggestion::of("clear-pods", text, Some(command))])
 }
 
 /// A pod that is being deleted on a node whose kubelet is silent.
@@ -86,7 +87,7 @@ fn dead_node(pods: &[&PodView<'_>], first: &PodView<'_>, node: &Node) -> Option<
         Suggestion::of("delete-node", format!("if {name} does not come back, delete it"), Some(delete)),
         Suggestion::of("force-delete", "delete the pod without waiting for its node".to_owned(), Some(force)),
     ]);
-    Some(hindrance("dead-node", pods, what, suggestions))
+    Some(hindrance(Code::DeadNode, pods, what, suggestions))
 }
 
 /// A pod whose time to end is over, and that finalizers keep.
@@ -103,7 +104,7 @@ fn finalizers(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_>) -> Op
         quoted(&json!({ "metadata": { "finalizers": null } }))
     );
     let text = format!("take the finalizers off {}, if what set them is gone", first.name);
-    Some(hindrance("finalizers", pods, what, vec![Suggestion::of("remove-finalizers", text, Some(command))]))
+    Some(hindrance(Code::Finalizers, pods, what, vec![Suggestion::of("remove-finalizers", text, Some(command))]))
 }
 
 /// The probe that keeps a container from being ready, in words: `readiness probe (GET :80/healthz)`.
@@ -143,7 +144,7 @@ fn unready(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_>) -> Optio
         let open: Vec<&str> = open.collect();
         let noun = if open.len() == 1 { "gate" } else { "gates" };
         let what = format!("runs, and waits for the readiness {noun} {}", listed(&open));
-        return (!open.is_empty()).then(|| hindrance("readiness-gate", pods, what, Vec::new()));
+        return (!open.is_empty()).then(|| hindrance(Code::ReadinessGate, pods, what, Vec::new()));
     };
     let said = view.snapshot.events.iter().filter(|event| {
         event.reason.as_deref() == Some(UNHEALTHY) && event.involved_object.uid == first.pod.metadata.uid
@@ -156,7 +157,7 @@ fn unready(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_>) -> Optio
         probe_words(kind, probe.1),
         container.name
     );
-    Some(hindrance("probe", pods, what, vec![mended_probe(first, container, probe)?]))
+    Some(hindrance(Code::Probe, pods, what, vec![mended_probe(first, container, probe)?]))
 }
 
 /// A probe at the port that the container declares, where it is at another; else the editor.
@@ -210,7 +211,7 @@ fn attached_elsewhere(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_
     };
     let holder = view.pods.iter().filter(|pod| pod.state.is_present()).find(shares);
     let Some(holder) = holder else {
-        return Some(hindrance("volume-in-use", pods, event.message.clone()?, Vec::new()));
+        return Some(hindrance(Code::VolumeInUse, pods, event.message.clone()?, Vec::new()));
     };
     let what =
         format!("waits for its volume, which only one node can have, and {} on {} has it", holder.name, holder.node?);
@@ -220,7 +221,7 @@ fn attached_elsewhere(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_
         let owned = holder.owner.meta().is_some();
         let stop = format!("stop {}, which has the volume", object(holder));
         let stop = Suggestion::of("stop-holder", stop, (!owned).then_some(command));
-        return Some(hindrance("volume-in-use", pods, what, vec![stop]));
+        return Some(hindrance(Code::VolumeInUse, pods, what, vec![stop]));
     }
     let rollout = old_first(first.owner, first.namespace, 1).filter(|_| holder.is_old()).map(|command| {
         let text = format!(
@@ -233,7 +234,7 @@ fn attached_elsewhere(view: &View<'_>, pods: &[&PodView<'_>], first: &PodView<'_
         let command = format!("kubectl{} scale {} --replicas=1", in_namespace(first.namespace), object(first));
         Suggestion::of("scale-down", format!("scale {} down to one pod", object(first)), Some(command))
     });
-    Some(hindrance("volume-in-use", pods, what, rollout.into_iter().chain(one).collect()))
+    Some(hindrance(Code::VolumeInUse, pods, what, rollout.into_iter().chain(one).collect()))
 }
 
 fn claims_of<'p>(pod: &PodView<'p>) -> impl Iterator<Item = &'p str> {
@@ -263,7 +264,7 @@ fn budget(
         );
         let command = format!("kubectl{option} delete pdb {two}");
         let one = Suggestion::of("one-budget", format!("keep one of the two budgets: delete {two}"), Some(command));
-        return Some(hindrance("budgets", pods, what, vec![one]));
+        return Some(hindrance(Code::Budgets, pods, what, vec![one]));
     }
     let [budget] = budgets.as_slice() else { return None };
     let (spec, status) = (budget.spec.as_ref()?, budget.status.as_ref()?);
@@ -301,5 +302,5 @@ fn budget(
         _ => ("`maxUnavailable` to 1".to_owned(), json!({ "maxUnavailable": 1 })),
     };
     suggestions.push(Suggestion::of("relax-budget", format!("set {words} in the budget {name}"), Some(patch(change))));
-    Some(hindrance("budget", pods, what, suggestions))
+    Some(hindrance(Code::Budget, pods, what, suggestions))
 }

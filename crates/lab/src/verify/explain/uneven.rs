@@ -10,6 +10,7 @@ use kube_core::ResourceExt;
 use super::edit::Edit;
 use super::question::Destination;
 use super::suggest::{steer, unbound};
+use crate::code::Code;
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::view::{Owner, PodView, View};
 use crate::words::listed;
@@ -113,7 +114,7 @@ pub(super) fn uneven(view: &View<'_>, cluster: &mut Cluster, owner: Owner<'_>) -
     let namespace = meta.namespace.as_deref().unwrap_or("default");
     let subjects = vec![format!("{namespace}/{}", super::kubectl::named(owner))];
     let suggestions = restart.into_iter().chain(spread).collect();
-    Some(Hindrance { cause: Cause { code: "uneven", subjects, what, nodes: Vec::new() }, suggestions })
+    Some(Hindrance { cause: Cause { code: Code::Uneven, subjects, what, nodes: Vec::new() }, suggestions })
 }
 
 /// Nodes that came, or became ready, after all the pods had their places.

@@ -9,6 +9,7 @@ use super::kubectl::{in_namespace, named, patched, template};
 use super::of_lab::workload_named;
 use super::refused::{Bound, Over, Refused};
 use super::restore::{Drift, Field};
+use crate::code::Code;
 use crate::verify::cause::{Cause, Hindrance, Suggestion};
 use crate::verify::creation::{is_over, is_suspended, refusal, words};
 use crate::verify::node::nearest;
@@ -54,7 +55,8 @@ pub(crate) fn unmade<'a>(view: &View<'a>, owner: Owner<'a>) -> Option<Hindrance>
     };
     if let Owner::Job(job) = owner {
         if is_over(job) {
-            return (have == 0).then(|| lack.of("over", "it is over, and its pods are gone".to_owned(), Vec::new()));
+            return (have == 0)
+                .then(|| lack.of(Code::Over, "it is over, and its pods are gone".to_owned(), Vec::new()));
         }
         if is_suspended(job) && lack.wanted > have {
             return Some(lack.suspended());
@@ -66,7 +68,7 @@ pub(crate) fn unmade<'a>(view: &View<'a>, owner: Owner<'a>) -> Option<Hindrance>
     if lack.wanted == 0 {
         let up = Suggestion::of("scale-up", format!("scale {} to 1", lack.object), Some(lack.scaled(1)));
         return (have == 0)
-            .then(|| lack.of("scaled-to-zero", "it is scaled to 0, so it wants no pods".to_owned(), vec![up]));
+            .then(|| lack.of(Code::ScaledToZero, "it is scaled to 0, so it wants no pods".to_owned(), vec![up]));
     }
     if lack.wanted <= have {
         return None;
@@ -80,7 +82,7 @@ pub(crate) fn unmade<'a>(view: &View<'a>, owner: Owner<'a>) -> Option<Hindrance>
         let what = "its rollout is paused, so no pods of the latest template are made".to_owned();
         let resume = format!("kubectl{} rollout resume {}", in_namespace(namespace), lack.object);
         let resume = Suggestion::of("resume", format!("resume the rollout of {}", lack.object), Some(resume));
-        return Some(lack.of("paused", what, vec![resume]));
+        return Some(lack.of(Code::Paused, what, vec![resume]));
     }
     lack.in_order(&pods)
 }
@@ -93,11 +95,11 @@ pub(super) fn silent(owner: Owner<'_>) -> Hindrance {
     let command = format!("kubectl{} describe {object}", in_namespace(namespace));
     let look = Suggestion::of("describe", "look at what its controller says", Some(command));
     let subjects = vec![format!("{namespace}/{object}")];
-    Hindrance { cause: Cause { code: "no-pods", subjects, what, nodes: Vec::new() }, suggestions: vec![look] }
+    Hindrance { cause: Cause { code: Code::PodsNotMade, subjects, what, nodes: Vec::new() }, suggestions: vec![look] }
 }
 
 impl MissingPodsOf<'_, '_> {
-    fn of(&self, code: &'static str, what: String, suggestions: Vec<Suggestion>) -> Hindrance {
+    fn of(&self, code: Code, what: String, suggestions: Vec<Suggestion>) -> Hindrance {
         let subject = format!("{}/{}", self.namespace, self.object);
         Hindrance { cause: Cause { code, subjects: vec![subject], what, nodes: Vec::new() }, suggestions }
     }
@@ -127,7 +129,7 @@ impl MissingPodsOf<'_, '_> {
             suggestions.push(Suggestion::of("wait-for-queue", text, None));
         }
         suggestions.push(Suggestion::of("resume", format!("let {} run", self.object), Some(command)));
-        self.of("suspended", what, suggestions)
+        self.of(Code::Suspended, what, suggestions)
     }
 
     /// A StatefulSet that starts its pods in order waits for each to be ready.
@@ -142,7 +144,7 @@ impl MissingPodsOf<'_, '_> {
             _ => format!("{} to {} wait", name(self.have), name(self.wanted - 1)),
         };
         let what = format!("{waiting} until {} is ready, as the pods are made in order", stuck.name);
-        Some(self.of("in-order", what, Vec::new()))
+        Some(self.of(Code::InOrder, what, Vec::new()))
     }
 
     fn refused(&self, message: &str) -> Hindrance {

@@ -11,7 +11,7 @@ use super::arguments::Arguments;
 use super::failure::Failure;
 use super::printed;
 use crate::environment;
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error};
 use crate::exec::{self, Command, Written};
 
 /// The oldest az that is known to have every option klab uses.
@@ -167,7 +167,7 @@ impl Az {
 
 /// A thread that called az came to no end; what it panicked with is of no use to anybody.
 pub(super) fn lost<T>(_: T) -> Error {
-    Error::message(Kind::Failed, "could not run several calls of az at once")
+    Error::message(Code::KlabFault, "could not run several calls of az at once")
 }
 
 /// How often klab looks at what Azure is doing, and how long it waits for it.

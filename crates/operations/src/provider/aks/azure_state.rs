@@ -8,7 +8,7 @@ use super::azure_site::{AzureSite, LAB_TAG, OWNER_TAG};
 use super::failure::Failure;
 use super::queries::unless_absent;
 use super::site::Site;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::provider::Foreign;
 use klab_lab::words::listed;
 
@@ -97,7 +97,7 @@ const ANOTHER_PLACE: &str = "another lab name, or `[aks] resource_group` in the 
 /// The refusal to touch what is somebody else's.
 pub(super) fn foreign(what: &str) -> Error {
     let words = format!("{what} exists and does not carry the tags of this lab; klab does not touch it");
-    Error::new(Kind::Outside, Foreign(words))
+    Error::new(Code::Foreign, Foreign(words))
 }
 
 /// The refusal to touch what is in a lab's own place with these tags: somebody else's, or the lab's own without its tags.

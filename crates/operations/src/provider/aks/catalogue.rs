@@ -1,6 +1,7 @@
 //! The catalogue of Azure's refusals: by which codes and texts each is known, what it means for klab, and what mends it.
 
 use super::azure_site::AzureSite;
+use crate::error::Code;
 
 /// What a failure means for what klab does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +94,29 @@ impl Class {
     /// Whether Azure may have taken the request although the call failed.
     pub(super) fn may_have_been_taken(self) -> bool {
         self.passes() || matches!(self, Self::PoolExists | Self::ClusterExists | Self::Broken | Self::Other)
+    }
+
+    /// By which code the user looks it up.
+    pub(super) fn code(self) -> Code {
+        match self {
+            Self::Missing => Code::ToolMissing,
+            Self::Usage => Code::ToolFailed,
+            Self::Broken => Code::ToolAnswer,
+            Self::Login | Self::Secret | Self::Subscription => Code::AzureLogin,
+            Self::Disabled | Self::Provider => Code::AzureRegistration,
+            Self::Rights | Self::RegistryRights => Code::AzureRights,
+            Self::Policy | Self::Lock => Code::AzurePolicy,
+            Self::Quota | Self::Addresses => Code::AzureQuota,
+            Self::Size | Self::SystemSize | Self::Zone | Self::Capacity | Self::Version => Code::AzureSize,
+            Self::Location | Self::Registry | Self::Parameter | Self::LocalAccounts | Self::NotFound => {
+                Code::AzureResource
+            }
+            Self::ClusterExists | Self::PoolExists | Self::AlreadySo => Code::AzureExists,
+            Self::Busy | Self::BeingDeleted | Self::Preempted | Self::GroupGoing => Code::AzureBusy,
+            Self::Throttled | Self::Server | Self::Network => Code::AzureTrouble,
+            Self::Deadline => Code::StillAtWork,
+            Self::Other => Code::AzureRefused,
+        }
     }
 
     /// What mends it, as far as klab knows.

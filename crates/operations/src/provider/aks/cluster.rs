@@ -17,8 +17,8 @@ use super::removal;
 use super::request::{Meaning, Outcome, change, until_taken_as};
 use super::site::{LabSite, Site};
 use super::wait::{Poll, until};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Activity, Outside, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Activity, Outside, Verb};
 use crate::provider::Work;
 use klab_lab::spec::Pool;
 
@@ -71,8 +71,8 @@ pub(super) fn create(
                 made_again = true;
                 let words = reason::of_failed_cluster(site, &cluster).words;
                 work.events.about(About::Cluster, &place.cluster).warn(
-                    Warning::ClusterMadeAgain,
-                    format!("cluster `{}` failed in Azure: {words}; it is removed and made once more", place.cluster),
+                    Code::ClusterMadeAgain,
+                    format!("cluster `{}` failed in Azure: {words}; klab removes it and makes it again", place.cluster),
                 );
                 removal::clear_cluster(site, work)?;
             }
@@ -86,7 +86,7 @@ pub(super) fn create(
                     "could not create cluster `{}`: Azure took the request, and shows no such cluster after {waited}",
                     place.cluster
                 );
-                return Err(Error::message(Kind::Failed, words));
+                return Err(Error::message(Code::AzureRefused, words));
             }
         }
     }
@@ -159,7 +159,7 @@ fn request_cluster(site: Site<'_>, arguments: &Arguments, early: Option<Outcome>
     match outcome {
         Ok(taken) => {
             if let Some(words) = taken.warning {
-                work.events.about(About::Cluster, &place.cluster).warn(Warning::AzureWarns, words);
+                work.events.about(About::Cluster, &place.cluster).warn(Code::AzureWarns, words);
             }
             Ok(())
         }
@@ -260,13 +260,12 @@ pub(super) fn set_autoscaler(at: &LabSite<'_>, changes: &[String], work: &mut Wo
 pub(super) fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
     let minor = |version: &str| version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
     let (Some(have), Some(want)) = (minor(from), minor(to)) else {
-        return Err(Error::message(Kind::Failed, format!("could not tell the way from Kubernetes {from} to {to}")));
+        return Err(Error::message(Code::KlabFault, format!("could not tell the way from Kubernetes {from} to {to}")));
     };
     if have > want {
         let message = format!("the cluster has Kubernetes {from}, and AKS does not go back to {to}");
-        return Err(
-            Error::message(Kind::Usage, message).hint("`klab down` and `klab up` recreate it with the older version")
-        );
+        return Err(Error::message(Code::NeedsNewNodes, message)
+            .hint("`klab down` and `klab up` recreate it with the older version"));
     }
     let between = (have + 1..want).map(|minor| format!("1.{minor}"));
     Ok(between.chain([to.to_owned()]).collect())
@@ -281,7 +280,7 @@ fn outside(place: &AzureSite, verb: Verb, words: String) -> Outside {
 pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()> {
     let place = site.place;
     let Some(cluster) = AzureState::look(site)?.cluster else {
-        return Err(Error::message(Kind::Outside, format!("lab `{}` has no cluster in Azure", place.lab)));
+        return Err(Error::message(Code::ClusterGone, format!("lab `{}` has no cluster in Azure", place.lab)));
     };
     let what = format!("cluster {}", place.cluster);
     let (doing, verb, state, request) = if on {
@@ -307,7 +306,7 @@ pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()
             let failure = reason::of_failed_cluster(site, &cluster);
             Err(failure.into_error(&format!("could not {verb} `{}`", place.cluster), Some(place)))
         }
-        None => Err(Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster))),
+        None => Err(Error::message(Code::ClusterGone, format!("cluster `{}` is gone", place.cluster))),
     }
 }
 

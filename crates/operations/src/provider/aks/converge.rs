@@ -18,8 +18,8 @@ use super::replace;
 use super::request;
 use super::requested_pools::RequestedPools;
 use super::site::{LabSite, Site};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Verb};
 use crate::provider::{Options, Work, refuse_absent};
 use klab_lab::plan::{Action, Observed, is_version, size_name, wanted_version};
 use klab_lab::spec::{Lab, Pool};
@@ -76,7 +76,7 @@ pub(super) fn converge(
     }
     let live = world.usable().map_or(&[][..], |cluster| &cluster.agent_pool_profiles);
     let cluster = if agenda.create {
-        let first = first_pool(lab).ok_or_else(|| Error::message(Kind::Usage, "the lab has no system pool"))?;
+        let first = first_pool(lab).ok_or_else(|| Error::message(Code::InvalidLab, "the lab has no system pool"))?;
         cluster::create(at, first, world, work)?
     } else {
         settled(site, world, work)?
@@ -149,7 +149,7 @@ pub(super) fn commands(at: &LabSite<'_>, world: &AzureState, actions: &[Action])
 fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Result<Agenda<'a>> {
     let (place, lab) = (at.site.place, at.lab);
     let find = |name: &str| {
-        lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
+        lab.pool(name).ok_or_else(|| Error::message(Code::KlabFault, format!("the lab has no pool `{name}`")))
     };
     let live = |name: &str| world.usable().and_then(|cluster| cluster.pool(name));
     let mut agenda = Agenda {
@@ -255,12 +255,12 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
 /// The cluster once Azure has done with what an earlier klab had asked for.
 fn settled(site: Site<'_>, world: &AzureState, work: &mut Work<'_>) -> Result<ManagedCluster> {
     let place = site.place;
-    let gone = || Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster));
+    let gone = || Error::message(Code::ClusterGone, format!("cluster `{}` is gone", place.cluster));
     let cluster = world.usable().ok_or_else(gone)?;
     if cluster.is_failed() {
         let reason = reason::of_failed_cluster(site, cluster);
         let words = format!("cluster `{}` is in state {}: {}", place.cluster, cluster.provisioning_state, reason.words);
-        work.events.about(About::Cluster, &place.cluster).warn(Warning::ClusterFailed, words);
+        work.events.about(About::Cluster, &place.cluster).warn(Code::ClusterFailed, words);
     }
     if cluster.is_settled() {
         return Ok(cluster.clone());

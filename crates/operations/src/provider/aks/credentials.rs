@@ -9,7 +9,7 @@ use super::az::ASK;
 use super::catalogue::Class;
 use super::request::answered;
 use super::site::Site;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use crate::state::home::state_error;
 use klab_server::files::write_private;
 
@@ -50,9 +50,9 @@ pub(super) fn fetch(site: Site<'_>, file: &Path) -> Result<()> {
             failure.into_error(&format!("could not fetch the kubeconfig of cluster `{}`", place.cluster), Some(place));
         if absent { error.hint("`klab up` with the lab file makes the cluster again") } else { error }
     })?;
-    let text = fs::read(&target).kind(Kind::Failed, || "az wrote no kubeconfig".to_owned())?;
+    let text = fs::read(&target).code(Code::ToolFailed, || "az wrote no kubeconfig".to_owned())?;
     if text.is_empty() {
-        return Err(Error::message(Kind::Failed, "az wrote an empty kubeconfig"));
+        return Err(Error::message(Code::ToolFailed, "az wrote an empty kubeconfig"));
     }
     write_private(file, &text).map_err(|error| state_error(error, "write", file))
 }

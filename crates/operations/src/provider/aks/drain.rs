@@ -10,7 +10,7 @@ use kube::{Client, ResourceExt};
 
 use crate::client::{connect, objects, runtime};
 use crate::drain;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
 use klab_lab::names::POOL_LABEL;
 use klab_lab::words::plural;
@@ -81,7 +81,7 @@ async fn empty(client: &Client, pool: &str, nodes: &BTreeSet<String>, left: impl
                 plural(names.len(), "pod"),
                 names.join("\n")
             );
-            return Err(Error::message(Kind::Deadline, message)
+            return Err(Error::message(Code::DrainTimeout, message)
                 .hint("a PodDisruptionBudget that allows no disruption keeps its pods where they are"));
         }
         tokio::time::sleep((started.elapsed() / 10).clamp(Duration::from_millis(100), Duration::from_secs(5))).await;
@@ -95,5 +95,8 @@ async fn nodes_of(client: &Client, pool: &str) -> Result<Vec<String>, kube::Erro
 }
 
 fn failure(pool: &str, error: &kube::Error) -> Error {
-    Error::new(Kind::Failed, anyhow::Error::msg(error.to_string()).context(format!("could not drain pool `{pool}`")))
+    Error::new(
+        Code::ClusterRefused,
+        anyhow::Error::msg(error.to_string()).context(format!("could not drain pool `{pool}`")),
+    )
 }

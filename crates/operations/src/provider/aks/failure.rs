@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::catalogue::{Class, class_of};
 use super::printed;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::exec;
 
 /// A call of az that gave no result.
@@ -108,14 +108,8 @@ impl Failure {
 
     /// As an error for the person at the terminal: what klab could not do, az's own words, what mends it.
     pub(super) fn into_error(self, what: &str, place: Option<&super::azure_site::AzureSite>) -> Error {
-        let kind = match self.class {
-            Class::Deadline => Kind::Deadline,
-            class if class.conflicts() => Kind::Failed,
-            Class::Usage | Class::Other => Kind::Failed,
-            _ => Kind::Outside,
-        };
         let hint = self.class.hint(place);
-        let mut error = Error::new(kind, anyhow::Error::msg(self.words).context(what.to_owned()));
+        let mut error = Error::new(self.class.code(), anyhow::Error::msg(self.words).context(what.to_owned()));
         error.hints.extend(hint);
         error
     }

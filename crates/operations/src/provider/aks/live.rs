@@ -10,8 +10,8 @@ use kube::{Client, ResourceExt};
 
 use super::restore::{Restoration, same_taint};
 use crate::client::{connect, objects, runtime};
-use crate::error::{Context, Error, Kind, Result};
-use crate::event::{Verb, Warning};
+use crate::error::{Code, Context, Error, Result};
+use crate::event::Verb;
 use crate::provider::Work;
 use klab_lab::names::{AKS_POOL_LABEL, POOL_LABEL};
 use klab_lab::plan::{is_system_taint, is_version, taint_text, wanted_version};
@@ -133,7 +133,7 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work
         let client = connect(kubeconfig).await?;
         loop {
             let nodes = objects::list::<Node>(&client, None, &ListParams::default()).await;
-            let nodes = nodes.kind(Kind::Outside, || "could not read the cluster's nodes".to_owned())?;
+            let nodes = nodes.code(Code::NoAnswer, || "could not read the cluster's nodes".to_owned())?;
             let drift = drift(lab, &nodes);
             let limit = if changed { SETTLING } else { AT_REST };
             if drift.is_empty() || started.elapsed() > limit {
@@ -155,10 +155,10 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work
     let refused = back.refused.map_or(String::new(), |words| format!("\nthe cluster refused to change it: {words}"));
     if !drift.is_empty() && changed {
         let message = format!("the nodes are not as declared:\n{}{refused}", drift.join("\n"));
-        return Err(Error::message(Kind::Failed, message));
+        return Err(Error::message(Code::NodesDrift, message));
     }
     for difference in &drift {
-        work.events.warn(Warning::NodesDrifted, format!("drift: {difference}{refused}"));
+        work.events.warn(Code::NodesDrifted, format!("drift: {difference}{refused}"));
     }
     if drift.is_empty() {
         activity

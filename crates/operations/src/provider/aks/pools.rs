@@ -13,8 +13,8 @@ use super::failure::Failure;
 use super::reason;
 use super::request::Tries;
 use super::site::Site;
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Activity, Outside, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Activity, Outside, Verb};
 use crate::provider::Work;
 use klab_cluster::deadline;
 use klab_lab::words::plural;
@@ -195,16 +195,16 @@ pub(super) fn warn_of_lost_tags(site: Site<'_>, pool: &AgentPool, work: &Work<'_
              `--take-pool {0}`",
             pool.name
         );
-        work.events.about(About::Pool, &pool.name).warn(Warning::ForeignPool, words);
+        work.events.about(About::Pool, &pool.name).warn(Code::ForeignPoolKept, words);
     }
 }
 
 /// Several errors as one that names them all.
 fn joined(count: usize, errors: Vec<Error>) -> Error {
-    let kind = errors.first().map_or(Kind::Failed, |error| error.kind);
+    let code = errors.first().map_or(Code::AzureRefused, |error| error.code);
     let list: Vec<String> = errors.iter().map(|error| format!("- {error}")).collect();
     let message = format!("{} failed:\n{}", plural(count, "pool change"), list.join("\n"));
-    let mut error = Error::message(kind, message);
+    let mut error = Error::message(code, message);
     for other in errors {
         error.left_behind.extend(other.left_behind);
         for hint in other.hints {
@@ -480,12 +480,12 @@ impl Task<'_> {
             // Nothing runs there yet.
             (Operation::Add, _) => {
                 let words = format!("pool `{pool}` failed in Azure: {words}; it is removed and made once more");
-                events.warn(Warning::PoolMadeAgain, words);
+                events.warn(Code::PoolMadeAgain, words);
                 Some(Step::new(Operation::Delete, arguments::pool_delete(self.site.place, pool)))
             }
             (Operation::Update | Operation::Scale, Some(live)) if failure.class.passes() => {
                 let words = format!("the change of pool `{pool}` failed in Azure: {words}; it is asked for once more");
-                events.warn(Warning::ChangeAskedAgain, words);
+                events.warn(Code::ChangeAskedAgain, words);
                 self.job.steps.pop_front();
                 Some(Step::new(Operation::Update, arguments::pool_again(self.site.place, live)))
             }
@@ -541,7 +541,7 @@ impl Task<'_> {
             klab_lab::words::duration(waited)
         );
         let going_on = self.under_way();
-        let mut error = Error::message(Kind::Deadline, message);
+        let mut error = Error::message(Code::StillAtWork, message);
         error.left_behind.extend(going_on.map(Outside::into_words));
         self.activity = None;
         self.state = State::Failed(error);

@@ -9,7 +9,7 @@ use super::azure_site::AzureSite;
 use super::catalogue::Class;
 use super::failure::Failure;
 use super::region::{Sku, Usage, Versions};
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error};
 use klab_lab::plan::{Action, size_name, wanted_version};
 use klab_lab::spec::{AksTier, Lab, Os, Pool, PoolMode};
 
@@ -99,7 +99,7 @@ impl Offer {
             && !registries.iter().any(|name| name.eq_ignore_ascii_case(registry))
         {
             let message = format!("there is no container registry `{registry}` in subscription {}", place.subscription);
-            let mut problem = Error::message(Kind::Outside, message);
+            let mut problem = Error::message(Code::AzureResource, message);
             problem.hints.extend(Class::Registry.hint(Some(place)));
             problems.push(problem);
         }
@@ -125,7 +125,8 @@ fn named_registry(lab: &Lab) -> Option<&str> {
 /// What AKS cannot do at all, from the lab file alone.
 pub(super) fn limits(lab: &Lab) -> Vec<Error> {
     let mut problems = Vec::new();
-    let mut refuse = |message: String, hint: String| problems.push(Error::message(Kind::Usage, message).hint(hint));
+    let mut refuse =
+        |code: Code, message: String, hint: String| problems.push(Error::message(code, message).hint(hint));
     let pools: Vec<&Pool> = lab.pools.iter().filter(|pool| !pool.deferred).collect();
     for pool in &pools {
         let name = &pool.name.value;
@@ -133,6 +134,7 @@ pub(super) fn limits(lab: &Lab) -> Vec<Error> {
             if taint.value.as_deref().unwrap_or_default().is_empty() {
                 let (key, effect) = (&taint.key, &taint.effect);
                 refuse(
+                    Code::EmptyTaintValue,
                     format!("taint `{key}:{effect}` of pool `{name}` has no value; AKS takes no such taints"),
                     format!("write \"{key}=true:{effect}\""),
                 );
@@ -140,12 +142,14 @@ pub(super) fn limits(lab: &Lab) -> Vec<Error> {
         }
         if pool.size.is_none() {
             refuse(
+                Code::Machine,
                 format!("pool `{name}` has no VM size; AKS makes no machines to measure"),
                 "add `size = \"Standard_B2ms\"` or another size".to_owned(),
             );
         }
         if pool.mode == PoolMode::System && (pool.spot.is_some() || pool.os == Os::Windows) {
             refuse(
+                Code::SystemPool,
                 format!("system pool `{name}` is spot or Windows; AKS has no such system pools"),
                 "add `mode = \"user\"`, and keep a regular Linux pool as the system's".to_owned(),
             );
@@ -153,10 +157,12 @@ pub(super) fn limits(lab: &Lab) -> Vec<Error> {
     }
     match first_pool(lab) {
         None => refuse(
+            Code::NoSystemPool,
             "the lab has no system pool; every cluster on AKS has one".to_owned(),
             "add `mode = \"system\"` to a pool".to_owned(),
         ),
         Some(first) if !first.extra_args.is_empty() => refuse(
+            Code::NotOnProvider,
             format!("pool `{}` is made by `az aks create`, which takes no `extra_args` of a pool", first.name.value),
             "move them to `[aks] extra_args`".to_owned(),
         ),
@@ -192,7 +198,7 @@ fn old_tool(version: &ToolVersion) -> Option<Error> {
     let mut numbers = version.cli.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     let have = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     (have < OLDEST).then(|| {
-        Error::message(Kind::Outside, format!("az {} is older than {}.{}", version.cli, OLDEST.0, OLDEST.1))
+        Error::message(Code::ToolTooOld, format!("az {} is older than {}.{}", version.cli, OLDEST.0, OLDEST.1))
             .hint("az upgrade")
     })
 }
@@ -202,7 +208,7 @@ fn unregistered(state: &str, place: &AzureSite) -> Option<Error> {
         let message = format!("subscription {} is not registered for AKS: {state}", place.subscription);
         let command =
             format!("az provider register -n Microsoft.ContainerService --subscription {} --wait", place.subscription);
-        Error::message(Kind::Outside, message).hint(command)
+        Error::message(Code::AzureRegistration, message).hint(command)
     })
 }
 
@@ -245,7 +251,7 @@ fn version_problems(lab: &Lab, actions: &[Action], versions: &Versions, place: &
                 .filter(|version| !version.needs_long_term_support())
                 .map(|version| &version.minor)
                 .max_by_key(|version| minor_of(version));
-            let mut error = Error::message(Kind::Outside, message);
+            let mut error = Error::message(Code::AzureSize, message);
             if let Some(newest) = newest {
                 error = error.hint(format!(
                     "`[aks] kubernetes = \"{newest}\"` in the lab file chooses another version for AKS alone"
@@ -309,7 +315,7 @@ fn size_problems(needs: &[Need], skus: &[Sku], place: &AzureSite) -> Vec<Error> 
         let Some(sku) = find(skus, size) else {
             let hint = format!("`az vm list-skus -l {location} -r virtualMachines -o table` shows the available sizes");
             let message = format!("size `{size}` of pool `{pool}` is not offered in {location}");
-            problems.push(Error::message(Kind::Outside, message).hint(hint));
+            problems.push(Error::message(Code::AzureSize, message).hint(hint));
             continue;
         };
         if let Some(reason) = sku.refused() {
@@ -319,7 +325,7 @@ fn size_problems(needs: &[Need], skus: &[Sku], place: &AzureSite) -> Vec<Error> 
             let message = format!(
                 "size `{size}` of pool `{pool}` is not available in {location} with this subscription ({reason})"
             );
-            problems.push(Error::message(Kind::Outside, message).hint(hint));
+            problems.push(Error::message(Code::AzureSize, message).hint(hint));
             continue;
         }
         let offered = sku.zones();
@@ -335,11 +341,11 @@ fn size_problems(needs: &[Need], skus: &[Sku], place: &AzureSite) -> Vec<Error> 
                     offered.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
                 ),
             };
-            problems.push(Error::message(Kind::Outside, message).hint(hint));
+            problems.push(Error::message(Code::AzureSize, message).hint(hint));
         }
         if need.spot && !sku.offers_spot() {
             let message = format!("size `{size}` of pool `{pool}` is not available as spot capacity");
-            problems.push(Error::message(Kind::Outside, message).hint("leave out `spot`, or choose another size"));
+            problems.push(Error::message(Code::AzureSize, message).hint("leave out `spot`, or choose another size"));
         }
     }
     problems
@@ -387,7 +393,7 @@ fn quota_problems(needs: &[Need], skus: &[Sku], usage: &[Usage], place: &AzureSi
         );
         let target = row.current_value.saturating_add(i64::from(sum));
         problems.push(
-            Error::message(Kind::Outside, message)
+            Error::message(Code::AzureQuota, message)
                 .hint("fewer or smaller nodes, another size or location; or more quota:")
                 .hint(format!(
                     "az quota update --resource-name {} --scope /subscriptions/{}/providers/Microsoft.Compute/locations/{} --limit-object value={target} --resource-type dedicated",

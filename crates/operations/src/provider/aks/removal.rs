@@ -13,8 +13,8 @@ use super::reason;
 use super::request::Tries;
 use super::site::Site;
 use super::wait::{Poll, until};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Activity, Outside, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Activity, Outside, Verb};
 use crate::provider::Work;
 
 /// How often Azure is asked to remove one thing before klab gives up.
@@ -223,13 +223,13 @@ impl<'a> Removal<'a> {
             let reason = reason::of_cluster(self.site).map_or(String::new(), |failure| format!(": {}", failure.words));
             if self.taken >= MAX_REQUESTS {
                 let message = format!("{} is still there; Azure took {} requests to remove it", self.what, self.taken);
-                return Err(Error::message(Kind::Failed, format!("{message}{reason}"))
+                return Err(Error::message(Code::AzureRefused, format!("{message}{reason}"))
                     .left_behind(format!("{}, in state {state}", self.what))
                     .hint(format!("`az lock list --subscription {0} -g {1} -o table` shows what may keep it, `az resource list --subscription {0} -g {1} -o table` what is in it", place.subscription, place.group)));
             }
             let events = work.events.about(About::Cluster, &place.cluster);
             events.warn(
-                Warning::RemovalAskedAgain,
+                Code::RemovalAskedAgain,
                 format!("Azure did not remove {}{reason}; it is asked again", self.what),
             );
         }

@@ -7,7 +7,7 @@ use super::arguments;
 use super::drain;
 use super::pools::{self, Job, Operation, Step};
 use super::site::LabSite;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Verb;
 use crate::provider::Work;
 use klab_lab::plan::size_name;
@@ -93,6 +93,6 @@ pub(super) fn refusal(pools: &[(&str, &[String])]) -> Error {
     let list: Vec<String> =
         pools.iter().map(|(pool, changes)| format!("pool {pool}: {}", changes.join(", "))).collect();
     let message = format!("this can only change by making new nodes:\n{}", list.join("\n"));
-    Error::message(Kind::Usage, message)
+    Error::message(Code::NeedsNewNodes, message)
         .hint("`klab up --replace-pools` makes a second pool, moves the pods, and recreates the first one")
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::failure::Failure;
 use super::site::Site;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Activity;
 
 /// What one look found.
@@ -51,7 +51,7 @@ pub(super) fn until<T>(
         if since.elapsed() > az.pace.deadline {
             let waited = klab_lab::words::duration(since.elapsed());
             let message = format!("Azure was still working on {what} after {waited}");
-            return Err(Error::message(Kind::Deadline, message).left_behind(format!("{what}: {state}")));
+            return Err(Error::message(Code::StillAtWork, message).left_behind(format!("{what}: {state}")));
         }
         az.pause_after_look(since, looked);
     }

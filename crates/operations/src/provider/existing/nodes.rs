@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error};
 use klab_lab::membership::labelled_pool;
 use klab_lab::plan::{is_system_taint, taint_text};
 use klab_lab::spec::{Lab, Pool};
@@ -71,7 +71,7 @@ fn pool_problems(pool: &Pool, members: &[&Node], all: &[Node]) -> Vec<Error> {
         let message =
             format!("pool `{name}` asks for {}, and {have} of the cluster {has} `{selector}`", plural(wanted, "node"));
         let labels = selector.replace(',', " ");
-        let mut error = Error::message(Kind::Outside, message)
+        let mut error = Error::message(Code::ExistingNodes, message)
             .hint(format!(
                 "`match = {{ … }}` in `[pool.{name}]` says by which labels its nodes are found ({})",
                 pool.name.at
@@ -109,7 +109,8 @@ fn pool_problems(pool: &Pool, members: &[&Node], all: &[Node]) -> Vec<Error> {
 fn lacking(pool: &Pool, nodes: &[&Node], what: &str, command: &str) -> Error {
     let has = if nodes.len() == 1 { "does not have" } else { "do not have" };
     let message = format!("{} of pool `{}` {has} the {what}", first_of(&names(nodes), NAMES), pool.name);
-    Error::message(Kind::Outside, message).hint(format!("klab changes no nodes here; if they are yours: `{command}`"))
+    Error::message(Code::ExistingNodes, message)
+        .hint(format!("klab changes no nodes here; if they are yours: `{command}`"))
 }
 
 /// A node that the labels of two pools find.
@@ -117,7 +118,8 @@ fn in_two(lab: &Lab, node: &Node) -> Option<Error> {
     let pools: Vec<&str> = lab.pools.iter().filter(|pool| pool.selects(node)).map(|pool| pool.name.as_str()).collect();
     (pools.len() > 1).then(|| {
         let message = format!("node `{}` is in several pools of the lab: {}", node.name_any(), pools.join(", "));
-        Error::message(Kind::Usage, message).hint("`match = { … }` of a pool names labels that only its own nodes have")
+        Error::message(Code::NodeInTwoPools, message)
+            .hint("`match = { … }` of a pool names labels that only its own nodes have")
     })
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::apply::patch_parameters;
 use crate::client::cause;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Code, Context as _, Error, Result};
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, selector_of};
 use klab_lab::words::{first_of, plural};
 
@@ -170,7 +170,7 @@ pub(super) async fn remove(
 async fn kinds(client: &Client) -> Result<Vec<Served>> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await;
     let discovery = discovery.map_err(|error| {
-        Error::new(Kind::Outside, cause(&error).context("could not ask the cluster which kinds it serves"))
+        Error::new(Code::NoAnswer, cause(&error).context("could not ask the cluster which kinds it serves"))
     })?;
     let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
     let usable = kinds.filter(|(resource, can)| {
@@ -214,7 +214,7 @@ async fn list_all(
             }
             Err(error) => {
                 let words = format!("could not list the cluster's {}", resource.plural);
-                return Err(Error::new(Kind::Outside, cause(&error).context(words)));
+                return Err(Error::new(Code::NoAnswer, cause(&error).context(words)));
             }
         }
     }
@@ -231,7 +231,10 @@ async fn delete(client: &Client, objects: &[&Object], progress: &impl Fn(String)
             // Gone, or another one of its name is there.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => {
-                return Err(Error::new(Kind::Failed, cause(&error).context(format!("could not remove {object}"))));
+                return Err(Error::new(
+                    Code::ClusterRefused,
+                    cause(&error).context(format!("could not remove {object}")),
+                ));
             }
         }
     }
@@ -241,7 +244,7 @@ async fn delete(client: &Client, objects: &[&Object], progress: &impl Fn(String)
         let mut still = Vec::new();
         for object in left {
             let found = object.api(client).get_metadata_opt(&object.name).await;
-            let found = found.kind(Kind::Outside, || format!("could not read {object}"))?;
+            let found = found.code(Code::NoAnswer, || format!("could not read {object}"))?;
             if found.is_some_and(|found| found.uid() == object.uid) {
                 still.push(object);
             }
@@ -254,7 +257,7 @@ async fn delete(client: &Client, objects: &[&Object], progress: &impl Fn(String)
             let names = named(&left.iter().map(|object| (*object).clone()).collect::<Vec<_>>());
             let after = klab_lab::words::duration(GONE);
             let message = format!("{names} still there {after} after klab asked to remove it");
-            return Err(Error::message(Kind::Deadline, message).hint("a finalizer may keep it"));
+            return Err(Error::message(Code::DrainTimeout, message).hint("a finalizer may keep it"));
         }
         progress(format!("{} going", plural(left.len(), "object")));
         tokio::time::sleep(PAUSE).await;
@@ -305,7 +308,7 @@ async fn release(client: &Client, object: &Object, heir: Option<&str>) -> Result
     let patch = json!({ "metadata": { "labels": labels } });
     let patched = object.api(client).patch_metadata(&object.name, &patch_parameters(), &Patch::Merge(&patch)).await;
     patched.map(drop).map_err(|error| {
-        Error::new(Kind::Failed, cause(&error).context(format!("could not change klab's labels of {object}")))
+        Error::new(Code::ClusterRefused, cause(&error).context(format!("could not change klab's labels of {object}")))
     })
 }
 

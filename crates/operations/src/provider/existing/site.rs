@@ -7,7 +7,7 @@ use kube::config::Kubeconfig;
 use serde::{Deserialize, Serialize};
 
 use crate::environment;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::kubeconfig::{of_context, programs, read};
 use crate::state::home::state_error;
 use klab_lab::spec::{Lab, Located};
@@ -63,7 +63,7 @@ impl Site {
         match server(&kubeconfig) {
             server if server == self.server => Ok(kubeconfig),
             server => Err(Error::message(
-                Kind::Outside,
+                Code::Foreign,
                 format!("context `{}` leads to {server} now, and no longer to {}", self.context, self.server),
             )),
         }
@@ -82,7 +82,7 @@ impl Site {
         let hint = format!(
             "read it; if it may, `klab down` the lab if it is up, leave out `kubeconfig` and name it yourself: `KUBECONFIG={file}`"
         );
-        Err(Error::message(Kind::Usage, message).hint(hint))
+        Err(Error::message(Code::KubeconfigRuns, message).hint(hint))
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn find(lab: &Lab, known: Option<&Site>) -> Result<ResolvedSite> {
             let (name, at) = (&lab.name, &known.server);
             let message =
                 format!("lab `{name}` is up on {at}, and context `{}` leads to {}", site.context, site.server);
-            Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it there first")))
+            Err(Error::message(Code::UpElsewhere, message).hint(format!("`klab down {name}` removes it there first")))
         }
         _ => Ok(ResolvedSite { site, kubeconfig }),
     }

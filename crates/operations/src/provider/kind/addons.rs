@@ -7,7 +7,7 @@ use super::config::json;
 use super::live::Live;
 use super::record::ClusterRecord;
 use super::session::Session;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Code, Context as _, Error, Result};
 use crate::event::{About, Verb};
 use crate::provider::Work;
 use klab_lab::spec::{Addon, Lab};
@@ -66,12 +66,12 @@ fn objects(addon: Addon, lab: &Lab) -> Result<Vec<Value>> {
     let problem = || format!("could not render the add-on {}", name(addon));
     let mut tera = Tera::default();
     tera.register_filter("json", json);
-    tera.add_raw_template("addon.yaml", template).kind(Kind::Failed, problem)?;
+    tera.add_raw_template("addon.yaml", template).code(Code::KlabFault, problem)?;
     let mut context = Context::new();
     context.insert("image", image);
-    let text = tera.render("addon.yaml", &context).kind(Kind::Failed, problem)?;
+    let text = tera.render("addon.yaml", &context).code(Code::KlabFault, problem)?;
     let documents: Result<Vec<Value>, _> = text.split("\n---\n").map(serde_saphyr::from_str).collect();
-    documents.map_err(|error| Error::message(Kind::Failed, format!("{}: {error}", problem())))
+    documents.map_err(|error| Error::message(Code::KlabFault, format!("{}: {error}", problem())))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::machine::{Emulation, Host, MEMINFO, MEMINFO_FILE, NODE_DIRECTORY, NOD
 use super::names::Names;
 use super::roster::{Roster, Slot};
 use super::version::KindVersion;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Code, Context as _, Error, Result};
 use klab_lab::spec::{Lab, Pool};
 
 const TEMPLATE: &str = include_str!("../../../templates/kind/cluster.yaml.tera");
@@ -138,7 +138,7 @@ pub fn render(lab: &Lab, roster: &Roster, around: &Surroundings<'_>) -> Result<S
     };
     let text = render_view(&view);
     text.map(|text| text.trim_end().to_owned() + "\n")
-        .kind(Kind::Failed, || "could not render the configuration for kind".to_owned())
+        .code(Code::KlabFault, || "could not render the configuration for kind".to_owned())
 }
 
 fn render_view(view: &ClusterView) -> TeraResult<String> {
@@ -200,9 +200,9 @@ pub fn join_patience(joining: usize, cpus: u32) -> usize {
 fn worker(lab: &Lab, place: &Slot, around: &Surroundings<'_>, patience: usize) -> Result<NodeView> {
     let pool = lab
         .pool(&place.pool)
-        .ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{}`", place.pool)))?;
+        .ok_or_else(|| Error::message(Code::KlabFault, format!("the lab has no pool `{}`", place.pool)))?;
     let node = desired(lab, pool, place.index, around.host).map_err(|words| {
-        Error::message(Kind::Outside, words).hint(
+        Error::message(Code::MachineTooSmall, words).hint(
             "make the pool smaller, or run klab where the container runtime can mount files over `/sys/devices/system/node`",
         )
     })?;

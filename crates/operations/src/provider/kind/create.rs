@@ -14,8 +14,8 @@ use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::environment;
-use crate::error::{Error, Result};
-use crate::event::{About, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Verb};
 use crate::exec;
 use crate::provider::Work;
 use crate::state::home::state_error;
@@ -68,7 +68,7 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     let missing = missing_containers(lab, &record, session)?;
     if !missing.is_empty() {
         let words = format!("kind says that the cluster is made, but {} not there", are(&missing));
-        work.events.about(About::Cluster, &names.cluster).warn(Warning::NodesMissing, words);
+        work.events.about(About::Cluster, &names.cluster).warn(Code::NodesMissing, words);
     }
     activity.finish(what);
     Ok(record)
@@ -138,8 +138,7 @@ pub(super) fn release_kubeconfig_lock(session: &Session, work: &Work<'_>) -> Res
     let until = deadline::within(Duration::from_millis(500));
     while path.exists() {
         if Instant::now() > until {
-            work.events
-                .warn(Warning::LockRemoved, format!("removed `{}`, which a killed kind had left", path.display()));
+            work.events.warn(Code::LockRemoved, format!("removed `{}`, which a killed kind had left", path.display()));
             return remove_file(&path);
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -174,7 +173,7 @@ fn with_image_at_hand<'a>(
         let Some(other) = images::at_hand(wanted, kind, &there) else { return Err(error) };
         let words =
             format!("{short} could not be pulled; {}, which is on this machine, takes its place", other.reference);
-        work.events.about(About::Image, &other.reference).warn(Warning::ImageReplaced, words);
+        work.events.about(About::Image, &other.reference).warn(Code::ImageReplaced, words);
         lab.to_mut().kind.image = Some(other.reference);
     }
     Ok(lab)

@@ -15,7 +15,7 @@ use super::failure;
 use super::machine::{Emulation, Host};
 use super::tool::Tool;
 use crate::environment;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::exec;
 use klab_cluster::deadline;
 
@@ -81,7 +81,7 @@ pub fn find(wanted: Option<&str>, memory: &Memory) -> Result<(Runtime, Info)> {
             let Some(runtime) = Runtime::named(name) else {
                 let variable = environment::KIND_EXPERIMENTAL_PROVIDER.name;
                 let message = format!("klab knows no container runtime `{name}`, which {variable} names");
-                return Err(Error::message(Kind::Outside, message)
+                return Err(Error::message(Code::ContainerRuntime, message)
                     .hint(format!("unset {variable}, or set it to docker, podman or nerdctl")));
             };
             vec![runtime]
@@ -103,7 +103,7 @@ pub fn find(wanted: Option<&str>, memory: &Memory) -> Result<(Runtime, Info)> {
             Err(error) => first = first.or(Some(error)),
         }
     }
-    Err(first.unwrap_or_else(|| Error::message(Kind::Outside, "no container runtime was found")))
+    Err(first.unwrap_or_else(|| Error::message(Code::ContainerRuntime, "no container runtime was found")))
 }
 
 impl Runtime {
@@ -151,7 +151,7 @@ impl Runtime {
         let info = if self.flavour == Flavour::Podman { podman_info(&text) } else { docker_info(&text) };
         info.ok_or_else(|| {
             let message = format!("could not understand what `{} info` says", self.program());
-            Error::message(Kind::Outside, message)
+            Error::message(Code::ToolAnswer, message)
                 .hint(format!("look at `{} info --format '{format}'`", self.program()))
         })
     }
@@ -241,7 +241,7 @@ impl Runtime {
         arguments.extend(&ids);
         match self.tool.run(&arguments, QUESTION) {
             Ok(text) => parse_containers(&text).ok_or_else(|| {
-                Error::message(Kind::Outside, format!("could not understand what `{} inspect` says", self.program()))
+                Error::message(Code::ToolAnswer, format!("could not understand what `{} inspect` says", self.program()))
             }),
             // One that vanished in between is no error: look again.
             Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => self.look_once(cluster),

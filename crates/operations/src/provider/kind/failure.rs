@@ -1,6 +1,6 @@
 //! What kind and the container runtime say when something fails, as klab's errors with what to do about it.
 
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error};
 use crate::exec;
 
 /// Where kind comes from.
@@ -10,132 +10,132 @@ pub const INSTALL_KIND: &str =
 /// One known text: all of these words are in it, this is what it means.
 struct Known {
     words: &'static [&'static str],
-    kind: Kind,
+    code: Code,
     message: &'static str,
     hint: &'static str,
 }
 
-const fn known(words: &'static [&'static str], kind: Kind, message: &'static str, hint: &'static str) -> Known {
-    Known { words, kind, message, hint }
+const fn known(words: &'static [&'static str], code: Code, message: &'static str, hint: &'static str) -> Known {
+    Known { words, code, message, hint }
 }
 
 /// In order: what is more particular comes first.
 const KNOWN: &[Known] = &[
     known(
         &["executable file not found"],
-        Kind::Outside,
+        Code::ContainerRuntime,
         "the container runtime's command is not installed",
         "install Docker Engine: https://docs.docker.com/engine/install (Debian: `apt install docker.io`)",
     ),
     known(
         &["permission denied", "docker.sock"],
-        Kind::Outside,
+        Code::ContainerRuntime,
         "this user has no permission to use Docker",
         "`sudo usermod -aG docker $USER`, then log in again",
     ),
     known(
         &["Cannot connect to the Docker daemon"],
-        Kind::Outside,
+        Code::ContainerRuntime,
         "Docker is installed but does not run",
         "`sudo systemctl start docker` starts it (Docker Desktop: start the application)",
     ),
     known(
         &["Cannot connect to Podman"],
-        Kind::Outside,
+        Code::ContainerRuntime,
         "Podman is installed but does not run",
         "`podman machine start` starts it",
     ),
     known(
         &["node(s) already exist for a cluster with the name"],
-        Kind::Failed,
+        Code::Foreign,
         "a cluster of this name is there already",
         "`kind get clusters` lists the clusters, `docker ps -a` their containers",
     ),
     known(
         &["address already in use"],
-        Kind::Outside,
+        Code::PortInUse,
         "a port of this machine that the lab wants is in use",
         "`ss -ltnp` shows by whom; or change `ports` or `api_server_port` in `[kind]`",
     ),
     known(
         &["port is already allocated"],
-        Kind::Outside,
+        Code::PortInUse,
         "a port of this machine that the lab wants is in use by another container",
         "`docker ps` shows by which; or change `ports` or `api_server_port` in `[kind]`",
     ),
     known(
         &["failed to pull image"],
-        Kind::Outside,
-        "the node image could not be had",
+        Code::ImageMissing,
+        "the node image cannot be pulled",
         "load it beforehand (`docker pull`, `docker load`), or name one that is here with `image` in `[kind]`",
     ),
     known(
         &["could not find a log line that matches"],
-        Kind::Outside,
+        Code::KindBoot,
         "a node's container did not boot",
         "often too little inotify or an old kernel: https://kind.sigs.k8s.io/docs/user/known-issues",
     ),
     known(
         &["requires setting systemd property \"Delegate=yes\""],
-        Kind::Outside,
+        Code::ContainerRuntime,
         "a runtime without root privileges needs delegated cgroups",
         "https://kind.sigs.k8s.io/docs/user/rootless tells how to delegate them",
     ),
     known(
         &["requires cgroup v2"],
-        Kind::Outside,
+        Code::ContainerRuntime,
         "a runtime without root privileges needs cgroup v2",
         "https://kind.sigs.k8s.io/docs/user/rootless tells what is needed",
     ),
     known(
         &["unable to apply caps: operation not permitted"],
-        Kind::Outside,
+        Code::ContainerRuntime,
         "this Docker cannot start privileged containers here",
         "Docker 26 or newer can",
     ),
     known(
         &["no space left on device"],
-        Kind::Outside,
+        Code::MachineTooSmall,
         "the disk of the container runtime is full",
         "`docker system df` shows what takes the space, `docker system prune` frees some",
     ),
     known(
         &["failed to lock config file", "file exists"],
-        Kind::Failed,
+        Code::ToolFailed,
         "the kubeconfig is locked by another kind, or by one that was killed",
         "if no kind runs, remove the `.lock` file it names",
     ),
     known(
         &["unable to decode config"],
-        Kind::Failed,
+        Code::ToolFailed,
         "kind does not understand the configuration klab wrote",
         "klab works with kind 0.27 to 0.33; `kind version` tells which one this is",
     ),
     known(
         &["failed to init node with kubeadm"],
-        Kind::Failed,
+        Code::KindNode,
         "the control plane did not start",
         "the journal of its kubelet is in the transcript",
     ),
     known(
         &["failed to join node with kubeadm"],
-        Kind::Failed,
+        Code::KindNode,
         "a node could not join the cluster",
         "the journal of its kubelet is in the transcript",
     ),
     known(
         &["content digest", "not found"],
-        Kind::Failed,
+        Code::ImageMissing,
         "an image of several platforms could not be loaded",
         "`docker pull --platform linux/amd64 IMAGE` makes it one of a single platform",
     ),
     known(
         &["could not locate any control plane nodes"],
-        Kind::Outside,
+        Code::ClusterGone,
         "there is no such cluster",
         "`kind get clusters` lists the clusters",
     ),
-    known(&["failed to create cluster:"], Kind::Failed, "kind refused the cluster", "its words are above"),
+    known(&["failed to create cluster:"], Code::ToolFailed, "kind refused the cluster", "its words are above"),
 ];
 
 /// What a text means, if klab knows it.
@@ -165,7 +165,7 @@ pub fn own_words(stderr: &str) -> String {
 /// An error of kind.
 pub fn of_kind(error: exec::Error) -> Error {
     match error {
-        exec::Error::Missing { .. } => Error::message(Kind::Outside, "kind is not installed").hint(INSTALL_KIND),
+        exec::Error::Missing { .. } => Error::message(Code::ToolMissing, "kind is not installed").hint(INSTALL_KIND),
         error => of_tool(error),
     }
 }
@@ -173,10 +173,11 @@ pub fn of_kind(error: exec::Error) -> Error {
 /// An error of the container runtime.
 pub fn of_runtime(program: &str, error: exec::Error) -> Error {
     match error {
-        exec::Error::Missing { .. } => {
-            Error::message(Kind::Outside, format!("`{program}` is not installed, and kind needs a container runtime"))
-                .hint("install Docker Engine: https://docs.docker.com/engine/install (Debian: `apt install docker.io`)")
-        }
+        exec::Error::Missing { .. } => Error::message(
+            Code::ToolMissing,
+            format!("`{program}` is not installed, and kind needs a container runtime"),
+        )
+        .hint("install Docker Engine: https://docs.docker.com/engine/install (Debian: `apt install docker.io`)"),
         error => of_tool(error),
     }
 }
@@ -187,20 +188,20 @@ pub fn of_pull(reference: &str, program: &str, error: exec::Error) -> Error {
         exec::Error::Failed { stderr, .. } => own_words(stderr),
         other => other.to_string(),
     };
-    Error::new(Kind::Outside, anyhow::Error::msg(words).context(format!("could not pull the image `{reference}`")))
+    Error::new(Code::ImageMissing, anyhow::Error::msg(words).context(format!("could not pull the image `{reference}`")))
         .hint(format!("without a network, `{program} load --input FILE` brings an image onto this machine"))
         .hint("`image` in `[kind]` names another node image")
 }
 
 fn of_tool(error: exec::Error) -> Error {
     let exec::Error::Failed { command, status, stderr, .. } = &error else {
-        let kind = if matches!(error, exec::Error::Deadline { .. }) { Kind::Deadline } else { Kind::Failed };
-        return Error::new(kind, error);
+        let code = if matches!(error, exec::Error::Deadline { .. }) { Code::StillAtWork } else { Code::ToolFailed };
+        return Error::new(code, error);
     };
     let cause = anyhow::Error::msg(format!("`{command}` {status}:\n{}", own_words(stderr)));
     match look_up(stderr) {
-        Some(known) => Error::new(known.kind, cause.context(known.message)).hint(known.hint),
-        None => Error::new(Kind::Failed, cause),
+        Some(known) => Error::new(known.code, cause.context(known.message)).hint(known.hint),
+        None => Error::new(Code::ToolFailed, cause),
     }
 }
 

@@ -12,7 +12,7 @@ use super::kubelet::{self, Join, KUBEADM_FILE};
 use super::record::ClusterRecord;
 use super::session::Session;
 use super::version::KindVersion;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Pool};
 
@@ -42,7 +42,7 @@ impl JoinManner {
         let control_plane =
             containers.iter().find(|container| container.is_control_plane() && container.running).ok_or_else(|| {
                 Error::message(
-                    Kind::Outside,
+                    Code::KindBoot,
                     format!("cluster {} has no control plane that runs", session.names.cluster),
                 )
             })?;
@@ -54,7 +54,7 @@ impl JoinManner {
         // kind's own token lasts a day, and a lab may be older.
         let token = session.runtime.exec(&control_plane.name, &["kubeadm", "token", "create", "--ttl", "30m"])?;
         let token = token.lines().rev().map(str::trim).find(|line| is_token(line)).ok_or_else(|| {
-            Error::message(Kind::Failed, "could not understand the token that `kubeadm token create` gave")
+            Error::message(Code::ToolFailed, "could not understand the token that `kubeadm token create` gave")
         })?;
         Ok(Self {
             patience: kind
@@ -128,8 +128,8 @@ impl Joining<'_> {
     pub(super) fn join(&self, name: &str, addresses: &BTreeMap<String, String>) -> Result<()> {
         let Self { session, lab, record, .. } = self;
         let place = record.roster.place(name).map_or(0, |place| place.index);
-        let desired =
-            desired(lab, self.pool, place, &record.host).map_err(|words| Error::message(Kind::Outside, words))?;
+        let desired = desired(lab, self.pool, place, &record.host)
+            .map_err(|words| Error::message(Code::MachineTooSmall, words))?;
         let labels = desired.labels.into_iter().filter(|(key, _)| desired::kubelet_may_set(key)).collect();
         let taints = desired.taints.iter().map(|taint| {
             serde_json::json!({ "key": taint.key, "value": taint.value.as_deref().unwrap_or(""), "effect": taint.effect })
@@ -152,7 +152,7 @@ impl Joining<'_> {
             },
         );
         let configuration = configuration.ok_or_else(|| {
-            Error::message(Kind::Failed, format!("could not understand `{KUBEADM_FILE}` of the control plane"))
+            Error::message(Code::ToolFailed, format!("could not understand `{KUBEADM_FILE}` of the control plane"))
         })?;
         session.copy_text(&configuration, name, KUBEADM_FILE)?;
         session.runtime.exec(name, &["kubeadm", "join", "--config", KUBEADM_FILE]).map(|_| ())
@@ -168,7 +168,7 @@ impl Joining<'_> {
                 Ok(_) => return Ok(()),
                 Err(error) if Instant::now() > until => {
                     let message = format!("the container runtime of node `{name}` did not start (`{socket}`)");
-                    return Err(Error::new(Kind::Outside, error.source.context(message)));
+                    return Err(Error::new(Code::KindBoot, error.source.context(message)));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(100)),
             }
@@ -191,7 +191,7 @@ impl Joining<'_> {
             if Instant::now() > until {
                 let message =
                     format!("the container of node `{name}` did not boot in {}", klab_lab::words::duration(BOOT));
-                return Err(Error::message(Kind::Outside, message)
+                return Err(Error::message(Code::KindBoot, message)
                     .hint("often too little inotify: `sudo sysctl fs.inotify.max_user_instances=1024`"));
             }
             std::thread::sleep(Duration::from_millis(100));

@@ -7,7 +7,7 @@ use super::failure;
 use super::tool::Tool;
 use super::version::KindVersion;
 use crate::environment;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::exec;
 
 const QUESTION: Duration = Duration::from_mins(1);
@@ -63,11 +63,12 @@ impl KindTool {
         let text = self.tool.run(&["version"], QUESTION).map_err(failure::of_kind)?;
         let version = KindVersion::parse(&text).ok_or_else(|| {
             let message = format!("could not understand the version of kind: `{}`", text.trim());
-            Error::message(Kind::Outside, message).hint("look at `kind version`; klab works with kind 0.27 and newer")
+            Error::message(Code::ToolAnswer, message)
+                .hint("look at `kind version`; klab works with kind 0.27 and newer")
         })?;
         if version < KindVersion::OLDEST {
             let message = format!("kind {version} is too old: klab works with {} and newer", KindVersion::OLDEST);
-            return Err(Error::message(Kind::Outside, message).hint(failure::INSTALL_KIND));
+            return Err(Error::message(Code::ToolTooOld, message).hint(failure::INSTALL_KIND));
         }
         Ok(version)
     }

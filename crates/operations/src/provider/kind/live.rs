@@ -17,7 +17,7 @@ use super::check;
 use crate::apply::patch_parameters;
 use crate::client::objects;
 use crate::drain;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use klab_cluster::deadline;
 use klab_lab::names::MANAGER;
 use klab_lab::words::first_of;
@@ -47,7 +47,7 @@ impl Live {
         let client = runtime.block_on(async {
             let mut config = crate::client::configuration_of(kubeconfig).await?;
             config.connect_timeout = Some(REQUEST);
-            crate::client::client_of(config).kind(Kind::Outside, problem)
+            crate::client::client_of(config).code(Code::NoAnswer, problem)
         })?;
         Ok(Self { runtime, client })
     }
@@ -69,7 +69,7 @@ impl Live {
         let answer = self.runtime.block_on(async { tokio::time::timeout(limit, future).await });
         match answer {
             Ok(answer) => answer.map_err(|error| failure(what, &error)),
-            Err(_) => Err(Error::message(Kind::Outside, format!("could not {what}: the API server does not answer"))),
+            Err(_) => Err(Error::message(Code::NoAnswer, format!("could not {what}: the API server does not answer"))),
         }
     }
 
@@ -103,7 +103,7 @@ impl Live {
             };
             if Instant::now() > until {
                 let after = klab_lab::words::duration(deadline);
-                return Err(Error::message(Kind::Deadline, format!("after {after} still {missing}")));
+                return Err(Error::message(Code::StillAtWork, format!("after {after} still {missing}")));
             }
             progress(&missing);
             std::thread::sleep(pause);
@@ -204,7 +204,7 @@ impl Live {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let types = TypeMeta { api_version: text(&object["apiVersion"]), kind: text(&object["kind"]) };
         let kind = GroupVersionKind::try_from(&types)
-            .map_err(|error| Error::message(Kind::Failed, format!("{}: {error}", words(object))))?;
+            .map_err(|error| Error::message(Code::KlabFault, format!("{}: {error}", words(object))))?;
         let resource = ApiResource::from_gvk(&kind);
         let api = match object["metadata"]["namespace"].as_str() {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
@@ -238,7 +238,7 @@ fn failure(what: &str, error: &kube::Error) -> Error {
         kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
         other => format!("{:#}", anyhow::anyhow!("{other}")),
     };
-    Error::new(Kind::Failed, anyhow::Error::msg(words).context(format!("could not {what}")))
+    Error::new(Code::ClusterRefused, anyhow::Error::msg(words).context(format!("could not {what}")))
 }
 
 fn is_not_found(error: &Error) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
 use crate::provider::Work;
 use klab_lab::spec::Lab;
@@ -26,7 +26,7 @@ pub(super) fn load(session: &Session, lab: &Lab, record: &mut ClusterRecord, wor
         let Some(id) = session.runtime.image_id(reference)? else {
             let program = session.runtime.program();
             let message = format!("{}: the image `{reference}` is not on this machine", image.at);
-            return Err(Error::message(Kind::Outside, message)
+            return Err(Error::message(Code::ImageMissing, message)
                 .hint(format!("`{program} build` or `{program} pull {reference}` brings it here")));
         };
         let lacking = lacking(&record.loaded, &nodes, reference, &id);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::state::Home;
 
 /// Longest name kind takes without a warning.
@@ -29,14 +29,14 @@ impl Names {
                 let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
                 if !seat.chars().all(plain) || seat.starts_with('-') || seat.ends_with('-') {
                     let message = format!("`{seat}` in KLAB_SEAT cannot be part of a cluster's name");
-                    return Err(Error::message(Kind::Usage, message).hint("use lower-case letters, digits and `-`"));
+                    return Err(Error::message(Code::Flags, message).hint("use lower-case letters, digits and `-`"));
                 }
                 format!("klab-{lab}-{seat}")
             }
         };
         if cluster.len() > MAX_CLUSTER_NAME {
             let message = format!("`{cluster}` is too long for the name of a kind cluster");
-            return Err(Error::message(Kind::Usage, message)
+            return Err(Error::message(Code::Flags, message)
                 .hint(format!("shorten KLAB_SEAT; {MAX_CLUSTER_NAME} characters are allowed in all")));
         }
         Ok(Self { cluster, lab_folder: home.lab(lab) })

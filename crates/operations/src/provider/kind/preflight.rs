@@ -11,7 +11,7 @@ use super::rules;
 use super::session::Session;
 use super::version::KindVersion;
 use crate::environment;
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error};
 use crate::exec::Command;
 use klab_lab::spec::Lab;
 
@@ -52,8 +52,10 @@ pub(super) fn problems(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<E
     if session.info.rootless && !session.info.cgroup_v2 {
         let message =
             "the container runtime works without root privileges, and for that needs cgroup v2, which is not in use";
-        problems
-            .push(Error::message(Kind::Outside, message).hint("https://kind.sigs.k8s.io/docs/user/rootless tells how"));
+        problems.push(
+            Error::message(Code::ContainerRuntime, message)
+                .hint("https://kind.sigs.k8s.io/docs/user/rootless tells how"),
+        );
     }
     let containers = match session.containers_seen() {
         Ok(containers) => containers,
@@ -91,7 +93,7 @@ pub(super) fn caveats(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<St
     let minor = config::cluster_image(lab, kind).kubernetes.map_or(0, |version| version.minor);
     if !session.info.cgroup_v2 && minor >= 35 {
         caveats.push(format!(
-            "this machine has cgroup v1, which Kubernetes 1.{minor} refuses unless told otherwise; klab tells it, \
+            "this machine has cgroup v1, which Kubernetes 1.{minor} refuses by default; klab allows it, \
              `kubernetes = \"1.34\"` needs no such thing"
         ));
     }
@@ -151,7 +153,7 @@ fn sharing_problem(session: &Session) -> Option<Error> {
     let host = environment::DOCKER_HOST.text().filter(|host| host.starts_with("tcp:") || host.starts_with("ssh:"))?;
     let message =
         format!("the container runtime is on another machine ({host}), where the files klab mounts into nodes are not");
-    Some(Error::message(Kind::Outside, message).hint(format!(
+    Some(Error::message(Code::ContainerRuntime, message).hint(format!(
         "unset DOCKER_HOST to use {} on this machine, or run klab on that one",
         session.runtime.program()
     )))
@@ -170,7 +172,7 @@ fn port_problem((address, protocol): (SocketAddr, String)) -> Option<Error> {
     let port = address.port();
     let message = format!("{} port {port} of this machine cannot be used: {error}", protocol.to_lowercase());
     Some(
-        Error::message(Kind::Outside, message)
+        Error::message(Code::PortInUse, message)
             .hint(format!("`ss -lp 'sport = :{port}'` shows who has it; or change it in `[kind]`")),
     )
 }
@@ -184,7 +186,7 @@ fn resource_problems(machine: &Machine, need: &Need, root: &Path) -> Vec<Error> 
     if let Some(limit) = machine.instances.filter(|limit| *limit < INOTIFY_LEAST * nodes) {
         let message =
             format!("{limit} inotify instances are too few for {nodes} nodes of kind: each takes up to {INOTIFY_SAFE}");
-        problems.push(Error::message(Kind::Outside, message).hint(format!(
+        problems.push(Error::message(Code::MachineTooSmall, message).hint(format!(
             "`sudo sysctl fs.inotify.max_user_instances={}`; a line in /etc/sysctl.d keeps it",
             (INOTIFY_SAFE * nodes).max(1024)
         )));
@@ -192,7 +194,7 @@ fn resource_problems(machine: &Machine, need: &Need, root: &Path) -> Vec<Error> 
     if let Some(limit) = machine.watches.filter(|limit| *limit < INOTIFY_WATCHES / 64) {
         let message = format!("{limit} inotify watches are too few for nodes of kind");
         problems.push(
-            Error::message(Kind::Outside, message)
+            Error::message(Code::MachineTooSmall, message)
                 .hint(format!("`sudo sysctl fs.inotify.max_user_watches={INOTIFY_WATCHES}`")),
         );
     }
@@ -200,7 +202,7 @@ fn resource_problems(machine: &Machine, need: &Need, root: &Path) -> Vec<Error> 
     if let Some(available) = machine.available_memory.filter(|available| *available < memory) {
         let message = format!("the nodes take about {} MiB of memory, {} MiB are free", memory >> 20, available >> 20);
         problems.push(
-            Error::message(Kind::Outside, message)
+            Error::message(Code::MachineTooSmall, message)
                 .hint("end other programs or clusters (`kind get clusters`), or give the pools fewer nodes"),
         );
     }
@@ -212,8 +214,9 @@ fn resource_problems(machine: &Machine, need: &Need, root: &Path) -> Vec<Error> 
             root.display(),
             available >> 20
         );
-        problems
-            .push(Error::message(Kind::Outside, message).hint("`docker system prune` frees what no container uses"));
+        problems.push(
+            Error::message(Code::MachineTooSmall, message).hint("`docker system prune` frees what no container uses"),
+        );
     }
     problems
 }
@@ -278,7 +281,7 @@ mod tests {
         ];
         for (problem, start) in problems.iter().zip(starts) {
             assert!(problem.to_string().starts_with(start), "{problem}");
-            assert_eq!((problem.kind, problem.hints.len()), (Kind::Outside, 1));
+            assert_eq!((problem.code, problem.hints.len()), (Code::MachineTooSmall, 1));
         }
         assert_eq!(problems.len(), starts.len());
         assert_eq!(

@@ -7,7 +7,7 @@ use super::config::{self, MountView};
 use super::desired::desired;
 use super::machine::{Emulation, Host};
 use super::version::KindVersion;
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error};
 use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Os, Pool};
 
 /// One thing that cannot be on kind.
@@ -41,7 +41,7 @@ pub fn of_any_machine(lab: &Lab) -> Diagnostics {
 fn diagnostics(problems: Vec<Problem>) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     for problem in problems {
-        let mut diagnostic = Diagnostic::error("kind", problem.message).help(problem.help);
+        let mut diagnostic = Diagnostic::error(Code::NotOnKind, problem.message).help(problem.help);
         if let Some(location) = &problem.at {
             diagnostic = diagnostic.at(location, "");
         }
@@ -57,7 +57,7 @@ pub fn error(lab: &Lab, problems: Vec<Problem>) -> Option<Error> {
     let words = if count == 1 { "one thing is".to_owned() } else { format!("{count} things are") };
     let message =
         format!("{} cannot be made on kind: {words} not possible there; nothing was created", lab.source.name());
-    (count > 0).then(|| Error { diagnostics: diagnostics.render(true), ..Error::message(Kind::Usage, message) })
+    (count > 0).then(|| Error { diagnostics: diagnostics.render(true), ..Error::message(Code::InvalidLab, message) })
 }
 
 /// Everything in the lab that a cluster on kind cannot be made of.
@@ -261,7 +261,7 @@ fn mount_problems(lab: &Lab, problems: &mut Vec<Problem>) {
     for mount in &lab.kind.mounts {
         let host = config::host_path(lab, &mount.host);
         if !host.exists() {
-            let message = format!("`{}` is to be mounted into the nodes, and is not there", host.display());
+            let message = format!("`{}` should be mounted into the nodes, but does not exist", host.display());
             problems.push(Problem::new(message, format!("`mkdir -p '{}'` makes it", host.display())));
         }
         let container = mount.container.trim_end_matches('/');
@@ -278,7 +278,7 @@ fn mount_problems(lab: &Lab, problems: &mut Vec<Problem>) {
                 format!("`{}` holds what the node itself needs; nothing can be mounted there", mount.container);
             problems.push(Problem::new(message, "choose a folder of its own, such as /data"));
         } else if seen.iter().any(|other| other.container == container) {
-            let message = format!("two things are to be mounted at `{container}`");
+            let message = format!("two entries are mounted at `{container}`");
             problems.push(Problem::new(message, "give each entry of `mounts` its own `container`"));
         }
         seen.push(MountView { host: mount.host.clone(), container: container.to_owned(), read_only: mount.read_only });

@@ -11,7 +11,7 @@ use super::machine;
 use super::names::Names;
 use super::record::ClusterRecord;
 use super::version::KindVersion;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::state::home::state_error;
 use klab_lab::spec::{Lab, Pool};
 use klab_server::files::{create_private_folder, write_private};
@@ -50,7 +50,7 @@ impl Session {
         }
         let cluster = &self.names.cluster;
         let message = format!("there is a kind cluster `{cluster}` that this klab did not make");
-        Err(Error::message(Kind::Outside, message)
+        Err(Error::message(Code::Foreign, message)
             .hint(format!("`kind delete cluster --name {cluster}` removes it, if it is not needed"))
             .hint("or give this klab names of its own: `export KLAB_SEAT=me`"))
     }
@@ -98,7 +98,7 @@ impl Session {
     pub(super) fn write_machine(&self, lab: &Lab, pool: &Pool, record: &ClusterRecord) -> Result<()> {
         let folder = self.names.machine(&pool.name.value);
         let desired = super::desired::desired(lab, pool, 0, &record.host)
-            .map_err(|words| Error::message(Kind::Outside, words))?;
+            .map_err(|words| Error::message(Code::MachineTooSmall, words))?;
         machine::write(&folder, &desired.sizing, &record.host).map_err(|error| state_error(error, "write", &folder))
     }
 

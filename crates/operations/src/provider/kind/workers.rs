@@ -18,8 +18,8 @@ use super::record::ClusterRecord;
 use super::session::Session;
 use super::version::KindVersion;
 use crate::environment;
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Verb};
 use crate::provider::Work;
 use crate::state::home::state_error;
 use klab_lab::plan::Declared;
@@ -54,7 +54,7 @@ pub(super) fn ready_deadline() -> Duration {
 
 impl RunningCluster<'_> {
     fn pool(&self, name: &str) -> Result<&Pool> {
-        self.lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
+        self.lab.pool(name).ok_or_else(|| Error::message(Code::KlabFault, format!("the lab has no pool `{name}`")))
     }
 
     fn save(&self) -> Result<()> {
@@ -152,7 +152,7 @@ impl RunningCluster<'_> {
                 if !stayed.is_empty() {
                     let pods = plural(stayed.len(), "pod");
                     let words = format!("{pods} did not leave node {node} in time: {}", stayed.join(", "));
-                    work.events.about(About::Node, &node).warn(Warning::PodsStayed, words);
+                    work.events.about(About::Node, &node).warn(Code::PodsStayed, words);
                 }
             }
             live.delete_node(&node)?;
@@ -203,8 +203,10 @@ impl RunningCluster<'_> {
         let names: Vec<String> =
             (0..count).map(|_| self.record.roster.add(&self.session.names, pool, definition, taken)).collect();
         let nodes: Vec<String> = names.iter().map(|name| self.record.roster.node(name).to_owned()).collect();
-        let definition =
-            self.lab.pool(pool).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{pool}`")))?;
+        let definition = self
+            .lab
+            .pool(pool)
+            .ok_or_else(|| Error::message(Code::KlabFault, format!("the lab has no pool `{pool}`")))?;
         self.session.write_machine(self.lab, definition, &self.record)?;
         self.save()?;
         self.added.extend(names.iter().cloned());
@@ -327,7 +329,7 @@ impl RunningCluster<'_> {
             let is_meant = pools.contains(&place.pool) || self.added.contains(name);
             let Some(pool) = self.lab.pool(&place.pool).filter(|_| is_meant) else { continue };
             let desired = desired(self.lab, pool, place.index, &self.record.host)
-                .map_err(|words| Error::message(Kind::Outside, words))?;
+                .map_err(|words| Error::message(Code::MachineTooSmall, words))?;
             wanted.push((self.record.roster.node(name).to_owned(), desired));
         }
         Ok(wanted)
@@ -347,7 +349,7 @@ impl RunningCluster<'_> {
             let sizing = &desired.sizing;
             let flags = [("max-pods", sizing.max_pods.to_string()), ("system-reserved", sizing.system_reserved())];
             let text = kubelet::with_flags(&text, &flags).ok_or_else(|| {
-                Error::message(Kind::Failed, format!("could not understand `{FLAGS_FILE}` of node `{node}`"))
+                Error::message(Code::ToolFailed, format!("could not understand `{FLAGS_FILE}` of node `{node}`"))
             })?;
             self.session.copy_text(&text, name, FLAGS_FILE)?;
             self.session.runtime.exec(name, &["systemctl", "restart", "kubelet"])?;

@@ -8,7 +8,7 @@ use super::server;
 use super::server_lock::{Attempt, ServerLock, holder};
 use crate::allocator;
 use crate::client::{NoAnswer, is_cut_off};
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use crate::exec::{self, Command};
 use crate::state::Home;
 use crate::state::home::state_error;
@@ -40,7 +40,7 @@ pub fn running(home: &Home) -> Result<Option<Access>> {
             // Connecting would succeed: the kernel does that.
             if since.elapsed() > STOPPED {
                 let which = format!("process {pid}, which is stopped");
-                return Err(Error::new(Kind::Outside, NoAnswer::of_server(&which, STOPPED)));
+                return Err(Error::new(Code::NoAnswer, NoAnswer::of_server(&which, STOPPED)));
             }
             std::thread::sleep(Duration::from_millis(20));
             continue;
@@ -53,7 +53,7 @@ pub fn running(home: &Home) -> Result<Option<Access>> {
         }
         if since.elapsed() > if starts { START } else { STOP } {
             let which = pid.map_or("unknown process".to_owned(), |pid| format!("process {pid}"));
-            return Err(Error::new(Kind::Outside, NoAnswer::of_server(&which, since.elapsed())));
+            return Err(Error::new(Code::NoAnswer, NoAnswer::of_server(&which, since.elapsed())));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -93,16 +93,17 @@ pub fn ensure(home: &Home) -> Result<Access> {
 
 fn start(folder: &Path, lock: &ServerLock) -> Result<()> {
     create_private_folder(folder).map_err(|error| state_error(error, "create", folder))?;
-    let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
+    let program = std::env::current_exe().code(Code::KlabFault, || "could not find klab's own program".to_owned())?;
     let command = Command::new(program).arg("serve").arg("--state-directory").arg(folder.as_os_str());
     let command = allocator::gives_back(command);
-    let handed = lock.to_hand_over().kind(Kind::Outside, || "could not hand over the server's lock".to_owned())?;
+    let handed =
+        lock.to_hand_over().code(Code::MachineRefused, || "could not hand over the server's lock".to_owned())?;
     let started = command.start_in_background(handed, &folder.join("server.log"), START);
     started.map(drop).map_err(|error| could_not_start(folder, error.into()))
 }
 
 fn could_not_start(folder: &Path, error: anyhow::Error) -> Error {
-    Error::new(Kind::Failed, error.context("could not start the embedded cluster's server"))
+    Error::new(Code::Server, error.context("could not start the embedded cluster's server"))
         .hint(format!("its log is `{}`", folder.join("server.log").display()))
 }
 
@@ -158,7 +159,7 @@ pub fn stop(home: &Home) -> Result<Option<ServerLock>> {
                 || format!("`fuser -v {}` shows which process it is", lock.display()),
                 |pid| format!("`kill -9 {pid}` ends it"),
             );
-            return Err(Error::message(Kind::Failed, message).hint(hint));
+            return Err(Error::message(Code::Server, message).hint(hint));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -8,8 +8,8 @@ use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 
 use crate::client::{cause, objects};
-use crate::error::{Error, Kind, Result};
-use crate::event::{Events, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::Events;
 use klab_lab::names::DEVICES_ANNOTATION;
 use klab_lab::nodes::devices_annotation;
 use klab_lab::spec::Pool;
@@ -28,14 +28,17 @@ pub(super) async fn tell_who_keeps(client: &Client, pool: &Pool, nodes: &[Node],
     }
     let listed = objects::list::<ResourceClaim>(client, None, &ListParams::default()).await;
     let claims = listed.map_err(|error| {
-        Error::new(Kind::Failed, cause(&error).context("could not list the resource claims of the embedded cluster"))
+        Error::new(
+            Code::ClusterRefused,
+            cause(&error).context("could not list the resource claims of the embedded cluster"),
+        )
     })?;
     let pods = keepers(pool, &changed, &claims);
     if !pods.is_empty() {
         let (noun, verb) = if pods.len() == 1 { ("pod", "goes") } else { ("pods", "go") };
         let first = pods.first().and_then(|pod| pod.split_once('/')).unwrap_or_default();
         events.warn(
-            Warning::DevicesKept,
+            Code::DevicesKept,
             format!(
                 "{noun} {} {verb} on with devices that pool {} no longer has: `kubectl delete pod {} -n {}` frees them, what \
                  makes such a pod makes it again",

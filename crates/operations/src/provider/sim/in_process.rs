@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::beginning::seed;
 use super::pools;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Code, Context, Error, Result};
 use crate::provider::{Options, Provider, Work};
 use klab_cluster::Cluster;
 use klab_cluster::seed::Seed;
@@ -37,7 +37,7 @@ impl InProcess {
         // Of its own: nothing here waits for a network or for the machine's clock.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
-            .kind(Kind::Outside, || "could not start the runtime of the embedded cluster".to_owned())?;
+            .code(Code::MachineRefused, || "could not start the runtime of the embedded cluster".to_owned())?;
         Ok(Self { runtime, cluster: RefCell::default(), seed, ties_by_name: false })
     }
 
@@ -93,14 +93,16 @@ impl InProcess {
 
     fn made(&self) -> Result<(Cluster, Client)> {
         let made = self.cluster.borrow().clone();
-        made.ok_or_else(|| Error::message(Kind::Failed, "the embedded cluster was not made yet"))
+        made.ok_or_else(|| Error::message(Code::KlabFault, "the embedded cluster was not made yet"))
     }
 
     fn create(&self, lab: &Lab) -> Result<()> {
         let seed = Seed { ties_by_name: self.ties_by_name, ..seed(lab, self.seed) };
         let cluster = Cluster::new(&lab.name.value, &seed)
-            .map_err(|status| Error::message(Kind::Failed, status.message))
-            .map_err(|error| Error::new(Kind::Failed, error.source.context("could not make the embedded cluster")))?;
+            .map_err(|status| Error::message(Code::KlabFault, status.message))
+            .map_err(|error| {
+                Error::new(Code::KlabFault, error.source.context("could not make the embedded cluster"))
+            })?;
         let client = self.runtime.block_on(async { cluster.client() });
         self.cluster.replace(Some((cluster, client)));
         self.answer_as_of(lab)
@@ -118,7 +120,7 @@ impl InProcess {
         }
         let (cluster, client) = self.made()?;
         let make = async |nodes: Vec<Value>| {
-            cluster.add_objects(&nodes).map_err(|status| Error::message(Kind::Failed, status.message))
+            cluster.add_objects(&nodes).map_err(|status| Error::message(Code::KlabFault, status.message))
         };
         self.block_on(pools::perform(&client, make, lab, action, work.events))
     }
@@ -141,12 +143,12 @@ impl Provider for InProcess {
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {
         self.answer_as_of(lab)?;
         let made = self.cluster()?.replenish(&lab.name.value, &seed(lab, self.seed));
-        made.map_err(|status| Error::message(Kind::Failed, status.message))
+        made.map_err(|status| Error::message(Code::KlabFault, status.message))
     }
 
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         let message = format!("the cluster of lab `{lab}` is inside this process; no kubeconfig leads to it");
-        Err(Error::message(Kind::Failed, message))
+        Err(Error::message(Code::KlabFault, message))
     }
 
     fn remove(&self, _: &str, _: &mut Work<'_>) -> Result<()> {

@@ -25,8 +25,8 @@ pub use self::beginning::{addons, flavour};
 use self::server_lock::{Attempt, ServerLock};
 use super::{Copies, Options, Provider, Work};
 use crate::client::{self, NoAnswer, connect, is_cut_off};
-use crate::error::{Error, Kind, Result};
-use crate::event::{About, Events, Verb, Warning};
+use crate::error::{Code, Error, Result};
+use crate::event::{About, Events, Verb};
 use crate::state::Home;
 use crate::state::home::state_error;
 use klab_lab::nodes::{VERSION, full_version};
@@ -76,7 +76,7 @@ impl Sim {
         let access = daemon::ensure(&self.home)?;
         match access.broken.get(lab) {
             None => Ok(access),
-            Some(reason) => Err(Error::message(Kind::Outside, reason.clone())
+            Some(reason) => Err(Error::message(Code::ClusterGone, reason.clone())
                 .hint(format!("`klab down {lab}` removes it; `klab up` with its lab file then recreates it"))),
         }
     }
@@ -150,7 +150,7 @@ impl Sim {
                 Err(error) if is_cut_off(&error) || NoAnswer::in_error(&error).is_some() => {
                     let words = "it is ended; its other labs come back with the next klab command";
                     events.warn(
-                        Warning::ServerEnded,
+                        Code::ServerEnded,
                         format!("{}: {words}, none of their data is lost", error.source.root_cause()),
                     );
                     return by_hand(daemon::stop(&self.home)?);
@@ -210,7 +210,7 @@ impl Provider for Sim {
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         if !self.exists(lab) {
             let message = format!("the embedded cluster of lab `{lab}` is gone");
-            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
+            return Err(Error::message(Code::ClusterGone, message).hint("`klab up` with its lab file creates it again"));
         }
         self.server(lab)?;
         let path = self.kubeconfig_path(lab);

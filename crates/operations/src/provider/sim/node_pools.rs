@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::apply::patch_parameters;
 use crate::client::{cause, objects};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_cluster::node_pools::{ADDRESS, NAME, NAMESPACE, NODE_POOLS, NUMBER, NodeNames, NodePool, PROFILE};
 use klab_lab::names::DECLARED_ANNOTATION;
 use klab_lab::nodes;
@@ -142,7 +142,7 @@ async fn write(
 
 fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {
     Error::new(
-        Kind::Failed,
+        Code::ClusterRefused,
         cause(error).context(format!("could not {verb} ConfigMap `{what}` of the embedded cluster")),
     )
 }

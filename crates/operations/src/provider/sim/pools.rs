@@ -12,7 +12,7 @@ use super::{devices, node_pools};
 use crate::apply::patch_parameters;
 use crate::client::{cause, objects};
 use crate::drain;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
 use klab_cluster::VERSION_ANNOTATION;
 use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, POOL_LABEL};
@@ -63,7 +63,7 @@ pub(super) async fn perform(
     events: &Events,
 ) -> Result<()> {
     let find = |name: &str| {
-        lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
+        lab.pool(name).ok_or_else(|| Error::message(Code::KlabFault, format!("the lab has no pool `{name}`")))
     };
     let of = |pool: &str| events.about(About::Pool, pool);
     match action {
@@ -241,5 +241,5 @@ fn taints(node: &Node) -> Vec<Taint> {
 }
 
 fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {
-    Error::new(Kind::Failed, cause(error).context(format!("could not {verb} `{what}` on the embedded cluster")))
+    Error::new(Code::ClusterRefused, cause(error).context(format!("could not {verb} `{what}` on the embedded cluster")))
 }

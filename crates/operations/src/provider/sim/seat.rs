@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::beginning::seed;
 use super::pools;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::provider::{Options, Provider, Work};
 use klab_cluster::Status;
 use klab_lab::plan::{Action, Observed};
@@ -25,7 +25,7 @@ pub struct Seat {
 }
 
 fn failed(status: Status) -> Error {
-    Error::message(Kind::Failed, status.message)
+    Error::message(Code::Server, status.message)
 }
 
 impl Seat {
@@ -35,7 +35,7 @@ impl Seat {
     /// When there is none, or the system refuses a runtime.
     pub fn new(server: &Arc<Server>, cluster: &str) -> Result<Self> {
         let runtime = crate::client::runtime()?;
-        let gone = || Error::message(Kind::Outside, format!("there is no cluster `{cluster}`"));
+        let gone = || Error::message(Code::ClusterGone, format!("there is no cluster `{cluster}`"));
         let api = server.api(cluster).ok_or_else(gone)?;
         let client = runtime.block_on(async { api.client() });
         Ok(Self { server: Arc::clone(server), cluster: cluster.to_owned(), runtime, client })
@@ -87,7 +87,7 @@ impl Provider for Seat {
 
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         let message = format!("the cluster of lab `{lab}` is inside this process; no kubeconfig leads to it");
-        Err(Error::message(Kind::Failed, message))
+        Err(Error::message(Code::KlabFault, message))
     }
 
     fn remove(&self, _: &str, _: &mut Work<'_>) -> Result<()> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::client::bearer::{self, Trust};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use klab_cluster::seed::{Figures, Seed};
 use klab_server::{ACCESS_FILE, Access, ClusterAccess, ClusterState, Copied, Health, NewCopy, Removed};
 
@@ -28,7 +28,7 @@ pub struct Client {
 
 fn failed(error: kube::Error) -> Error {
     match error {
-        kube::Error::Api(status) => Error::message(Kind::Failed, status.message.clone()),
+        kube::Error::Api(status) => Error::message(Code::Server, status.message.clone()),
         other => crate::client::unreached(other),
     }
 }
@@ -54,13 +54,13 @@ impl Client {
     }
 
     async fn send<T: DeserializeOwned>(&self, method: Method, path: &str, body: &impl Serialize) -> Result<T> {
-        let body = serde_json::to_vec(body).map_err(|error| Error::new(Kind::Failed, error))?;
+        let body = serde_json::to_vec(body).map_err(|error| Error::new(Code::Server, error))?;
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(body)
-            .map_err(|error| Error::new(Kind::Failed, error))?;
+            .map_err(|error| Error::new(Code::Server, error))?;
         self.client.request(request).await.map_err(failed)
     }
 

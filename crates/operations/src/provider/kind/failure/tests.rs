@@ -1,6 +1,7 @@
 //! What the tools of kind say when they fail, and what that means.
 
 use super::*;
+use crate::error::Code;
 
 fn failed(stderr: &str) -> exec::Error {
     exec::Error::Failed {
@@ -11,14 +12,14 @@ fn failed(stderr: &str) -> exec::Error {
     }
 }
 
-/// Texts recorded from kind 0.27 and 0.33: kind, words of the error, words of the hint.
+/// Texts recorded from kind 0.27 and 0.33: code, words of the error, words of the hint.
 #[test]
 fn recorded_texts_become_errors_with_a_way_out() {
-    for (stderr, kind, message, hint) in [
+    for (stderr, code, message, hint) in [
         (
             "ERROR: failed to create cluster: failed to get docker info: command \"docker info --format '{{json .}}'\" \
              failed with error: exec: \"docker\": executable file not found in $PATH\n",
-            Kind::Outside,
+            Code::ContainerRuntime,
             "not installed",
             "install Docker",
         ),
@@ -26,67 +27,67 @@ fn recorded_texts_become_errors_with_a_way_out() {
             "ERROR: failed to create cluster: failed to get docker info: command \"docker info\" failed with error: \
              exit status 1\nCommand Output: {\"ID\":\"\",\"Containers\":0}\nCannot connect to the Docker daemon at \
              unix:///var/run/docker.sock. Is the docker daemon running?\n",
-            Kind::Outside,
+            Code::ContainerRuntime,
             "does not run",
             "systemctl start docker",
         ),
         (
             "ERROR: failed to create cluster: failed to pull image \"kindest/node:v1.36.2\": command \"docker pull\" \
              failed with error: exit status 1\nCommand Output: dial tcp: lookup registry-1.docker.io: no such host",
-            Kind::Outside,
-            "node image could not be had",
+            Code::ImageMissing,
+            "node image cannot be pulled",
             "docker load",
         ),
         (
             "ERROR: failed to create cluster: node(s) already exist for a cluster with the name \"a\"\n",
-            Kind::Failed,
+            Code::Foreign,
             "is there already",
             "kind get clusters",
         ),
         (
             "ERROR: failed to create cluster: command \"docker run --name a\" failed with error: exit status 125\n\
              Command Output: docker: Error response from daemon: failed to bind host port: bind: address already in use\n",
-            Kind::Outside,
+            Code::PortInUse,
             "port of this machine",
             "ss -ltnp",
         ),
         (
             "ERROR: failed to create cluster: failed to join node with kubeadm: command \"docker exec --privileged \
              a-worker kubeadm join --config /kind/kubeadm.conf --v=6\" failed with error: exit status 1\n",
-            Kind::Failed,
+            Code::KindNode,
             "could not join",
             "transcript",
         ),
         (
             "ERROR: failed to create cluster: could not find a log line that matches \"Reached target .*Multi-User \
              System.*|detected cgroup v1\"\n",
-            Kind::Outside,
+            Code::KindBoot,
             "did not boot",
             "inotify",
         ),
         (
             "ERROR: failed to lock config file: open /x/kubeconfig.lock: file exists\n",
-            Kind::Failed,
+            Code::ToolFailed,
             "locked",
             "`.lock`",
         ),
         (
             "ERROR: failed to create cluster: unable to decode config: yaml: unmarshal errors:\n  line 5: field taints \
              not found in type v1alpha4.Node\n",
-            Kind::Failed,
+            Code::ToolFailed,
             "does not understand",
             "kind version",
         ),
         (
             "ERROR: failed to create cluster: ['Bad_Name' is not a valid cluster name, must have at least one \
              control-plane node]\n",
-            Kind::Failed,
+            Code::ToolFailed,
             "refused",
             "words are above",
         ),
     ] {
         let error = of_kind(failed(stderr));
-        assert_eq!(error.kind, kind, "{stderr}");
+        assert_eq!(error.code, code, "{stderr}");
         assert!(error.to_string().contains(message), "{error}\nexpected: {message}");
         assert!(error.hints.iter().any(|text| text.contains(hint)), "{:?}\nexpected: {hint}", error.hints);
         assert!(!error.to_string().contains("\"Containers\":0"), "the JSON is left out: {error}");
@@ -97,13 +98,13 @@ fn recorded_texts_become_errors_with_a_way_out() {
 fn unknown_text_is_passed_on() {
     let error = of_kind(failed("ERROR: something new\n"));
     assert!(error.to_string().contains("something new"), "{error}");
-    assert_eq!(error.kind, Kind::Failed);
+    assert_eq!(error.code, Code::ToolFailed);
 }
 
 #[test]
 fn missing_kind_is_said_with_where_it_comes_from() {
     let error = of_kind(exec::Error::Missing { program: "kind".to_owned() });
-    assert_eq!((error.kind, error.to_string().as_str()), (Kind::Outside, "kind is not installed"));
+    assert_eq!((error.code, error.to_string().as_str()), (Code::ToolMissing, "kind is not installed"));
     assert_eq!(error.hints, [INSTALL_KIND]);
 }
 
