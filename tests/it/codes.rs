@@ -29,7 +29,10 @@ fn markdown(page: &Page) -> String {
     text.push_str(&format!("## Example\n\n```{language}\n{}\n```\n\n", page.example.text().trim_start()));
     text.push_str(&format!("## Fix\n\n{}\n\n", page.fix.trim()));
     let exits: Vec<String> = page.exits().iter().map(|exit| format!("**{exit}**")).collect();
-    if !exits.is_empty() {
+    if page.code.starts_with("K05") || page.code.starts_with("K061") || page.code.starts_with("K060") {
+        // A diagnosis: the command that shows it ends with a code of its own.
+        text.push_str("`klab verify` exits with **1** when a check fails for this reason. ");
+    } else if !exits.is_empty() {
         text.push_str(&format!("A command that ends with this code exits with {}. ", exits.join(" or ")));
     }
     text.push_str("[All codes](README.md)\n");
