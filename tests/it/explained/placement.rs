@@ -57,7 +57,7 @@ fn uneven() -> Vec<Case> {
             liked_and_disliked(),
             vec![deployment("web", 6, spread("web", HOST, json!({ "whenUnsatisfiable": "ScheduleAnyway" })))],
         )
-        .says("is a wish alone: `ScheduleAnyway`", "require the spread"),
+        .says("is only a preference: `ScheduleAnyway`", "require the spread"),
         of(
             "a spread that counts other pods",
             liked_and_disliked(),
@@ -71,7 +71,7 @@ fn uneven() -> Vec<Case> {
         )
         .says("allows a difference of 5", "require the spread"),
         of("anti-affinity that is a wish", liked_and_disliked(), vec![deployment("web", 6, apart)])
-            .says("their anti-affinity is a wish alone", "a topology spread constraint"),
+            .says("their anti-affinity is only a preference", "a topology spread constraint"),
         of(
             "a preferred node affinity, and a taint",
             vec![node("n1", json!({ "metadata": { "labels": { "disk": "ssd" } } })), node("n2", json!({}))],

@@ -105,9 +105,7 @@ pub(super) fn uneven(view: &View<'_>, cluster: &mut Cluster, owner: Owner<'_>) -
     let spec = first.pod.spec.as_ref()?;
     let why = match (&restart, late(view, &spare, &pods)) {
         (_, Some(late)) => late,
-        (Some(_), None) => {
-            "what kept them together then, the cluster no longer shows: made again now, they would be spread".to_owned()
-        }
+        (Some(_), None) => "the cluster no longer shows what kept them together; new pods would spread".to_owned(),
         (None, None) => favoured(cluster, &pods, crowded, &spare)?,
     };
     let what = format!("{}: {why}; {}", counts.words(pods.len()), rule(spec, first, selector));
@@ -190,7 +188,7 @@ fn rule(spec: &PodSpec, pod: &PodView<'_>, own: &LabelSelector) -> String {
             return format!("their spread over {HOSTNAME} counts other pods: its `labelSelector` matches none of them");
         }
         if constraint.when_unsatisfiable == "ScheduleAnyway" {
-            return format!("their spread over {HOSTNAME} is a wish alone: `ScheduleAnyway`");
+            return format!("their spread over {HOSTNAME} is only a preference: `ScheduleAnyway`");
         }
         return format!("their spread over {HOSTNAME} allows a difference of {}", constraint.max_skew);
     }
@@ -202,7 +200,7 @@ fn rule(spec: &PodSpec, pod: &PodView<'_>, own: &LabelSelector) -> String {
                 .is_ok_and(|selector| selector.matches(pod.pod.labels()))
     };
     if wishes.is_some_and(|terms| terms.iter().any(is_own)) {
-        return "their anti-affinity is a wish alone: it is preferred, not required".to_owned();
+        return "their anti-affinity is only a preference, not required".to_owned();
     }
-    "no constraint of theirs spreads them over nodes, and the scheduler's own default is a wish alone".to_owned()
+    "they have no topology spread over nodes, and the default of the scheduler is only a preference".to_owned()
 }
