@@ -49,7 +49,7 @@ fn uneven() -> Vec<Case> {
             .then("kubectl cordon n2")
             .then(created(&deployment("web", 4, json!({}))))
             .then("kubectl uncordon n2")
-            .says("made again now, they would be spread", "kubectl rollout restart"),
+            .says("new pods would spread", "kubectl rollout restart"),
         of("nodes that are rather not used", liked_and_disliked(), vec![deployment("web", 6, json!({}))])
             .says("TaintToleration gives it 300 points more", "a topology spread constraint"),
         of(
