@@ -19,14 +19,6 @@ fn made(flavour: Flavour, annotations: Value, spec: Value) -> Result<Value, (u16
     let options = WriteOptions::by("test");
     let namespace = json!({ "metadata": { "name": "team", "annotations": annotations } });
     cluster.create(NAMESPACES, "", namespace, &options).unwrap();
-    cluster
-        .create(
-            klab_api_machinery::resource::SERVICE_ACCOUNTS,
-            "team",
-            json!({ "metadata": { "name": "default" } }),
-            &options,
-        )
-        .unwrap();
     let mut whole = json!({ "containers": [{ "name": "c", "image": "nginx" }] });
     for (key, value) in spec.as_object().unwrap() {
         whole[key] = value.clone();
