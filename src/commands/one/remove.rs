@@ -7,6 +7,7 @@ use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::{About, Verb};
 use klab_operations::locked_lab::LockedLab;
 use klab_operations::state::home::{remove_empty, state_error};
+use klab_operations::state::journal::remove_with_folder;
 
 /// Removes one lab.
 ///
@@ -57,7 +58,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
         // A klab that was killed before it noted what it was about to do.
         retire(context)?;
     }
-    std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
+    remove_with_folder(&folder).map_err(|error| state_error(error, "remove", &folder))?;
     drop(locked);
     remove_empty(&folder);
     let ran = known.map(|(_, since)| jiff::Timestamp::now().duration_since(since).unsigned_abs());

@@ -9,6 +9,7 @@ use klab_operations::error::Result;
 use klab_operations::parallel::parallel;
 use klab_operations::state::class::{Class, seat_name};
 use klab_operations::state::home::{remove_empty, state_error};
+use klab_operations::state::journal::remove_with_folder;
 use klab_operations::state::{Journal, Lock};
 
 const COMMAND: &str = "down";
@@ -70,7 +71,7 @@ fn begin(context: &Context, class: &Class, number: u32, name: &str) -> Result<Op
 /// Removes what klab knew of a seat whose cluster is gone.
 fn end(context: &Context, seat: &Begun) -> Result<()> {
     let folder = context.home.lab(&seat.name);
-    std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
+    remove_with_folder(&folder).map_err(|error| state_error(error, "remove", &folder))?;
     remove_empty(&folder);
     Ok(())
 }

@@ -116,6 +116,23 @@ pub fn read(folder: &Path) -> io::Result<Vec<Entry>> {
     Ok(checked_lines::read(&text, mark.as_ref(), Form::Within, parse)?.entries)
 }
 
+/// Removes the folder of a lab: first what says where the journal ends, so that a kill in between leaves no journal that seems to be
+/// cut off.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn remove_with_folder(folder: &Path) -> io::Result<()> {
+    unmark(folder)?;
+    std::fs::remove_dir_all(folder)
+}
+
+fn unmark(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_file(Mark::path(&folder.join(FILE))) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Its file in the folder of a lab.
 pub(super) const FILE: &str = "journal.jsonl";
 
@@ -131,6 +148,22 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn a_kill_while_the_folder_is_removed_leaves_a_journal_that_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            || Journal::open(folder.path(), "down").and_then(|mut journal| journal.intend("remove-cluster", "a"));
+        write().unwrap();
+        // The system removes files in any order.
+        unmark(folder.path()).unwrap();
+        write().unwrap();
+        unmark(folder.path()).unwrap();
+        std::fs::remove_file(folder.path().join(FILE)).unwrap();
+        write().unwrap();
+        remove_with_folder(folder.path()).unwrap();
+        assert!(!folder.path().exists());
+    }
 
     #[test]
     fn entries_come_back_half_a_line_is_cut_off_and_what_was_changed_is_refused_with_its_place() {
