@@ -5,12 +5,13 @@
 //! not certain is refused with the reason.
 //!
 //! ```text
-//! value, objects ─▶ image ─▶ pod ─▶ shell ─▶ kept ─▶ program ─▶ network ─▶ simulated
-//!                                     └──── log ─▶ story ────────────────────┘
+//! value, objects ─▶ image ─▶ pod ─▶ shell ─▶ file_changes ─▶ program ─▶ network ─▶ simulated
+//!                                     └──── log ─▶ history ──────────────────────────┘
 //! ```
 
+mod file_changes;
+mod history;
 mod image;
-mod kept;
 mod log;
 mod network;
 mod objects;
@@ -18,16 +19,15 @@ mod pod;
 mod program;
 mod shell;
 mod simulated;
-mod story;
 mod value;
 
-pub use self::kept::{Instance, stays};
+pub use self::file_changes::{Instance, stays};
+pub use self::history::{Ran, instance};
 pub use self::log::{Line, LogOptions, lines};
 pub use self::objects::{Kind, Objects};
-pub use self::pod::obstacles::{obstacle, unfilled};
+pub use self::pod::create_errors::{create_error, mount_error};
 pub use self::program::{Container, Listens, Program};
-pub use self::shell::output::{Doubt, Piece, Stream};
-pub use self::shell::world::{Course, End};
-pub use self::simulated::{Containers, ELSEWHERE, Executed, Log, Refusal, Simulated};
-pub use self::story::{Ran, instance};
+pub use self::shell::execution::{End, Execution};
+pub use self::shell::output::{Piece, Stream, Unknown};
+pub use self::simulated::{Containers, Executed, Log, REAL_CONTAINERS, Refusal, Simulated};
 pub use self::value::status_of;

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::Value;
 
+use crate::file_changes::{Instance, interventions};
 use crate::image::{Image, base_name, ends_alone};
-use crate::kept::{Instance, interventions};
 use crate::objects::Objects;
 use crate::pod::file::File;
 use crate::pod::files::Made;
 use crate::pod::place::{Place, Purpose};
-use crate::shell::follow;
-use crate::shell::reach::Reach;
-use crate::shell::world::{Course, End, World};
+use crate::shell::execution::{End, Execution, World};
+use crate::shell::resolver::Resolver;
+use crate::shell::simulate;
 use crate::value::words;
 use klab_api_machinery::value::{items, text};
 
@@ -28,7 +28,7 @@ const MAX_TIMES: usize = 128;
 #[derive(Debug, Clone)]
 pub struct Program {
     /// How its run goes.
-    pub course: Course,
+    pub course: Execution,
     /// How long it takes to end on SIGTERM, and its exit code; `None`: it does not heed it, and is killed when its grace is
     /// over.
     pub on_term: Option<(SignedDuration, i64)>,
@@ -68,7 +68,7 @@ const fn at_once(code: i64) -> (SignedDuration, i64) {
 }
 
 impl Program {
-    fn of_course(course: Course) -> Self {
+    fn of_course(course: Execution) -> Self {
         // A program that is not known is taken to end as it should.
         let on_term = if course.known { course.on_term } else { course.on_term.or(Some(at_once(0))) };
         let listens = if course.known { Listens::Nowhere } else { Listens::Anywhere };
@@ -92,7 +92,7 @@ pub(crate) fn program(
     of: Container<'_>,
     files: Option<&BTreeSet<String>>,
     instance: Option<Instance<'_>>,
-    network: Option<Arc<dyn Reach>>,
+    network: Option<Arc<dyn Resolver>>,
 ) -> Program {
     let Container { objects, pod, container } = of;
     let place = Place { objects, pod, container, started: None, purpose: Purpose::Life };
@@ -126,7 +126,7 @@ pub(crate) fn program(
         world.has_unknown_company = words.iter().any(|word| word.contains("tail")) && has_unknown_company(&place);
         // What reads waits for a client that attaches.
         let waits = container["stdin"] == true && (is_prompt(&words) || words == ["cat"]);
-        let course = if waits { Course::endless() } else { follow(&words, &world) };
+        let course = if waits { Execution::endless() } else { simulate(&words, &world) };
         let world = if course.known || !is_asked(container, false) { world } else { found(true) };
         Program { world, ..Program::of_course(course) }
     };
@@ -159,7 +159,7 @@ fn has_unknown_company(place: &Place<'_>) -> bool {
             let inside = other.inside(false);
             let words = inside.words.clone().unwrap_or_default();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            words.is_empty() || !follow(&words, &World { inside, ..World::default() }).known
+            words.is_empty() || !simulate(&words, &World { inside, ..World::default() }).known
         })
 }
 
@@ -173,13 +173,13 @@ fn is_asked(container: &Value, serves_files: bool) -> bool {
 fn of_image(container: &Value) -> Program {
     let image = text(container, &["image"]);
     if base_name(image) == "pause" {
-        return Program { on_term: Some(at_once(0)), ..Program::of_course(Course::endless()) };
+        return Program { on_term: Some(at_once(0)), ..Program::of_course(Execution::endless()) };
     }
     if ends_alone(image) {
         let waits = container["stdin"] == true || container["tty"] == true;
-        return Program::of_course(if waits { Course::endless() } else { follow(&["sh"], &World::default()) });
+        return Program::of_course(if waits { Execution::endless() } else { simulate(&["sh"], &World::default()) });
     }
-    let program = Program::of_course(follow(&["the image's program"], &World::default()));
+    let program = Program::of_course(simulate(&["the image's program"], &World::default()));
     // A configuration in a volume may have a web server listen elsewhere.
     let is_own = |mount: &Value| !text(mount, &["mountPath"]).starts_with("/var/run/secrets/");
     match Image::named(image).pages {
@@ -264,7 +264,7 @@ impl Program {
 }
 
 fn succeeds(command: &[&str], world: &World, timeout: SignedDuration, there: Option<bool>) -> bool {
-    match follow(command, world).end {
+    match simulate(command, world).end {
         End::After(took, code) => code == 0 && took < timeout,
         End::Unknown(took, _) => took < timeout && there != Some(false),
         End::Never => false,

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::file_changes::{Instance, entries};
+use crate::history::{Ran, instance, last_message, past, present};
 use crate::image::{Image, Shell};
-use crate::kept::{Instance, entries};
 use crate::network::Network;
 use crate::program::{Container, Program, program};
-use crate::shell::output::{Doubt, Piece};
-use crate::shell::reach::Reach;
-use crate::shell::world::End;
-use crate::shell::{is_client, perform};
-use crate::story::{Ran, instance, last_message, past, present};
+use crate::shell::execution::End;
+use crate::shell::output::{Piece, Unknown};
+use crate::shell::resolver::Resolver;
+use crate::shell::{execute, is_network_command};
 use crate::value::{status_of, words};
 use klab_api_machinery::value::{items, text};
 
@@ -26,7 +26,7 @@ const EXECUTED: [&str; 16] = [
     "false", "sleep",
 ];
 /// Where what is not followed here can be tried.
-pub const ELSEWHERE: &str = "kind runs real containers (`klab up LAB --provider kind`)";
+pub const REAL_CONTAINERS: &str = "kind runs real containers (`klab up LAB --provider kind`)";
 
 /// What a container has printed.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub struct Log {
     /// In the order in which it was printed.
     pub pieces: Vec<Piece>,
     /// From when on it is not certain.
-    pub doubt: Option<Doubt>,
+    pub unknown: Option<Unknown>,
 }
 
 /// A command that is executed in a container.
@@ -99,8 +99,8 @@ impl Containers for Simulated {
         instance: Option<Instance<'_>>,
         answered: Option<SignedDuration>,
     ) -> Program {
-        let objects = of.objects.filter(|_| is_client(words(of.container)));
-        let network = objects.zip(answered).map(|(objects, news)| -> Arc<dyn Reach> {
+        let objects = of.objects.filter(|_| is_network_command(words(of.container)));
+        let network = objects.zip(answered).map(|(objects, news)| -> Arc<dyn Resolver> {
             Arc::new(Network { objects: Arc::clone(objects), pod: Arc::new(of.pod.clone()), news })
         });
         program(of, files, instance, network)
@@ -109,7 +109,7 @@ impl Containers for Simulated {
     fn log(&self, of: Container<'_>, ran: Ran, until: Timestamp) -> Result<Log, String> {
         let objects = of.objects.ok_or("the cluster is not known")?;
         let performance = past(objects, of.pod, of.container, ran, until)?;
-        Ok(Log { pieces: performance.pieces.into(), doubt: performance.doubt })
+        Ok(Log { pieces: performance.pieces.into(), unknown: performance.unknown })
     }
 
     fn last_message(&self, of: Container<'_>, ran: Ran) -> Option<String> {
@@ -148,9 +148,9 @@ impl Containers for Simulated {
         let now = objects.now();
         let world = present(objects, of.pod, of.container, now);
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        let performance = perform(&words, &world, HORIZON);
-        if let Some(doubt) = performance.doubt {
-            return refused(doubt.why);
+        let performance = execute(&words, &world, HORIZON);
+        if let Some(unknown) = performance.unknown {
+            return refused(unknown.why);
         }
         let (took, code) = match performance.end {
             End::After(took, code) => (took, code),

@@ -73,8 +73,8 @@ fn followed(image: &str, script: &str) -> Result<Outcome, String> {
     let of = Container { objects: Some(&objects), pod: &pod, container: &container };
     let until = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
     let log = Simulated.log(of, Ran { since: Timestamp::UNIX_EPOCH, ended: None }, until)?;
-    if let Some(doubt) = log.doubt {
-        return Err(doubt.why);
+    if let Some(unknown) = log.unknown {
+        return Err(unknown.why);
     }
     let End::After(_, code) = Simulated.program(of, None, None, None).course.end else {
         return Err("its end is not known".to_owned());

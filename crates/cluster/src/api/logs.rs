@@ -49,8 +49,8 @@ impl Call<'_> {
         let objects = ClusterObjects::of(self.cluster());
         let of = Container { objects: Some(&objects), pod, container };
         let log = self.cluster().containers().log(of, ran, now).map_err(|why| not_known(&why))?;
-        if let Some(doubt) = log.doubt.filter(|doubt| doubt.at <= until(ran, now)) {
-            return Err(not_known(&doubt.why));
+        if let Some(unknown) = log.unknown.filter(|unknown| unknown.at <= until(ran, now)) {
+            return Err(not_known(&unknown.why));
         }
         let ended = ran.ended.is_some();
         let all = lines(log.pieces.iter().filter(|piece| piece.at <= until(ran, now)), ended);
@@ -323,11 +323,11 @@ impl Followed {
         let horizon = until(ran, until_then);
         let pieces = log.pieces.iter().filter(|piece| piece.at <= horizon);
         let all = lines(
-            pieces.filter(|piece| log.doubt.as_ref().is_none_or(|doubt| piece.at <= doubt.at)),
+            pieces.filter(|piece| log.unknown.as_ref().is_none_or(|unknown| piece.at <= unknown.at)),
             ran.ended.is_some(),
         );
         self.waiting = self.position.rest(all);
-        let doubt = log.doubt.filter(|doubt| doubt.at <= horizon);
-        self.last_words = doubt.map(|doubt| (doubt.at, not_known(&doubt.why).message));
+        let unknown = log.unknown.filter(|unknown| unknown.at <= horizon);
+        self.last_words = unknown.map(|unknown| (unknown.at, not_known(&unknown.why).message));
     }
 }

@@ -7,7 +7,7 @@ use http::{Method, Response};
 use klab_api_machinery::resource::{NODES, ResourceId, SERVICES};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::{condition, items, text};
-use klab_containers::ELSEWHERE;
+use klab_containers::REAL_CONTAINERS;
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
@@ -23,7 +23,7 @@ const NO_CONTAINERS: &str = "the embedded cluster runs no containers";
 pub(super) fn not_known(what: &str) -> Status {
     Status {
         details: json!({"causes": [{"message": NO_CONTAINERS}]}),
-        ..Status::new(501, "NotImplemented", format!("{NO_CONTAINERS}: {what}; {ELSEWHERE}"))
+        ..Status::new(501, "NotImplemented", format!("{NO_CONTAINERS}: {what}; {REAL_CONTAINERS}"))
     }
 }
 

@@ -11,10 +11,10 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use self::names::{Lookup, look_up};
-use self::routes::{Landed, route};
+use self::routes::{Destination, route};
 use crate::objects::{Kind, Objects};
 use crate::program::{Container, Listens, program};
-use crate::shell::reach::{Connection, Name, Reach};
+use crate::shell::resolver::{Connection, Name, Resolver};
 use crate::value::status_of;
 use klab_api_machinery::value::{items, text};
 
@@ -25,14 +25,14 @@ pub(crate) struct Network {
     pub(crate) news: SignedDuration,
 }
 
-impl Reach for Network {
+impl Resolver for Network {
     fn look_up(&self, at: SignedDuration, host: &str) -> Name {
         if at < self.news {
-            return Name::Nobodys;
+            return Name::Missing;
         }
         match look_up(&*self.objects, &self.pod, host) {
             Lookup::Found(_) => Name::Known,
-            Lookup::Nobody => Name::Nobodys,
+            Lookup::Missing => Name::Missing,
             Lookup::Unknown => Name::Unknown,
         }
     }
@@ -43,7 +43,7 @@ impl Reach for Network {
         }
         let address = match look_up(&*self.objects, &self.pod, host) {
             Lookup::Found(addresses) => addresses.first().copied(),
-            Lookup::Nobody => None,
+            Lookup::Missing => None,
             Lookup::Unknown => return Connection::Unknown,
         };
         let Some(address) = address else { return Connection::NoSuchName };
@@ -60,7 +60,7 @@ impl Reach for Network {
 
 impl Network {
     /// Whether a running container takes the connection.
-    fn taken(&self, landed: &Landed) -> Connection {
+    fn taken(&self, landed: &Destination) -> Connection {
         if !self.is_there(&landed.pod) {
             return Connection::Silence;
         }

@@ -15,7 +15,7 @@ use klab_api_machinery::value::{items, text};
 pub(super) enum Lookup {
     /// Its addresses, of which there is one at least.
     Found(Vec<IpAddr>),
-    Nobody,
+    Missing,
     Unknown,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn look_up(objects: &dyn Objects, pod: &Value, host: &str) -> Lookup 
         let searched = [format!("{namespace}.svc.{DOMAIN}"), format!("svc.{DOMAIN}"), DOMAIN.to_owned()];
         for domain in searched {
             match of_cluster(objects, &format!("{host}.{domain}"), 0) {
-                Lookup::Nobody => {}
+                Lookup::Missing => {}
                 found => return found,
             }
         }
@@ -63,7 +63,7 @@ pub(super) fn look_up(objects: &dyn Objects, pod: &Value, host: &str) -> Lookup 
     // Someone who writes `store.shop` means the namespace that there is, and not a domain of the world.
     let is_named = |name: &str| objects.get(Kind::Namespace, "", name).is_some();
     match host.split_once('.') {
-        Some((_, namespace)) if !is_whole && is_named(namespace) => Lookup::Nobody,
+        Some((_, namespace)) if !is_whole && is_named(namespace) => Lookup::Missing,
         _ => of_cluster(objects, &host, 0),
     }
 }
@@ -82,7 +82,7 @@ fn own(pod: &Value, host: &str) -> Option<IpAddr> {
 /// What a whole name means.
 fn of_cluster(objects: &dyn Objects, name: &str, aliases: usize) -> Lookup {
     let Some(own) = name.strip_suffix(&format!(".{DOMAIN}")) else {
-        return if is_of_the_world(name) { Lookup::Unknown } else { Lookup::Nobody };
+        return if is_of_the_world(name) { Lookup::Unknown } else { Lookup::Missing };
     };
     let labels: Vec<&str> = own.split('.').collect();
     match labels[..] {
@@ -94,9 +94,9 @@ fn of_cluster(objects: &dyn Objects, name: &str, aliases: usize) -> Lookup {
         }
         [address, _, "pod"] => match address.replace('-', ".").parse() {
             Ok(address) => known(vec![address]),
-            Err(_) => Lookup::Nobody,
+            Err(_) => Lookup::Missing,
         },
-        _ => Lookup::Nobody,
+        _ => Lookup::Missing,
     }
 }
 
@@ -108,13 +108,13 @@ fn is_of_the_world(name: &str) -> bool {
 }
 
 fn of_service(objects: &dyn Objects, namespace: &str, name: &str, aliases: usize) -> Lookup {
-    let Some(service) = objects.get(Kind::Service, namespace, name) else { return Lookup::Nobody };
+    let Some(service) = objects.get(Kind::Service, namespace, name) else { return Lookup::Missing };
     let spec = &service["spec"];
     if spec["type"] == "ExternalName" {
         return match text(spec, &["externalName"]).trim_end_matches('.') {
-            address if address.parse::<IpAddr>().is_ok() => Lookup::Nobody,
+            address if address.parse::<IpAddr>().is_ok() => Lookup::Missing,
             other if aliases < MAX_ALIASES => of_cluster(objects, other, aliases + 1),
-            _ => Lookup::Nobody,
+            _ => Lookup::Missing,
         };
     }
     if spec["clusterIP"] == "None" {
@@ -129,7 +129,7 @@ fn of_service(objects: &dyn Objects, namespace: &str, name: &str, aliases: usize
 }
 
 fn known(addresses: Vec<IpAddr>) -> Lookup {
-    if addresses.is_empty() { Lookup::Nobody } else { Lookup::Found(addresses) }
+    if addresses.is_empty() { Lookup::Missing } else { Lookup::Found(addresses) }
 }
 
 /// The name of an endpoint that has none.

@@ -11,7 +11,7 @@ use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
 use crate::objects::{Kind, Objects};
-use crate::shell::reach::Connection;
+use crate::shell::resolver::Connection;
 use klab_api_machinery::value::{integer, items, text};
 
 /// The label of a slice that names its Service.
@@ -19,13 +19,13 @@ const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// Where a connection ends.
 #[derive(Debug, Clone)]
-pub(super) struct Landed {
+pub(super) struct Destination {
     pub(super) pod: Arc<Value>,
     pub(super) port: u16,
 }
 
 /// Where a connection ends, or what becomes of it.
-type Route = Result<Landed, Connection>;
+type Route = Result<Destination, Connection>;
 
 /// An endpoint of a Service.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ pub(super) fn route(objects: &dyn Objects, from: &Value, to: SocketAddr) -> Rout
     let landed = if to.ip().is_loopback() && from["spec"]["hostNetwork"] == true {
         at_node(objects, text(from, &["spec", "nodeName"]), to)?
     } else if to.ip().is_loopback() {
-        Landed { pod: Arc::new(from.clone()), port: to.port() }
+        Destination { pod: Arc::new(from.clone()), port: to.port() }
     } else {
         landing(objects, from, to)?
     };
@@ -99,7 +99,7 @@ fn landing(objects: &dyn Objects, from: &Value, to: SocketAddr) -> Route {
         }
     }
     if let Some(pod) = pod_at(objects, &address) {
-        return Ok(Landed { pod, port: to.port() });
+        return Ok(Destination { pod, port: to.port() });
     }
     for node in objects.list(Kind::Node, None) {
         if items(&node["status"]["addresses"]).iter().any(|own| own["address"] == address.as_str()) {
@@ -145,7 +145,7 @@ fn balance(objects: &dyn Objects, service: &Value, entry: &Value, node: Option<&
     let one = all.iter().find(|one| one.ready).or_else(|| all.iter().find(|one| one.serves_on));
     let Some(one) = one else { return Err(if has_any { Connection::Silence } else { Connection::Refused }) };
     match pod_at(objects, &one.address.to_string()).or_else(|| host_pod(objects, &one.node, one.port)) {
-        Some(pod) => Ok(Landed { pod, port: one.port }),
+        Some(pod) => Ok(Destination { pod, port: one.port }),
         None => Err(Connection::Unknown),
     }
 }
@@ -171,11 +171,11 @@ fn at_node(objects: &dyn Objects, node: &str, to: SocketAddr) -> Route {
             };
             let own = items(&container["ports"]).iter().find(of).and_then(|one| integer(one, &["containerPort"]));
             if let Some(own) = own.and_then(|own| u16::try_from(own).ok()) {
-                return Ok(Landed { pod, port: own });
+                return Ok(Destination { pod, port: own });
             }
         }
     }
-    host_pod(objects, node, port).map(|pod| Landed { pod, port }).ok_or(Connection::Unknown)
+    host_pod(objects, node, port).map(|pod| Destination { pod, port }).ok_or(Connection::Unknown)
 }
 
 /// The pod in the network of a node that says it listens at this port.

@@ -44,7 +44,7 @@ impl Environment {
         }
     }
 
-    fn doubt(&mut self, name: &str, why: String) {
+    fn uncertain(&mut self, name: &str, why: String) {
         self.known.retain(|(own, _)| own != name);
         self.unknown.insert(name.to_owned(), why);
     }
@@ -83,7 +83,7 @@ pub(super) fn environment(sources: &Sources<'_>) -> Environment {
         match value_of(sources, &environment, variable) {
             Ok(Some(value)) => environment.set(name, value),
             Ok(None) => {}
-            Err(why) => environment.doubt(name, why),
+            Err(why) => environment.uncertain(name, why),
         }
     }
     environment

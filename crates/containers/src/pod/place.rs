@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::environment::{Environment, Sources, environment, expanded};
 use super::files::{Files, Ground};
-use super::given::{given, host_name};
+use super::injected_files::{host_name, injected_files};
 use super::mounts::{Mounting, mounts};
 use crate::image::{Image, Shell, User, base_name, ends_alone, user};
 use crate::objects::Objects;
@@ -93,7 +93,7 @@ impl Place<'_> {
         let host = host_name(self.pod).0;
         let ground = Ground {
             mounts,
-            given: if thorough { given(objects, self.pod, self.container) } else { BTreeMap::default() },
+            given: if thorough { injected_files(objects, self.pod, self.container) } else { BTreeMap::default() },
             has_empty_tmp: image.bare && matches!(image.shell, Shell::Busybox | Shell::Dash),
             pages: image.pages,
             read_only: self.container["securityContext"]["readOnlyRootFilesystem"] == true,

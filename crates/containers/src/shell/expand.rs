@@ -1,9 +1,9 @@
 //! What the words of a script come to: variables, `$(…)`, `$((…))`, patterns.
 
-use super::amounts::{counted, range};
 use super::arithmetic::{arithmetic, decimal};
 use super::glob;
-use super::run::Run;
+use super::interpreter::Run;
+use super::numbers::{counted, range};
 use super::tokens::{Part, Word};
 use crate::image::Shell;
 use crate::pod::file::Found;
@@ -19,7 +19,7 @@ impl Run {
     pub(super) fn assign(&mut self, word: &Word) {
         let Some(name) = word.assigns().map(str::to_owned) else { return };
         if word.open && word.parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains('~'))) {
-            self.doubt(|| "whose home `~` is, is not followed".to_owned());
+            self.uncertain(|| "whose home `~` is, is not followed".to_owned());
         }
         let value = self.expand(word).and_then(|text| text.split_once('=').map(|(_, value)| value.to_owned()));
         self.assign_to(&name, value);
@@ -28,7 +28,7 @@ impl Run {
     pub(super) fn assign_to(&mut self, name: &str, value: Option<String>) {
         // `IFS= read` keeps blanks, which is what is followed for one name.
         if DECIDING.contains(&name) && !(name == "IFS" && value.as_deref() == Some("")) {
-            self.doubt(|| format!("what follows depends on `{name}`, which the script sets"));
+            self.uncertain(|| format!("what follows depends on `{name}`, which the script sets"));
             self.asked_time |= name == "TZ";
         }
         self.scope.variables.insert(name.to_owned(), value);
@@ -79,7 +79,7 @@ impl Run {
                 Part::Length(name) => {
                     let value = self.value(name)?;
                     if !value.is_ascii() {
-                        self.doubt(|| "what a letter is depends on the shell".to_owned());
+                        self.uncertain(|| "what a letter is depends on the shell".to_owned());
                         return None;
                     }
                     value.len().to_string()
@@ -87,21 +87,21 @@ impl Run {
                 Part::Status => self.code.to_string(),
                 Part::Command(command) => self.captured(command)?,
                 Part::Arithmetic(expression) => {
-                    let value = self.reckon(expression);
+                    let value = self.evaluate(expression);
                     if value.is_none() {
-                        self.doubt(|| format!("what `$(({expression}))` is, is not followed"));
+                        self.uncertain(|| format!("what `$(({expression}))` is, is not followed"));
                     }
                     value?.to_string()
                 }
                 Part::Unknown => {
-                    self.doubt(|| "the script has a `$…` that is not followed here".to_owned());
+                    self.uncertain(|| "the script has a `$…` that is not followed here".to_owned());
                     return None;
                 }
             };
             text.push_str(&piece);
             self.spend(piece.len());
             if text.len() > MAX_WORD {
-                self.doubt(|| "a word becomes too long to be followed".to_owned());
+                self.uncertain(|| "a word becomes too long to be followed".to_owned());
                 return None;
             }
         }
@@ -113,7 +113,7 @@ impl Run {
             return Some(value.unwrap_or_default());
         }
         let why = self.world.inside.unknown_variables.get(name).cloned();
-        self.doubt(|| why.unwrap_or_else(|| format!("the value of the variable `{name}` is not known")));
+        self.uncertain(|| why.unwrap_or_else(|| format!("the value of the variable `{name}` is not known")));
         None
     }
 
@@ -149,14 +149,14 @@ impl Run {
             // Without a value the shell would end.
             "?" => {
                 if value.is_none() {
-                    self.doubt(|| format!("`{name}` has no value, which ends the script"));
+                    self.uncertain(|| format!("`{name}` has no value, which ends the script"));
                 }
                 value
             }
             operator => {
                 let (value, pattern) = (value.unwrap_or_default(), self.expand(operand)?);
                 if value.len() > 4096 || self.spend(value.len() * value.len()) || !glob::is_certain(&pattern) {
-                    self.doubt(|| format!("the pattern `{pattern}` is not followed here"));
+                    self.uncertain(|| format!("the pattern `{pattern}` is not followed here"));
                     return None;
                 }
                 Some(trimmed(&value, operator, &pattern).to_owned())
@@ -175,7 +175,7 @@ impl Run {
                 continue;
             }
             if word.quoted && word.parts.iter().any(about_arguments) && self.scope.arguments.len() > 1 {
-                self.doubt(|| "`$@` within a word is not followed".to_owned());
+                self.uncertain(|| "`$@` within a word is not followed".to_owned());
             }
             let Some(text) = self.expand(word) else {
                 all.push(None);
@@ -185,7 +185,7 @@ impl Run {
                 // What stands outside of the quotes could be split, or fit files.
                 let is_plain = !text.is_empty() && !text.contains(|letter: char| " \t\n*?[{~".contains(letter));
                 if word.open && !is_plain {
-                    self.doubt(|| format!("how the shell splits `{text}` is not followed"));
+                    self.uncertain(|| format!("how the shell splits `{text}` is not followed"));
                 }
                 all.push(Some(text));
                 continue;
@@ -198,7 +198,7 @@ impl Run {
                 continue;
             }
             if text.starts_with('~') {
-                self.doubt(|| "whose home `~` is, is not followed".to_owned());
+                self.uncertain(|| "whose home `~` is, is not followed".to_owned());
             }
             match range(&text) {
                 Some((from, to)) if self.has_ranges() => all.extend(counted(from, to).into_iter().map(Some)),
@@ -213,7 +213,7 @@ impl Run {
         match self.dialect() {
             Shell::Bash => true,
             Shell::Unknown => {
-                self.doubt(|| "whether `{1..3}` is three words depends on the shell".to_owned());
+                self.uncertain(|| "whether `{1..3}` is three words depends on the shell".to_owned());
                 true
             }
             _ => false,
@@ -224,7 +224,7 @@ impl Run {
     fn named(&mut self, word: &str, all: &mut Vec<Option<String>>) {
         let has_braces = word.contains('{') && word.contains('}') && word.contains([',', '.']);
         if has_braces && matches!(self.dialect(), Shell::Bash | Shell::Unknown) {
-            self.doubt(|| format!("what `{word}` is depends on the shell"));
+            self.uncertain(|| format!("what `{word}` is depends on the shell"));
         }
         // In a URL `?` stands for itself: there is no folder `http:`.
         if glob::is_pattern(word) && !word.contains("://") {
@@ -236,7 +236,7 @@ impl Run {
                     return;
                 }
                 None if self.transcript.kept => {
-                    self.doubt(|| format!("which files `{word}` fits is not known"));
+                    self.uncertain(|| format!("which files `{word}` fits is not known"));
                     all.push(None);
                     return;
                 }
@@ -301,7 +301,7 @@ impl Run {
         self.files.find(&self.full(at))
     }
 
-    pub(super) fn reckon(&self, expression: &str) -> Option<i64> {
+    pub(super) fn evaluate(&self, expression: &str) -> Option<i64> {
         arithmetic(expression, &|name| match self.variable(name)? {
             Some(value) if !value.is_empty() => match value.strip_prefix('-') {
                 Some(digits) => decimal(digits)?.checked_neg(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
-use super::run::{Flow, Run};
-use super::script::Node;
+use super::interpreter::{Flow, Run};
+use super::syntax::Node;
 use super::tokens::Word;
 use crate::pod::files::Made;
 
@@ -76,7 +76,7 @@ impl Run {
                 || before.state.is_some_and(|state| self.files.small_state().is_some_and(|now| now == state));
             if same && self.at == before.at && !self.input.matters() {
                 let Some(next) = next.filter(|next| *next <= horizon) else {
-                    self.doubt(|| "a loop goes round as fast as it can".to_owned());
+                    self.uncertain(|| "a loop goes round as fast as it can".to_owned());
                     return Flow::Forever;
                 };
                 self.go_round(SignedDuration::ZERO, next);
@@ -115,7 +115,7 @@ impl Run {
             return self.done(0);
         }
         if values.contains(&None) {
-            self.doubt(|| format!("what `{variable}` is in a loop is not known"));
+            self.uncertain(|| format!("what `{variable}` is in a loop is not known"));
         }
         for value in values {
             self.assign_to(variable, value);

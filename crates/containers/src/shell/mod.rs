@@ -1,29 +1,29 @@
 //! A command followed from its start: what it prints, what it does to files, how it ends.
 //!
 //! ```text
-//! tokens ─▶ script ─▶ run ─ loops, expand, plumbing, programs, printing, filing, clients ─▶ world::{Course, Performance}
+//! tokens ─▶ syntax ─▶ interpreter ─ loops, expand, redirections, commands, {text,file,network}_commands ─▶ execution::{Execution, Performed}
 //! ```
 //!
-//! How a command ends is followed as far as scheduling needs it. What it prints is certain or in doubt, with the reason.
+//! How a command ends is followed as far as scheduling needs it. What it prints is certain, or unknown with the reason.
 
-mod amounts;
 mod arithmetic;
-mod clients;
+mod commands;
+pub(crate) mod execution;
 mod expand;
-mod filing;
+mod file_commands;
 mod glob;
+pub(crate) mod interpreter;
 mod loops;
+mod network_commands;
+mod numbers;
 pub(crate) mod output;
-mod plumbing;
-mod printing;
-mod programs;
-pub(crate) mod reach;
-pub(crate) mod run;
-mod script;
+mod redirections;
+pub(crate) mod resolver;
+mod syntax;
 #[cfg(test)]
 mod tests;
+mod text_commands;
 mod tokens;
-pub(crate) mod world;
 
-pub(crate) use self::clients::is_client;
-pub(crate) use self::run::{follow, perform};
+pub(crate) use self::interpreter::{execute, simulate};
+pub(crate) use self::network_commands::is_network_command;

@@ -31,7 +31,7 @@ pub struct Piece {
 
 /// From when on it is not certain what a command prints or how it ends, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doubt {
+pub struct Unknown {
     /// In time since the start of the command.
     pub at: SignedDuration,
     /// The reason, as part of a sentence.
@@ -44,7 +44,7 @@ pub(crate) struct Transcript {
     /// Whether anybody wants to read it.
     pub(crate) kept: bool,
     pub(crate) pieces: VecDeque<Piece>,
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) unknown: Option<Unknown>,
     size: usize,
 }
 
@@ -68,9 +68,9 @@ impl Transcript {
         }
     }
 
-    pub(super) fn doubt(&mut self, at: SignedDuration, why: impl FnOnce() -> String) {
-        if self.kept && self.doubt.is_none() {
-            self.doubt = Some(Doubt { at, why: why() });
+    pub(super) fn uncertain(&mut self, at: SignedDuration, why: impl FnOnce() -> String) {
+        if self.kept && self.unknown.is_none() {
+            self.unknown = Some(Unknown { at, why: why() });
         }
     }
 

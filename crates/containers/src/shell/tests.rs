@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 
-use super::run::{follow, perform};
-use super::world::{Course, End, World};
+use super::execution::{End, Execution, World};
+use super::interpreter::{execute, simulate};
 use crate::image::{Image, Shell};
 use crate::pod::files::{Files, Ground};
 use crate::pod::mounts::Mount;
@@ -17,8 +17,8 @@ fn after(seconds: i64, code: i64) -> End {
     End::After(SignedDuration::from_secs(seconds), code)
 }
 
-fn course(script: &str, world: &World) -> Course {
-    follow(&["sh", "-c", script], world)
+fn course(script: &str, world: &World) -> Execution {
+    simulate(&["sh", "-c", script], world)
 }
 
 fn end(script: &str) -> End {
@@ -38,7 +38,7 @@ fn commands_end_when_and_as_they_say() {
         (&["sh"], after(0, 0)),
         (&["python", "serve.py"], End::Unknown(SignedDuration::ZERO, 0)),
     ] {
-        assert_eq!(follow(arguments, &World::default()).end, expected, "{arguments:?}");
+        assert_eq!(simulate(arguments, &World::default()).end, expected, "{arguments:?}");
     }
 }
 
@@ -96,7 +96,7 @@ fn files_come_and_go() {
     let there = |second| course.has_file("/tmp/healthy", SignedDuration::from_secs(second));
     assert_eq!([there(0), there(29), there(30), there(500)], [Some(true), Some(true), Some(false), Some(false)]);
     assert_eq!(course.has_file("/etc/hosts", SignedDuration::ZERO), None);
-    let written = follow(&["sh", "-c", "sleep 10; dd if=/dev/zero of=file bs=1M count=10"], &World::default()).writes;
+    let written = simulate(&["sh", "-c", "sleep 10; dd if=/dev/zero of=file bs=1M count=10"], &World::default()).writes;
     assert_eq!(written, [(SignedDuration::from_secs(10), 10 << 20)]);
 }
 
@@ -137,9 +137,9 @@ fn printed(shell: Shell, script: &str) -> Result<(String, i64), String> {
         ..Inside::default()
     };
     let world = World { inside, start: Some(jiff::Timestamp::UNIX_EPOCH), ..World::default() };
-    let performance = perform(&["sh", "-c", script], &world, SignedDuration::from_mins(1));
-    if let Some(doubt) = performance.doubt {
-        return Err(doubt.why);
+    let performance = execute(&["sh", "-c", script], &world, SignedDuration::from_mins(1));
+    if let Some(unknown) = performance.unknown {
+        return Err(unknown.why);
     }
     let End::After(_, code) = performance.end else { return Err("it goes on".to_owned()) };
     let text: Vec<u8> = performance.pieces.iter().flat_map(|piece| piece.text.clone()).collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::protobuf::go_duration;
 use klab_api_machinery::value::{integer, items, text};
-use klab_containers::{Container as Contained, Containers, End, Instance, Objects, Program, Ran, obstacle};
+use klab_containers::{Container as Contained, Containers, End, Instance, Objects, Program, Ran, create_error};
 use serde_json::Value;
 
 use super::super::settings::HollowDelays;
@@ -533,7 +533,7 @@ impl Look<'_, '_> {
         if self.hollow.as_recorded {
             return true;
         }
-        let Some(message) = obstacle(&*self.objects, self.value, self.containers[index].spec) else { return true };
+        let Some(message) = create_error(&*self.objects, self.value, self.containers[index].spec) else { return true };
         self.memory.of(name).creations = Some((tries, self.now));
         self.say(index, true, "Failed", format!("Error: {message}"));
         self.containers[index].wait(CREATION_FAILURE, &message);

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use klab_api_machinery::value::{items, text};
-use klab_containers::{Kind, Objects, unfilled};
+use klab_containers::{Kind, Objects, mount_error};
 use serde_json::Value;
 
 use super::container::Container;
@@ -87,10 +87,10 @@ fn fault(objects: &dyn Objects, namespace: &str, volume: &Value) -> Option<Strin
     let of = |source: &Value, key: &str| {
         if source["configMap"].is_object() {
             let map = &source["configMap"];
-            return unfilled(objects, namespace, Kind::ConfigMap, text(map, &["name"]), map);
+            return mount_error(objects, namespace, Kind::ConfigMap, text(map, &["name"]), map);
         }
         let secret = source.get("secret").filter(|secret| secret.is_object())?;
-        unfilled(objects, namespace, Kind::Secret, text(secret, &[key]), secret)
+        mount_error(objects, namespace, Kind::Secret, text(secret, &[key]), secret)
     };
     let Some(sources) = volume["projected"]["sources"].as_array() else { return of(volume, "secretName") };
     let mut all: Vec<String> = Vec::new();

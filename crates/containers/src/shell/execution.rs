@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::output::{Doubt, Piece};
-use super::reach::Reach;
+use super::output::{Piece, Unknown};
+use super::resolver::Resolver;
 use crate::pod::file::File;
 use crate::pod::files::{Changed, Files};
 use crate::pod::place::Inside;
@@ -28,7 +28,7 @@ pub(crate) struct World {
     /// When it starts, where that matters.
     pub(crate) start: Option<Timestamp>,
     /// The network, for containers that hold up the start of a pod.
-    pub(crate) network: Option<Arc<dyn Reach>>,
+    pub(crate) network: Option<Arc<dyn Resolver>>,
     /// Whether a program that is not known may write into the volumes that it shares.
     pub(crate) has_unknown_company: bool,
 }
@@ -54,7 +54,7 @@ pub enum End {
 
 /// What a command does as time goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Course {
+pub struct Execution {
     /// How it ends.
     pub end: End,
     /// The files that it makes (`true`) and removes, in time since its start.
@@ -69,7 +69,7 @@ pub struct Course {
     pub asks: bool,
 }
 
-impl Course {
+impl Execution {
     /// A command that runs until it is stopped.
     pub fn endless() -> Self {
         Self { end: End::Never, files: Vec::new(), writes: Vec::new(), on_term: None, known: true, asks: false }
@@ -85,11 +85,11 @@ impl Course {
 
 /// What a command comes to, with all that it prints.
 #[derive(Debug, Clone)]
-pub(crate) struct Performance {
+pub(crate) struct Performed {
     pub(crate) end: End,
     pub(crate) pieces: VecDeque<Piece>,
     /// From when on what it prints, or how it ends, is not certain.
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) unknown: Option<Unknown>,
     /// Whether it has a handler for SIGTERM.
     pub(crate) has_handler: bool,
     /// The files when it ended, or at the last moment that was asked about.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::kept::{Instance, interventions, last_in_volumes};
+use crate::file_changes::{Instance, interventions, last_in_volumes};
 use crate::log::{last_words, lines};
 use crate::objects::Objects;
 use crate::pod::file::Found;
 use crate::pod::files::{Changed, Made};
 use crate::pod::mounts::began_empty;
 use crate::pod::place::{Place, Purpose};
-use crate::shell::perform;
-use crate::shell::world::{End, Performance, World};
+use crate::shell::execute;
+use crate::shell::execution::{End, Performed, World};
 use crate::value::{status_of, words};
 use klab_api_machinery::value::{integer, items, text, time_of};
 
@@ -56,7 +56,7 @@ pub(crate) fn past(
     container: &Value,
     ran: Ran,
     until: Timestamp,
-) -> Result<Performance, String> {
+) -> Result<Performed, String> {
     if container["stdin"] == true {
         return Err("what a container does with what it is given to read is not followed".to_owned());
     }
@@ -77,7 +77,7 @@ pub(crate) fn present(objects: &Arc<dyn Objects>, pod: &Value, container: &Value
     let mut own: Vec<Changed> = Vec::new();
     if let Some(ran) = ran {
         match run(objects, pod, container, ran, ran.horizon(now), shared.clone()) {
-            Ok(performance) if performance.doubt.is_none() => {
+            Ok(performance) if performance.unknown.is_none() => {
                 let files = &performance.files;
                 let changes = files.changes().filter(|(path, _)| files.shared(path).is_none());
                 own = changes.map(|(path, made)| (path.to_owned(), made.clone())).collect();
@@ -113,7 +113,8 @@ pub(crate) fn last_message(objects: &Arc<dyn Objects>, pod: &Value, container: &
     if !falls_back && !writes {
         return None;
     }
-    let performance = past(objects, pod, container, ran, now).ok().filter(|performance| performance.doubt.is_none())?;
+    let performance =
+        past(objects, pod, container, ran, now).ok().filter(|performance| performance.unknown.is_none())?;
     let text = match performance.files.find(path) {
         Found::File(file) => file.text?,
         _ => Arc::default(),
@@ -149,7 +150,7 @@ fn merge(shared: &mut Shared, new: Shared, last: &Shared) {
     }
 }
 
-fn shared_changes(performance: &Performance) -> Shared {
+fn shared_changes(performance: &Performed) -> Shared {
     let files = &performance.files;
     files.changes().filter_map(|(path, made)| Some((files.shared(path)?, made.clone()))).collect()
 }
@@ -169,7 +170,7 @@ fn run(
     ran: Ran,
     horizon: SignedDuration,
     shared: Shared,
-) -> Result<Performance, String> {
+) -> Result<Performed, String> {
     let place = Place { objects: Some(objects), pod, container, started: Some(ran.since), purpose: Purpose::Log };
     let mut world = World { inside: place.inside(false), start: Some(ran.since), ..World::default() };
     take_over(&mut world, &shared);
@@ -186,7 +187,7 @@ fn run(
     let words = words.ok_or_else(|| format!("what the program of the image `{image}` prints is not known"))?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // What ends at once has its time, too.
-    Ok(perform(&words, &world, horizon))
+    Ok(execute(&words, &world, horizon))
 }
 
 /// What the other containers of a pod, and this one before, have left in the volumes that it has, too; and whether all of
@@ -226,7 +227,7 @@ fn others(objects: &Arc<dyn Objects>, pod: &Value, container: &Value, now: Times
             }
             match run(objects, pod, other, ran, ran.horizon(now), shared.clone()) {
                 Ok(performance) => {
-                    known &= performance.doubt.is_none();
+                    known &= performance.unknown.is_none();
                     // What commands have done there reaches every container at its time, by [`interventions`].
                     shared.extend(
                         shared_changes(&performance).into_iter().filter(|(path, made)| last.get(path) != Some(made)),

@@ -3,9 +3,9 @@
 
 use jiff::SignedDuration;
 
-use super::amounts::duration;
-use super::reach::{Connection, Name};
-use super::run::{Flow, Run};
+use super::interpreter::{Flow, Run};
+use super::numbers::duration;
+use super::resolver::{Connection, Name};
 
 /// How long it takes until a system gives up connecting.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(127);
@@ -34,19 +34,19 @@ const WITH_WORD: [&str; 17] = [
 const PATIENT: [&str; 5] = ["-w", "-T", "-m", "--max-time", "--connect-timeout"];
 
 /// Whether a command, or the script that it runs, asks the network.
-pub(crate) fn is_client<'a>(command: impl IntoIterator<Item = &'a str>) -> bool {
+pub(crate) fn is_network_command<'a>(command: impl IntoIterator<Item = &'a str>) -> bool {
     let words = command
         .into_iter()
         .flat_map(|word| word.split(|letter: char| letter.is_whitespace() || ";&|()".contains(letter)));
-    words.into_iter().any(|word| Run::is_client(word.rsplit('/').next().unwrap_or_default()))
+    words.into_iter().any(|word| Run::is_network_command(word.rsplit('/').next().unwrap_or_default()))
 }
 
 impl Run {
-    pub(super) fn is_client(name: &str) -> bool {
+    pub(super) fn is_network_command(name: &str) -> bool {
         matches!(name, "curl" | "wget" | "nc" | "netcat" | "nslookup")
     }
 
-    pub(super) fn client(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
+    pub(super) fn network_command(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
         let Some(words) = arguments.iter().cloned().collect::<Option<Vec<String>>>() else {
             return self.unknown(|| format!("whom `{name}` asks is not known"));
         };
@@ -57,19 +57,19 @@ impl Run {
             return self.unknown(|| format!("what `{name}` is answered is not known"));
         };
         (self.asks, self.asked_time) = (true, true);
-        self.doubt(|| format!("what `{name}` prints is not known"));
+        self.uncertain(|| format!("what `{name}` prints is not known"));
         let is_curl = name == "curl";
         if name == "nslookup" {
             return match network.look_up(self.at, &host) {
-                Name::Known => self.unseen(0, String::new),
-                Name::Nobodys => self.unseen(1, String::new),
+                Name::Known => self.unknown_effects(0, String::new),
+                Name::Missing => self.unknown_effects(1, String::new),
                 Name::Unknown => self.unknown(|| format!("what `{host}` means is not known")),
             };
         }
         match network.connect(self.at, &host, port) {
-            Connection::Taken => self.unseen(0, String::new),
-            Connection::NoSuchName => self.unseen(if is_curl { 6 } else { 1 }, String::new),
-            Connection::Refused => self.unseen(if is_curl { 7 } else { 1 }, String::new),
+            Connection::Taken => self.unknown_effects(0, String::new),
+            Connection::NoSuchName => self.unknown_effects(if is_curl { 6 } else { 1 }, String::new),
+            Connection::Refused => self.unknown_effects(if is_curl { 7 } else { 1 }, String::new),
             Connection::Silence => {
                 let flow = self.pass(limit.unwrap_or(PATIENCE));
                 self.code = if is_curl { 28 } else { 1 };

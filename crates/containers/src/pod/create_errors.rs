@@ -15,7 +15,7 @@ use crate::value::security_setting;
 use klab_api_machinery::value::{items, text};
 
 /// What a kubelet says of a container that it cannot create, if it cannot: the first thing that it finds.
-pub fn obstacle(objects: &dyn Objects, pod: &Value, container: &Value) -> Option<String> {
+pub fn create_error(objects: &dyn Objects, pod: &Value, container: &Value) -> Option<String> {
     missing_source(objects, pod, container)
         .or_else(|| unusable_part(objects, pod, container))
         .or_else(|| would_be_root(pod, container))
@@ -107,7 +107,7 @@ fn would_be_root(pod: &Value, container: &Value) -> Option<String> {
 
 /// What a kubelet says of a volume that is filled from a ConfigMap or Secret, as `source` says, and cannot be.
 // upstream: pkg/volume/configmap/configmap.go, pkg/volume/secret/secret.go SetUpAt, MakePayload (v1.36)
-pub fn unfilled(objects: &dyn Objects, namespace: &str, kind: Kind, name: &str, source: &Value) -> Option<String> {
+pub fn mount_error(objects: &dyn Objects, namespace: &str, kind: Kind, name: &str, source: &Value) -> Option<String> {
     if source["optional"] == true {
         return None;
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
+use super::execution::{End, Execution, Performed, World};
 use super::glob;
 use super::output::{Buffer, Input, Sink, Stream, Transcript};
-use super::script::{Node, Redirect, parse};
+use super::syntax::{Node, Redirect, parse};
 use super::tokens::Word;
-use super::world::{Course, End, Performance, World};
 use crate::image::Shell;
 use crate::pod::files::Files;
 
@@ -23,24 +23,24 @@ const MAX_CALLS: usize = 8;
 const BYTES: usize = 512;
 
 /// Follows a command, given as a program and its arguments, from its start.
-pub(crate) fn follow(arguments: &[&str], world: &World) -> Course {
+pub(crate) fn simulate(arguments: &[&str], world: &World) -> Execution {
     let mut run = Run::new(world, None);
     let end = run.main(arguments);
     run.keep_up(None);
     let (known, asks) = (!run.unknown, run.asks);
-    Course { end, files: run.noted, writes: run.writes, on_term: run.scope.on_term, known, asks }
+    Execution { end, files: run.noted, writes: run.writes, on_term: run.scope.on_term, known, asks }
 }
 
 /// Follows a command with all that it prints, for so long.
-pub(crate) fn perform(arguments: &[&str], world: &World, horizon: SignedDuration) -> Performance {
+pub(crate) fn execute(arguments: &[&str], world: &World, horizon: SignedDuration) -> Performed {
     let mut run = Run::new(world, Some(horizon));
     let end = run.main(arguments);
     run.keep_up(None);
     run.transcript.sort();
-    Performance {
+    Performed {
         end,
         pieces: run.transcript.pieces,
-        doubt: run.transcript.doubt,
+        unknown: run.transcript.unknown,
         has_handler: run.has_handler,
         files: run.files,
     }
@@ -177,31 +177,31 @@ impl Run {
         Flow::Next
     }
 
-    pub(super) fn doubt(&mut self, why: impl FnOnce() -> String) {
-        self.transcript.doubt(self.at, why);
+    pub(super) fn uncertain(&mut self, why: impl FnOnce() -> String) {
+        self.transcript.uncertain(self.at, why);
     }
 
     /// What is done, and how it ends, is not known.
     pub(super) fn unknown(&mut self, why: impl FnOnce() -> String) -> Flow {
         self.code = 0;
         (self.unknown, self.unknown_last) = (true, true);
-        self.doubt(why);
+        self.uncertain(why);
         self.print_unknown();
         Flow::Next
     }
 
     /// It ends so at once, but what it prints and does beside is not known.
-    pub(super) fn unseen(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
-        self.doubt(why);
+    pub(super) fn unknown_effects(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
+        self.uncertain(why);
         self.print_unknown();
         self.done(code)
     }
 
     /// It ends as it should, but what it prints is not known.
-    pub(super) fn mute(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
+    pub(super) fn unknown_output(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
         let out = self.out.clone();
         if matches!(out, Sink::Stream(_)) {
-            self.doubt(why);
+            self.uncertain(why);
         }
         self.print(&out, None);
         self.done(code)
@@ -269,7 +269,7 @@ impl Run {
     pub(super) fn fail_somehow(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
         let err = self.err.clone();
         if matches!(err, Sink::Stream(_)) {
-            self.doubt(why);
+            self.uncertain(why);
         }
         self.print(&err, None);
         self.done(code)
@@ -320,7 +320,7 @@ impl Run {
     }
 
     /// Runs in a shell of its own, which leaves nothing but files behind.
-    pub(super) fn apart(&mut self, what: impl FnOnce(&mut Self) -> Flow) -> Flow {
+    pub(super) fn in_subshell(&mut self, what: impl FnOnce(&mut Self) -> Flow) -> Flow {
         let outside = self.scope.clone();
         self.scope.loops = 0;
         let flow = what(self);
@@ -342,7 +342,7 @@ impl Run {
         self.keep_up(Some(self.at));
         match node {
             Node::Simple { words, redirects } => self.simple(words, redirects),
-            Node::Redirected(inner, redirects) => self.elsewhere(redirects, |run| run.node(inner, false)),
+            Node::Redirected(inner, redirects) => self.redirected(redirects, |run| run.node(inner, false)),
             Node::Sequence(nodes) => {
                 for node in nodes {
                     let flow = self.node(node, false);
@@ -363,7 +363,7 @@ impl Run {
             }
             Node::Pipe(parts) => self.pipe(parts),
             Node::Background(inner) => self.beside(inner),
-            Node::Subshell(inner) => self.apart(|run| run.node(inner, false)),
+            Node::Subshell(inner) => self.in_subshell(|run| run.node(inner, false)),
             Node::Loop { until, condition, body } => {
                 self.scope.loops += 1;
                 let flow = self.turns(*until, condition, body);
@@ -404,11 +404,11 @@ impl Run {
         for (patterns, body) in arms {
             for pattern in patterns {
                 let Some(wanted) = self.expand(pattern) else {
-                    self.doubt(|| "a pattern of a `case` is not known".to_owned());
+                    self.uncertain(|| "a pattern of a `case` is not known".to_owned());
                     continue;
                 };
                 if (pattern.quoted && pattern.open) || !glob::is_certain(&wanted) {
-                    self.doubt(|| format!("the pattern `{wanted}` is not followed here"));
+                    self.uncertain(|| format!("the pattern `{wanted}` is not followed here"));
                 }
                 if if pattern.quoted { wanted == text } else { glob::matches(&wanted, &text) } {
                     return self.node(body, false);
@@ -422,11 +422,11 @@ impl Run {
     fn beside(&mut self, inner: &Node) -> Flow {
         let (at, unknown_last) = (self.at, self.unknown_last);
         let (pieces, version) = (self.transcript.pieces.len(), self.files.version);
-        let flow = self.apart(|run| run.node(inner, true));
+        let flow = self.in_subshell(|run| run.node(inner, true));
         let end = (flow != Flow::Forever && !self.unknown_last).then_some(self.at);
         (self.at, self.unknown_last, self.code) = (at, unknown_last, 0);
         if self.transcript.pieces.len() != pieces || self.files.version != version {
-            self.doubt(|| "what comes first of what runs at once is not known".to_owned());
+            self.uncertain(|| "what comes first of what runs at once is not known".to_owned());
         }
         self.background.push(end);
         Flow::Next
@@ -436,7 +436,7 @@ impl Run {
         let assigned = words.iter().take_while(|word| word.assigns().is_some()).count();
         let (assignments, rest) = words.split_at(assigned);
         let Some(first) = rest.first() else {
-            self.elsewhere(redirects, |run| run.assign_all(assignments));
+            self.redirected(redirects, |run| run.assign_all(assignments));
             return if self.spend(0) { self.give_up() } else { Flow::Next };
         };
         if first.text() == Some("export") {
@@ -444,18 +444,18 @@ impl Run {
         }
         let words = self.expand_all(rest);
         if assignments.is_empty() {
-            return self.elsewhere(redirects, |run| run.command(&words));
+            return self.redirected(redirects, |run| run.command(&words));
         }
         let (variables, exported) = (self.scope.variables.clone(), self.scope.exported.clone());
         let name = words.first().cloned().flatten().unwrap_or_default();
         if self.scope.functions.contains_key(&name) || Self::keeps_assignments(&name) {
-            self.doubt(|| format!("whether what is assigned in front of `{name}` stays depends on the shell"));
+            self.uncertain(|| format!("whether what is assigned in front of `{name}` stays depends on the shell"));
         }
         for word in assignments {
             self.assign(word);
             self.scope.exported.extend(word.assigns().map(str::to_owned));
         }
-        let flow = self.elsewhere(redirects, |run| run.command(&words));
+        let flow = self.redirected(redirects, |run| run.command(&words));
         // `read` sets variables of its own.
         if name == "read" {
             for word in assignments {
@@ -485,7 +485,7 @@ impl Run {
 
     fn export(&mut self, words: &[Word]) -> Flow {
         if words.is_empty() {
-            return self.mute(0, || "the variables of a shell are not known in full".to_owned());
+            return self.unknown_output(0, || "the variables of a shell are not known in full".to_owned());
         }
         self.done(0);
         for word in words {
@@ -495,7 +495,7 @@ impl Run {
             let name = word.assigns().map(str::to_owned);
             if name.is_some() {
                 if word.open && !word.quoted && self.expand(word).is_none_or(|text| text.contains([' ', '\t', '\n'])) {
-                    self.doubt(|| "whether `export` sees one word depends on the shell".to_owned());
+                    self.uncertain(|| "whether `export` sees one word depends on the shell".to_owned());
                 }
                 self.assign(word);
             }

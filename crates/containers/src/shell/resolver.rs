@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Name {
     Known,
-    Nobodys,
+    Missing,
     Unknown,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Connection {
 }
 
 /// The network of a cluster. A container is asked about whose end its pod waits for.
-pub(crate) trait Reach: Send + Sync {
+pub(crate) trait Resolver: Send + Sync {
     /// What a name means, at a time since the start of the container.
     fn look_up(&self, at: SignedDuration, host: &str) -> Name;
 
@@ -35,8 +35,8 @@ pub(crate) trait Reach: Send + Sync {
     fn news(&self) -> SignedDuration;
 }
 
-impl fmt::Debug for dyn Reach {
+impl fmt::Debug for dyn Resolver {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Reach")
+        formatter.write_str("Resolver")
     }
 }

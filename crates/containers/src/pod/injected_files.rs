@@ -39,7 +39,7 @@ pub(super) fn host_name(pod: &Value) -> (String, String) {
 }
 
 /// The files of a container.
-pub(super) fn given(objects: Option<&dyn Objects>, pod: &Value, container: &Value) -> BTreeMap<String, File> {
+pub(super) fn injected_files(objects: Option<&dyn Objects>, pod: &Value, container: &Value) -> BTreeMap<String, File> {
     let mut files = BTreeMap::new();
     let mut put = |path: &str, text: String| {
         files.insert(path.to_owned(), File::of(text, 0o644));
@@ -147,7 +147,7 @@ mod tests {
                 "dnsConfig": { "nameservers": ["1.1.1.1"], "searches": ["x"], "options": [{ "name": "ndots", "value": "2" }] } },
             "status": { "podIPs": [{ "ip": "10.0.0.9" }] },
         });
-        let files = given(None, &pod, &json!({}));
+        let files = injected_files(None, &pod, &json!({}));
         let text = |path: &str| String::from_utf8(files[path].text.as_ref().unwrap().to_vec()).unwrap();
         assert!(
             text("/etc/hosts")

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::objects::Objects;
 use crate::pod::file::File;
 use crate::pod::files::{Changed, Files, Made};
-use crate::shell::world::Intervention;
+use crate::shell::execution::Intervention;
 use klab_api_machinery::value::{integer, text};
 
 /// A time during which a container ran: its name, and how often it had restarted before.

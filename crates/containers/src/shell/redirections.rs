@@ -1,13 +1,13 @@
 //! Where commands read and write: redirections, pipes, `$(…)`.
 
+use super::interpreter::{Flow, Run};
 use super::output::{Buffer, Input, Sink, Stream};
-use super::run::{Flow, Run};
-use super::script::{Node, Redirect, Target, parse};
+use super::syntax::{Node, Redirect, Target, parse};
 use crate::image::Shell;
 
 impl Run {
     /// Runs with other open files.
-    pub(super) fn elsewhere(&mut self, redirects: &[Redirect], what: impl FnOnce(&mut Self) -> Flow) -> Flow {
+    pub(super) fn redirected(&mut self, redirects: &[Redirect], what: impl FnOnce(&mut Self) -> Flow) -> Flow {
         if redirects.is_empty() {
             return what(self);
         }
@@ -16,7 +16,7 @@ impl Run {
         let flow = if redirects.iter().all(|redirect| self.redirect(redirect)) {
             what(self)
         } else {
-            self.doubt(|| "a file that cannot be opened is told of in the shell's own words".to_owned());
+            self.uncertain(|| "a file that cannot be opened is told of in the shell's own words".to_owned());
             self.done(1)
         };
         (self.out, self.err) = (out, err);
@@ -32,7 +32,7 @@ impl Run {
             Target::File(1) => self.out.clone(),
             Target::File(2) => self.err.clone(),
             Target::File(_) => {
-                self.doubt(|| "only the files 1 and 2 of a command are followed".to_owned());
+                self.uncertain(|| "only the files 1 and 2 of a command are followed".to_owned());
                 return true;
             }
             Target::Text(text) => {
@@ -56,10 +56,10 @@ impl Run {
             Target::Write(path) | Target::Append(path) | Target::Both(path) => {
                 let truncates = !matches!(redirect.to, Target::Append(_));
                 if matches!(redirect.to, Target::Both(_)) && self.dialect() != Shell::Bash {
-                    self.doubt(|| "what `&>` means depends on the shell".to_owned());
+                    self.uncertain(|| "what `&>` means depends on the shell".to_owned());
                 }
                 let Some(path) = self.expand(path) else {
-                    self.doubt(|| "into which file it prints is not known".to_owned());
+                    self.uncertain(|| "into which file it prints is not known".to_owned());
                     return true;
                 };
                 let Some(sink) = self.opened(&path, truncates) else { return false };
@@ -72,7 +72,7 @@ impl Run {
         match redirect.file {
             1 => self.out = sink,
             2 => self.err = sink,
-            _ => self.doubt(|| "only the files 1 and 2 of a command are followed".to_owned()),
+            _ => self.uncertain(|| "only the files 1 and 2 of a command are followed".to_owned()),
         }
         true
     }
@@ -91,7 +91,7 @@ impl Run {
             return None;
         }
         if !self.may_write(&full) {
-            self.doubt(|| format!("whether `{path}` may be written is not known"));
+            self.uncertain(|| format!("whether `{path}` may be written is not known"));
         }
         self.files.open(&full, truncates);
         self.note(&full, true);
@@ -101,7 +101,7 @@ impl Run {
     /// All parts run at once; the last one's end is the pipe's.
     pub(super) fn pipe(&mut self, parts: &[Node]) -> Flow {
         if self.scope.exits_on_failure && !parts.iter().all(|part| matches!(part, Node::Simple { .. })) {
-            self.doubt(|| "what `set -e` does in a pipe is not followed".to_owned());
+            self.uncertain(|| "what `set -e` does in a pipe is not followed".to_owned());
         }
         let (begun, mut latest, mut forever) = (self.at, self.at, false);
         let (outer_out, outer_input) = (self.out.clone(), self.input.clone());
@@ -117,11 +117,11 @@ impl Run {
             }
             self.asks = false;
             let (pieces, version) = (self.transcript.pieces.len(), self.files.version);
-            forever |= self.apart(|run| run.node(part, true)) == Flow::Forever;
+            forever |= self.in_subshell(|run| run.node(part, true)) == Flow::Forever;
             latest = latest.max(self.at);
             printing += usize::from(self.transcript.pieces.len() != pieces);
             if printing > 1 || (!last && self.files.version != version) {
-                self.doubt(|| "what comes first of what runs at once is not known".to_owned());
+                self.uncertain(|| "what comes first of what runs at once is not known".to_owned());
             }
             unreached |= !last && self.asks && self.code != 0;
             self.asks |= asks;
@@ -143,25 +143,25 @@ impl Run {
     /// What a command prints, where that is known.
     pub(super) fn captured(&mut self, command: &str) -> Option<String> {
         let Some(node) = parse(command) else {
-            self.doubt(|| "the script holds what is not followed here".to_owned());
+            self.uncertain(|| "the script holds what is not followed here".to_owned());
             return None;
         };
         if self.scope.exits_on_failure && !matches!(node, Node::Simple { .. }) {
-            self.doubt(|| "what `set -e` does in `$(…)` depends on the shell".to_owned());
+            self.uncertain(|| "what `set -e` does in `$(…)` depends on the shell".to_owned());
         }
         let before = self.code;
         let index = self.buffers.len();
         self.buffers.push(Buffer::new());
         let (out, unknown, begun) =
             (std::mem::replace(&mut self.out, Sink::Buffer(index)), (self.unknown, self.unknown_last), self.at);
-        let flow = self.call(|run| run.apart(|run| run.node(&node, true)));
+        let flow = self.call(|run| run.in_subshell(|run| run.node(&node, true)));
         self.out = out;
         (self.unknown, self.unknown_last) = unknown;
         self.captured = Some(std::mem::replace(&mut self.code, before));
         let text = self.buffers.pop().and_then(|buffer| buffer.0);
         if flow == Flow::Forever {
             self.at = begun;
-            self.doubt(|| "what `$(…)` waits for goes on".to_owned());
+            self.uncertain(|| "what `$(…)` waits for goes on".to_owned());
             return None;
         }
         String::from_utf8(text?).ok().map(|text| text.trim_end_matches('\n').to_owned())

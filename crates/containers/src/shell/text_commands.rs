@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::interpreter::{Flow, Run};
 use super::output::Sink;
-use super::run::{Flow, Run};
 use crate::image::Shell;
 use crate::pod::place::Identity;
 use crate::value::later;
@@ -15,11 +15,11 @@ const MAX_NUMBERS: i64 = 50_000;
 const MAX_WIDTH: usize = 4096;
 
 impl Run {
-    pub(super) fn is_printer(name: &str) -> bool {
+    pub(super) fn is_text_command(name: &str) -> bool {
         ["echo", "printf", "date", "hostname", "env", "printenv", "pwd", "id", "seq", "expr", "cat"].contains(&name)
     }
 
-    pub(super) fn printing(&mut self, name: &str, words: &[&str]) -> Flow {
+    pub(super) fn text_command(&mut self, name: &str, words: &[&str]) -> Flow {
         let printed = match (name, words) {
             ("echo", _) => self.echo(words),
             ("printf", [format, words @ ..]) => printf(format, words),
@@ -39,7 +39,9 @@ impl Run {
                 self.say(text);
                 self.done(0)
             }
-            None => self.mute(0, || format!("what `{}` prints is not known", [&[name], words].concat().join(" "))),
+            None => {
+                self.unknown_output(0, || format!("what `{}` prints is not known", [&[name], words].concat().join(" ")))
+            }
         }
     }
 
@@ -85,16 +87,16 @@ impl Run {
 
     fn print_environment(&mut self) -> Flow {
         if let Some(why) = self.world.inside.unknown_variables.values().next().cloned() {
-            return self.mute(0, || why);
+            return self.unknown_output(0, || why);
         }
         if !self.world.inside.has_all_variables {
-            return self.mute(0, || "which variables the image sets is not known".to_owned());
+            return self.unknown_output(0, || "which variables the image sets is not known".to_owned());
         }
         if !self.scope.shell.is_empty() {
-            return self.mute(0, || "in which order a shell hands on its variables is not known".to_owned());
+            return self.unknown_output(0, || "in which order a shell hands on its variables is not known".to_owned());
         }
         let Some(all) = self.environment() else {
-            return self.mute(0, || "the value of a variable is not known".to_owned());
+            return self.unknown_output(0, || "the value of a variable is not known".to_owned());
         };
         self.say(all.into_iter().map(|(name, value)| format!("{name}={value}\n")).collect::<String>());
         self.done(0)
@@ -107,7 +109,7 @@ impl Run {
             match self.variable(name) {
                 Some(Some(value)) if is_exported => self.say(format!("{value}\n")),
                 Some(_) if is_exported || self.world.inside.has_all_variables => code = 1,
-                _ => return self.mute(0, || format!("the value of the variable `{name}` is not known")),
+                _ => return self.unknown_output(0, || format!("the value of the variable `{name}` is not known")),
             }
         }
         self.done(code)
@@ -171,12 +173,12 @@ impl Run {
     /// `expr 1 + 2`.
     fn reckon_words(&mut self, words: &[&str]) -> Flow {
         let is_sum = matches!(words, [_, "+" | "-" | "*" | "/" | "%", _]);
-        match self.reckon(&words.join(" ")).filter(|_| is_sum && !words.iter().any(|word| word.contains('$'))) {
+        match self.evaluate(&words.join(" ")).filter(|_| is_sum && !words.iter().any(|word| word.contains('$'))) {
             Some(value) => {
                 self.say(format!("{value}\n"));
                 self.done(i64::from(value == 0))
             }
-            None => self.unseen(0, || format!("what `expr {}` prints is not known", words.join(" "))),
+            None => self.unknown_effects(0, || format!("what `expr {}` prints is not known", words.join(" "))),
         }
     }
 
@@ -185,7 +187,7 @@ impl Run {
         let mut code = 0;
         for path in paths {
             if path.starts_with('-') && path.len() > 1 {
-                return self.unseen(0, || format!("what `cat {path}` does is not followed"));
+                return self.unknown_effects(0, || format!("what `cat {path}` does is not followed"));
             }
             let full = self.full(path);
             let text = match *path {
@@ -194,7 +196,7 @@ impl Run {
                 _ if self.files.is_there(&full) == Some(false) => {
                     let gnu = format!("cat: {path}: No such file or directory");
                     let busybox = format!("cat: can't open '{path}': No such file or directory");
-                    self.complain(&busybox, &gnu);
+                    self.print_error(&busybox, &gnu);
                     code = 1;
                     continue;
                 }
@@ -208,7 +210,7 @@ impl Run {
                 }
                 Some(text) => self.say(text),
                 None => {
-                    self.mute(0, || format!("what is in `{path}` is not known"));
+                    self.unknown_output(0, || format!("what is in `{path}` is not known"));
                 }
             }
         }
@@ -216,7 +218,7 @@ impl Run {
     }
 
     /// Says what went wrong as the tools of the image say it.
-    pub(super) fn complain(&mut self, busybox: &str, gnu: &str) {
+    pub(super) fn print_error(&mut self, busybox: &str, gnu: &str) {
         let shell = self.world.inside.image.shell;
         match shell {
             Shell::Busybox => self.fail(1, busybox),

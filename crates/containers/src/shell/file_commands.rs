@@ -1,7 +1,7 @@
 //! Programs that make, remove, list and test files.
 
-use super::amounts::bytes;
-use super::run::{Flow, Run};
+use super::interpreter::{Flow, Run};
+use super::numbers::bytes;
 use crate::image::Shell;
 use crate::pod::file::{File, Found};
 use crate::pod::files::Refused;
@@ -19,10 +19,10 @@ impl Run {
         };
         let has_pattern = words.iter().any(|word| word.contains(['*', '?', '[']));
         if name == "[[" && (has_pattern || !matches!(self.dialect(), Shell::Bash | Shell::Busybox)) {
-            self.doubt(|| "what `[[` means depends on the shell".to_owned());
+            self.uncertain(|| "what `[[` means depends on the shell".to_owned());
         }
         if words.contains(&"==") && matches!(self.dialect(), Shell::Dash | Shell::Unknown) {
-            self.doubt(|| "what `==` means depends on the shell".to_owned());
+            self.uncertain(|| "what `==` means depends on the shell".to_owned());
         }
         match self.holds(&words).filter(|_| closes) {
             Some(held) => self.done(i64::from(!held)),
@@ -84,7 +84,7 @@ impl Run {
         (self.is_root() || self.files.is_of_the_pod(path)) && self.files.has_folder(path)
     }
 
-    pub(super) fn filing(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
+    pub(super) fn file_command(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
         let Some(words) = arguments.iter().cloned().collect::<Option<Vec<String>>>() else {
             return self.unknown(|| format!("which files `{name}` is about is not known"));
         };
@@ -101,7 +101,7 @@ impl Run {
             _ => "",
         };
         if paths.is_empty() && name != "ls" || !flags.chars().all(|flag| known.contains(flag)) {
-            self.doubt(|| format!("what `{name} {}` does is not followed", words.join(" ")));
+            self.uncertain(|| format!("what `{name} {}` does is not followed", words.join(" ")));
         }
         if name == "ls" {
             return self.list(&flags, &paths);
@@ -127,7 +127,7 @@ impl Run {
             _ => self.may_write(&full) || refused.is_some(),
         };
         if !is_certain {
-            self.doubt(|| format!("whether `{path}` may be written is not known"));
+            self.uncertain(|| format!("whether `{path}` may be written is not known"));
         }
         match (name, there, refused) {
             ("touch", _, Some(Refused::IsDirectory)) => {}
@@ -135,12 +135,12 @@ impl Run {
                 self.files.open(&full, false);
                 self.note(&full, true);
             }
-            ("touch", _, Some(refused)) => self.complain(
+            ("touch", _, Some(refused)) => self.print_error(
                 &format!("touch: {path}: {}", refused.text()),
                 &format!("touch: cannot touch '{path}': {}", refused.text()),
             ),
             ("mkdir", ..) if flags.contains('p') && matches!(self.files.find(&full), Found::Directory { .. }) => {}
-            ("mkdir", Some(true), _) => self.complain(
+            ("mkdir", Some(true), _) => self.print_error(
                 &format!("mkdir: can't create directory '{path}': File exists"),
                 &format!("mkdir: cannot create directory '{path}': File exists"),
             ),
@@ -152,17 +152,17 @@ impl Run {
                 }
                 self.files.make_directory(&full);
             }
-            ("mkdir", _, Some(refused)) => self.complain(
+            ("mkdir", _, Some(refused)) => self.print_error(
                 &format!("mkdir: can't create directory '{path}': {}", refused.text()),
                 &format!("mkdir: cannot create directory '{path}': {}", refused.text()),
             ),
             ("mkdir", ..) => self.files.make_directory(&full),
             (_, Some(false), _) if flags.contains('f') => {}
-            (_, Some(false), _) => self.complain(
+            (_, Some(false), _) => self.print_error(
                 &format!("rm: can't remove '{path}': No such file or directory"),
                 &format!("rm: cannot remove '{path}': No such file or directory"),
             ),
-            (_, _, Some(Refused::ReadOnly)) => self.complain(
+            (_, _, Some(Refused::ReadOnly)) => self.print_error(
                 &format!("rm: can't remove '{path}': Read-only file system"),
                 &format!("rm: cannot remove '{path}': Read-only file system"),
             ),
@@ -206,24 +206,24 @@ impl Run {
             self.files.remove(&path);
             self.note(&path, false);
         }
-        self.unseen(0, || format!("what `{name}` does is not followed"))
+        self.unknown_effects(0, || format!("what `{name}` does is not followed"))
     }
 
     fn list(&mut self, flags: &str, paths: &[&String]) -> Flow {
         let path = match paths {
             [] => ".",
             [path] => path.as_str(),
-            _ => return self.unseen(0, || "`ls` of several paths is not followed".to_owned()),
+            _ => return self.unknown_effects(0, || "`ls` of several paths is not followed".to_owned()),
         };
         let full = self.full(path);
         if !flags.chars().all(|flag| "1aA".contains(flag)) {
-            return self.unseen(0, || format!("what `ls -{flags}` prints is not known"));
+            return self.unknown_effects(0, || format!("what `ls -{flags}` prints is not known"));
         }
         let all = flags.contains(['a', 'A']);
         match self.files.find(&full) {
             Found::Absent => {
                 let gnu = format!("ls: cannot access '{path}': No such file or directory");
-                self.complain(&format!("ls: {path}: No such file or directory"), &gnu);
+                self.print_error(&format!("ls: {path}: No such file or directory"), &gnu);
                 let code = if self.world.inside.image.shell == Shell::Busybox { 1 } else { 2 };
                 self.done(code)
             }
@@ -241,7 +241,7 @@ impl Run {
                 self.say(shown.map(|name| format!("{name}\n")).collect::<String>());
                 self.done(0)
             }
-            _ => self.mute(0, || format!("what `ls` prints of `{path}` is not known")),
+            _ => self.unknown_output(0, || format!("what `ls` prints of `{path}` is not known")),
         }
     }
 
@@ -253,13 +253,13 @@ impl Run {
             | ["-c", format, "-L", ref paths @ ..]
             | ["-Lc", format, ref paths @ ..] => (true, format, paths),
             ["-c", format, ref paths @ ..] => (false, format, paths),
-            _ => return self.unseen(0, || "only `stat -c FORMAT FILE` is followed".to_owned()),
+            _ => return self.unknown_effects(0, || "only `stat -c FORMAT FILE` is followed".to_owned()),
         };
         let mut text = String::new();
         for path in paths {
             let line = if path.starts_with('-') { None } else { self.described(path, format, follows) };
             let Some(line) = line else {
-                return self.unseen(0, || format!("what `stat` prints of `{path}` is not known"));
+                return self.unknown_effects(0, || format!("what `stat` prints of `{path}` is not known"));
             };
             text.push_str(&line);
             text.push('\n');
@@ -318,11 +318,11 @@ impl Run {
             self.files.append(&path, None);
             self.note(&path, true);
         }
-        self.unseen(0, || "what `dd` prints is not known".to_owned())
+        self.unknown_effects(0, || "what `dd` prints is not known".to_owned())
     }
 
     /// `tail -f FILE`: ends where none of its files is there; else it goes on.
-    pub(super) fn tail_on(&mut self, arguments: &[Option<String>]) -> Flow {
+    pub(super) fn tail_follow(&mut self, arguments: &[Option<String>]) -> Flow {
         let words: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
         let is_count = |at: usize| at > 0 && matches!(words[at - 1], "-n" | "-c" | "-s");
         let files: Vec<&str> = (0..words.len())
@@ -335,7 +335,7 @@ impl Run {
             return self.fail_somehow(1, || "in which words `tail` fails is not followed".to_owned());
         }
         if files != ["/dev/null"] {
-            self.doubt(|| "what `tail -f` prints is not followed".to_owned());
+            self.uncertain(|| "what `tail -f` prints is not followed".to_owned());
         }
         Flow::Forever
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::amounts::duration;
+use super::interpreter::{Flow, Run, Scope};
+use super::numbers::duration;
 use super::output::Input;
-use super::run::{Flow, Run, Scope};
 use crate::image::Shell;
 use crate::pod::file::Found;
 
@@ -53,22 +53,24 @@ impl Run {
             "timeout" => self.timeout(arguments),
             "test" | "[" | "[[" => self.test(&name, arguments),
             "tail" if arguments.iter().flatten().any(|word| matches!(word.as_str(), "-f" | "-F")) => {
-                self.tail_on(arguments)
+                self.tail_follow(arguments)
             }
             "pause" => Flow::Forever,
             "yes" | "top" | "watch" => {
-                self.doubt(|| format!("what `{name}` prints is not known"));
+                self.uncertain(|| format!("what `{name}` prints is not known"));
                 Flow::Forever
             }
-            "touch" | "rm" | "ls" | "stat" | "mkdir" | "cp" | "mv" | "tee" => self.filing(&name, arguments),
+            "touch" | "rm" | "ls" | "stat" | "mkdir" | "cp" | "mv" | "tee" => self.file_command(&name, arguments),
             "dd" => self.copy(arguments),
-            _ if Self::is_client(&name) && self.world.network.is_some() => self.client(&name, arguments),
-            _ if Self::is_printer(&name) => match arguments.iter().cloned().collect::<Option<Vec<String>>>() {
-                Some(words) => self.printing(&name, &words.iter().map(String::as_str).collect::<Vec<_>>()),
-                None => self.mute(0, || format!("what `{name}` prints is not known")),
+            _ if Self::is_network_command(&name) && self.world.network.is_some() => {
+                self.network_command(&name, arguments)
+            }
+            _ if Self::is_text_command(&name) => match arguments.iter().cloned().collect::<Option<Vec<String>>>() {
+                Some(words) => self.text_command(&name, &words.iter().map(String::as_str).collect::<Vec<_>>()),
+                None => self.unknown_output(0, || format!("what `{name}` prints is not known")),
             },
             _ if QUICK.split_ascii_whitespace().any(|quick| quick == name) => {
-                self.unseen(0, || format!("what `{name}` does is not known"))
+                self.unknown_effects(0, || format!("what `{name}` does is not known"))
             }
             _ => self.unknown(|| format!("what `{name}` does is not known")),
         }
@@ -86,14 +88,14 @@ impl Run {
                 let code =
                     if arguments.is_empty() { Some(self.code) } else { first.and_then(|code| code.parse().ok()) };
                 if code.is_none_or(|code| code < 0) || arguments.len() > 1 {
-                    self.doubt(|| format!("with which code `{name}` ends is not known"));
+                    self.uncertain(|| format!("with which code `{name}` ends is not known"));
                 }
                 self.done(code.unwrap_or_default().rem_euclid(256));
                 if name == "exit" { Flow::Exit } else { Flow::Return }
             }
             "break" | "continue" => {
                 if !arguments.is_empty() || self.scope.loops == 0 {
-                    self.doubt(|| format!("`{name}` of several loops, or of none, is not followed"));
+                    self.uncertain(|| format!("`{name}` of several loops, or of none, is not followed"));
                 }
                 self.done(0);
                 match name {
@@ -104,7 +106,7 @@ impl Run {
             }
             "shift" => {
                 if !arguments.is_empty() || self.scope.arguments.is_empty() {
-                    self.doubt(|| "`shift` of several arguments, or of none, is not followed".to_owned());
+                    self.uncertain(|| "`shift` of several arguments, or of none, is not followed".to_owned());
                 } else {
                     self.scope.arguments.remove(0);
                 }
@@ -112,7 +114,7 @@ impl Run {
             }
             "wait" => {
                 if !arguments.is_empty() {
-                    self.doubt(|| "for what `wait` waits is not followed".to_owned());
+                    self.uncertain(|| "for what `wait` waits is not followed".to_owned());
                 }
                 for end in std::mem::take(&mut self.background) {
                     let Some(end) = end else { return Flow::Forever };
@@ -136,11 +138,11 @@ impl Run {
         }
     }
 
-    /// `set -e`. What other flags do is in doubt, though `-e` among them counts.
+    /// `set -e`. What other flags do is unknown, though `-e` among them counts.
     fn set(&mut self, arguments: &[Option<String>]) -> Flow {
         let flags: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
         if flags != ["-e"] {
-            self.doubt(|| format!("what `set {}` does is not followed", flags.join(" ")));
+            self.uncertain(|| format!("what `set {}` does is not followed", flags.join(" ")));
         }
         match flags.first() {
             Some(first) if first.starts_with('-') && first.contains('e') => self.scope.exits_on_failure = true,
@@ -159,7 +161,7 @@ impl Run {
         let to = to.map(|to| self.full(&to));
         let is_there = to.as_deref().map(|to| self.files.find(to));
         if !matches!(is_there, Some(Found::Directory { .. })) {
-            self.doubt(|| "whether there is such a directory to `cd` to is not known".to_owned());
+            self.uncertain(|| "whether there is such a directory to `cd` to is not known".to_owned());
         }
         self.scope.directory = to;
         self.done(0)
@@ -190,7 +192,7 @@ impl Run {
         let is_known =
             |flag: &&str| flag.strip_prefix('-').is_some_and(|rest| rest.chars().all(|one| "cel".contains(one)));
         if !flags.iter().all(is_known) {
-            self.doubt(|| format!("what the shell does with `{}` is not followed", flags.join(" ")));
+            self.uncertain(|| format!("what the shell does with `{}` is not followed", flags.join(" ")));
         }
         let has = |letter: char| flags.iter().any(|flag| !flag.starts_with("--") && flag.contains(letter));
         let (script, arguments) = match rest.first() {
@@ -237,7 +239,7 @@ impl Run {
                     self.scope.exported.push(name.to_owned());
                 }
                 None if word.starts_with('-') => {
-                    self.doubt(|| format!("what `env {word}` does is not followed"));
+                    self.uncertain(|| format!("what `env {word}` does is not followed"));
                 }
                 None => break,
             }
@@ -256,7 +258,7 @@ impl Run {
         };
         if from != Some(0) {
             let flag = limit.clone();
-            self.doubt(|| format!("what `timeout {flag}` does is not followed"));
+            self.uncertain(|| format!("what `timeout {flag}` does is not followed"));
         }
         let begun = self.at;
         let end = begun.saturating_add(duration(limit).unwrap_or_default());
@@ -264,7 +266,7 @@ impl Run {
         if flow == Flow::Forever || self.at > end {
             self.transcript.pieces.retain(|piece| piece.at <= end);
             if self.files.version != version {
-                self.doubt(|| "what is done to files within the time of `timeout` is not followed".to_owned());
+                self.uncertain(|| "what is done to files within the time of `timeout` is not followed".to_owned());
             }
             self.at = begun;
             let flow = self.pass(end.saturating_sub(begun));
@@ -276,7 +278,7 @@ impl Run {
 
     fn trap(&mut self, arguments: &[Option<String>]) -> Flow {
         let Some((Some(action), signals)) = arguments.split_first() else {
-            return self.unseen(0, || "what `trap` prints is not known".to_owned());
+            return self.unknown_effects(0, || "what `trap` prints is not known".to_owned());
         };
         let asked = |signal: &String| matches!(signal.as_str(), "TERM" | "SIGTERM" | "15" | "EXIT" | "0");
         if signals.iter().flatten().any(asked) {
@@ -287,7 +289,7 @@ impl Run {
             self.has_handler = true;
         }
         if !signals.iter().flatten().all(|signal| matches!(signal.as_str(), "TERM" | "SIGTERM" | "15")) {
-            self.doubt(|| "what it does when it ends, or at other signals (`trap`), is not followed".to_owned());
+            self.uncertain(|| "what it does when it ends, or at other signals (`trap`), is not followed".to_owned());
         }
         self.done(0)
     }
@@ -306,7 +308,7 @@ impl Run {
                 .as_ref()
                 .is_none_or(|line| line.as_ref().is_none_or(|line| flags == ["-r"] || !line.contains('\\')));
         if !is_followed {
-            self.doubt(|| "what `read` reads is not followed".to_owned());
+            self.uncertain(|| "what `read` reads is not followed".to_owned());
         }
         match line {
             Some(Some(line)) => {
