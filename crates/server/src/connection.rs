@@ -23,8 +23,8 @@ use super::handshake::Handshakes;
 use super::host::Outside;
 use super::host_name::HostNames;
 use super::hosted::Hosted;
-use super::lane::Held;
 use super::public::{inside, named, path_of, path_to, without};
+use super::quota::Slot;
 use super::refusal::{too_many_connections, unauthorised};
 use super::shared::Shared;
 use super::write_timeout::WriteTimeout;
@@ -200,7 +200,7 @@ struct Seat {
     hosted: Arc<Hosted>,
     /// Hears when the cluster's credentials are other ones.
     renewed: watch::Receiver<()>,
-    _held: Held,
+    _held: Slot,
 }
 
 impl Peer {
@@ -215,7 +215,7 @@ impl Peer {
             return true;
         }
         let renewed = hosted.renewed.subscribe();
-        let Some(held) = hosted.lane().connection(hosted.host.connections_of_one()) else { return false };
+        let Some(held) = hosted.quota().connection(hosted.host.connections_of_one()) else { return false };
         // Another request of this connection may have been faster.
         let _ = self.seat.set(Some(Seat { hosted: Arc::clone(hosted), renewed, _held: held }));
         true

@@ -16,7 +16,7 @@ use super::awake::Awake;
 use super::credentials::{Digest, Token};
 use super::host::{Counts, Host};
 use super::kubeconfig::{self, Place};
-use super::lane::Lane;
+use super::quota::Quota;
 use super::refusal::frozen;
 use super::register::{CopyOf, Entry, Note, Parked};
 use super::tls;
@@ -37,7 +37,7 @@ pub(super) struct Hosted {
     /// Says that the credentials are other ones.
     pub(super) renewed: watch::Sender<()>,
     certificate: Mutex<Option<Digest>>,
-    lane: Lane,
+    quota: Quota,
     /// The kinds that it has ever defined.
     pub(super) kinds: EverDefined,
     /// Whether it is silent: it takes requests and gives no answers.
@@ -136,7 +136,7 @@ impl Hosted {
             token: RwLock::new(Arc::new(token)),
             renewed: watch::Sender::new(()),
             certificate: Mutex::default(),
-            lane: Lane::new(),
+            quota: Quota::new(),
             kinds: EverDefined::default(),
             silent: Arc::new(watch::Sender::new(false)),
             frozen: AtomicBool::new(entry.frozen),
@@ -190,7 +190,7 @@ impl Hosted {
         let limits = self.host.limits();
         Counts::add(&self.host.counts.requests);
         self.is_used();
-        if let Some(refused) = self.lane.refused(&limits) {
+        if let Some(refused) = self.quota.refused(&limits) {
             Counts::add(&self.host.counts.refused);
             return refused;
         }
@@ -202,13 +202,13 @@ impl Hosted {
             // The connection is about to end.
             std::future::pending::<()>().await;
         }
-        let _room = self.lane.room(&request.body().size_hint()).await;
+        let _room = self.quota.room(&request.body().size_hint()).await;
         let (parts, body) = match receive_at_most(request, limits.body_bytes).await {
             Ok(received) => received,
             Err(status) => return status_response(&status),
         };
         let response = match self.awake().await {
-            Ok(awake) => self.lane.answer(&awake.api, parts, body, &limits, &self.host.shares).await,
+            Ok(awake) => self.quota.answer(&awake.api, parts, body, &limits, &self.host.shares).await,
             Err(status) => status_response(&status),
         };
         self.is_used();
@@ -264,8 +264,8 @@ impl Hosted {
     }
 
     /// The part of the server that is this cluster's.
-    pub(super) fn lane(&self) -> &Lane {
-        &self.lane
+    pub(super) fn quota(&self) -> &Quota {
+        &self.quota
     }
 
     /// Whether it is silent: it takes requests and gives no answers.

@@ -31,7 +31,7 @@ pub(super) struct Shares {
     /// Kilobytes of the bodies of long requests that are worked on at a time.
     pub(super) long: Arc<Semaphore>,
     processors: f64,
-    /// When each lane, by its place in memory, last wanted something.
+    /// When each quota, by its place in memory, last wanted something.
     wanting: Mutex<BTreeMap<usize, Instant>>,
 }
 
@@ -53,7 +53,7 @@ impl Shares {
         self.processors / wanting.len() as f64
     }
 
-    /// Waits until the lane with this bucket owes nothing to those who want something, too. Who is alone never waits.
+    /// Waits until the cluster with this bucket owes nothing to those who want something, too. Who is alone never waits.
     pub(super) async fn wait(&self, work: &Mutex<Bucket>) {
         let each = self.each(work);
         if each >= self.processors {

@@ -36,7 +36,7 @@ use tokio::sync::watch;
 use super::certificates::Authority;
 use super::clock::Clock;
 use super::definitions::Definitions;
-use super::dynamic_admission::Kept;
+use super::dynamic_admission::AdmissionCache;
 use super::flavour::Flavour;
 pub use super::log::Base;
 use super::pipeline;
@@ -126,7 +126,7 @@ impl Cluster {
                 limits: Arc::default(),
                 flavour: Flavour::default(),
                 definitions: Definitions::default(),
-                admission: Kept::default(),
+                admission: AdmissionCache::default(),
                 kept_random: None,
             }),
             clock,

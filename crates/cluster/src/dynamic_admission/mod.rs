@@ -1,9 +1,9 @@
 //! Admission that users configure: the webhooks and policies, the requests that each is for, and their answers. `admission`
 //! asks them.
 
+mod admission_cache;
 mod authorizer;
 pub(crate) mod condition;
-mod kept;
 pub(crate) mod matching;
 mod pending_webhooks;
 pub(crate) mod policy;
@@ -11,7 +11,7 @@ pub(crate) mod request;
 pub(crate) mod scene;
 pub(crate) mod webhooks;
 
-pub(crate) use kept::Kept;
+pub(crate) use admission_cache::AdmissionCache;
 pub use pending_webhooks::PendingWebhooks;
 pub(crate) use pending_webhooks::{Batch, Beginning, waiting};
 pub(crate) use request::Operation;

@@ -12,21 +12,22 @@ use flate2::write::GzEncoder;
 /// How many bytes are kept; what was asked for longest ago goes first.
 const MAX_BYTES: usize = 4 << 20;
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { documents: VecDeque::new(), bytes: 0, making: BTreeMap::new() });
+static DOCUMENTS: Mutex<DocumentCache> =
+    Mutex::new(DocumentCache { documents: VecDeque::new(), bytes: 0, making: BTreeMap::new() });
 
 /// Documents by what they are made of.
-struct Kept {
+struct DocumentCache {
     documents: VecDeque<(String, Bytes)>,
     bytes: usize,
     /// Those that are being made.
     making: BTreeMap<String, Arc<OnceLock<Bytes>>>,
 }
 
-fn kept() -> MutexGuard<'static, Kept> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+fn documents() -> MutexGuard<'static, DocumentCache> {
+    DOCUMENTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl DocumentCache {
     fn get(&mut self, name: &str) -> Option<Bytes> {
         let at = self.documents.iter().position(|(have, _)| have == name)?;
         let found = self.documents.remove(at)?;
@@ -50,7 +51,7 @@ impl Kept {
 /// It is made once: a client that asks for the same meanwhile waits for it. Clients of other documents do not.
 pub(super) fn compressed(name: &str, make: impl FnOnce() -> Vec<u8>) -> Bytes {
     let place = {
-        let mut kept = kept();
+        let mut kept = documents();
         if let Some(document) = kept.get(name) {
             return document;
         }
@@ -62,7 +63,7 @@ pub(super) fn compressed(name: &str, make: impl FnOnce() -> Vec<u8>) -> Bytes {
         let _ = encoder.write_all(&make());
         Bytes::from(encoder.finish().unwrap_or_default())
     });
-    let mut kept = kept();
+    let mut kept = documents();
     if kept.making.remove(name).is_some() {
         kept.add(name, document, MAX_BYTES);
     }
@@ -87,7 +88,7 @@ mod tests {
         let again = compressed("one of these tests", || panic!("made already"));
         assert_eq!((unpacked(&first), first), (b"text".to_vec(), again));
 
-        let mut kept = Kept { documents: VecDeque::new(), bytes: 0, making: BTreeMap::new() };
+        let mut kept = DocumentCache { documents: VecDeque::new(), bytes: 0, making: BTreeMap::new() };
         for name in ["a", "b", "c"] {
             kept.add(name, &Bytes::from_static(b"12345"), 15);
         }

@@ -12,7 +12,7 @@ use super::json_cache::JsonCache;
 use super::limits::Limits;
 use super::random::Random;
 use crate::definitions::Definitions;
-use crate::dynamic_admission::Kept;
+use crate::dynamic_admission::AdmissionCache;
 use crate::flavour::Flavour;
 use crate::log::{Contents, Entry, Log};
 use crate::store::Store;
@@ -41,7 +41,7 @@ pub(crate) struct State {
     /// Definitions of custom resources that were asked for.
     pub(crate) definitions: Definitions,
     /// What is configured of admission.
-    pub(crate) admission: Kept,
+    pub(crate) admission: AdmissionCache,
     /// The cluster's random numbers, while an attempt of a write that is made again draws those of the first one.
     pub(crate) kept_random: Option<Random>,
 }

@@ -1,7 +1,8 @@
 //! A command followed from its start: what it prints, what it does to files, how it ends.
 //!
 //! ```text
-//! tokens ─▶ syntax ─▶ interpreter ─ loops, expand, redirections, commands, {text,file,network}_commands ─▶ execution::{Execution, Performed}
+//! tokens ─▶ syntax ─▶ interpreter ─▶ execution::{Execution, Performed}
+//!                     └ loops, expand, redirections, commands, {text,file,network}_commands
 //! ```
 //!
 //! How a command ends is followed as far as scheduling needs it. What it prints is certain, or unknown with the reason.

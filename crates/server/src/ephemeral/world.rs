@@ -13,8 +13,8 @@ use super::clock_hand::ClockHand;
 use super::options::{CONTEXT, EphemeralOptions, Time};
 use crate::control_thread::{ControlThreads, Running};
 use crate::credentials::{Digest, Token};
-use crate::lane::Lane;
 use crate::limits::Limits;
+use crate::quota::Quota;
 use crate::share::Shares;
 use crate::start_error::StartError;
 use crate::tls::{self, Identity};
@@ -37,7 +37,7 @@ pub(super) struct World {
     identity: Identity,
     pace: Pace,
     limits: Limits,
-    lane: Lane,
+    quota: Quota,
     shares: Shares,
 }
 
@@ -86,7 +86,7 @@ impl World {
             Pace::Machine { running: Mutex::new(running.map_err(StartError::ControlPlane)?), _threads: threads }
         };
         let limits = Limits::default();
-        Ok(Self { api, token, identity, pace, limits, lane: Lane::new(), shares: Shares::new() })
+        Ok(Self { api, token, identity, pace, limits, quota: Quota::new(), shares: Shares::new() })
     }
 
     pub(super) fn api(&self) -> &Api {
@@ -137,7 +137,7 @@ impl World {
 
     /// Answers a request whose body has arrived; where time stands still, when all that follows from it has been done.
     pub(super) async fn answer(&self, parts: Parts, body: Bytes) -> Response<Body> {
-        let response = self.lane.answer(&self.api, parts, body, &self.limits, &self.shares).await;
+        let response = self.quota.answer(&self.api, parts, body, &self.limits, &self.shares).await;
         if let Pace::Stepped(hand) = &self.pace {
             hand.settle().await;
         }

@@ -459,7 +459,7 @@ async fn bodies_that_do_not_arrive_keep_their_room_in_the_cluster_alone() {
         hosted(&server, name)
     });
     let mut slow = Dialled::to(&server, "a").await;
-    let before = a.lane().room_left();
+    let before = a.quota().room_left();
     let under_way: Vec<_> = [3_000_000, 3_000_000, 3_000_000, 3_000_000, 3_000_000, 1_500_000]
         .into_iter()
         .map(|length| {
@@ -467,7 +467,7 @@ async fn bodies_that_do_not_arrive_keep_their_room_in_the_cluster_alone() {
             tokio::spawn(slow.send(Method::POST, MAPS, length, body.boxed_unsync()))
         })
         .collect();
-    while a.lane().room_left() > 500 {
+    while a.quota().room_left() > 500 {
         tokio::task::yield_now().await;
     }
     let large = map("large", &"x".repeat(1_000_000));
@@ -475,13 +475,13 @@ async fn bodies_that_do_not_arrive_keep_their_room_in_the_cluster_alone() {
     let waiting = tokio::spawn(of_a.post(&large));
     assert_eq!(of_b.post(&large).await.unwrap().status(), 201);
     assert_eq!(of_a.get(MAPS).await.unwrap().status(), 200, "a request without a body needs no room");
-    assert!(!waiting.is_finished() && b.lane().room_left() == before);
+    assert!(!waiting.is_finished() && b.quota().room_left() == before);
     drop(slow);
     assert_eq!(waiting.await.unwrap().unwrap().status(), 201);
     for one in under_way {
         assert!(one.await.unwrap().is_err(), "its connection is gone");
     }
-    while a.lane().room_left() < before {
+    while a.quota().room_left() < before {
         tokio::task::yield_now().await;
     }
 }

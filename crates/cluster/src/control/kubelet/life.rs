@@ -337,8 +337,8 @@ impl Look<'_, '_> {
             return natural;
         }
         let name = self.containers[index].name();
-        if killed <= self.now && !std::mem::replace(&mut self.memory.of(name).told_of_end, true) {
-            if !std::mem::replace(&mut self.memory.of(name).told, true) {
+        if killed <= self.now && !std::mem::replace(&mut self.memory.of(name).end_reported, true) {
+            if !std::mem::replace(&mut self.memory.of(name).failures_reported, true) {
                 self.say(index, true, "Unhealthy", self.complaint(index, kind));
             }
             let message = format!("Container {name} failed {} probe, will be restarted", kind.to_lowercase());
@@ -379,7 +379,7 @@ impl Look<'_, '_> {
         let probed = self.probes(index, &self.program(index), since);
         if let Some((at, kind)) = probed.complaint
             && later(since, at) <= self.now
-            && !std::mem::replace(&mut self.memory.of(container.name()).told, true)
+            && !std::mem::replace(&mut self.memory.of(container.name()).failures_reported, true)
         {
             self.say(index, true, "Unhealthy", self.complaint(index, kind));
         }
@@ -503,7 +503,7 @@ impl Look<'_, '_> {
         if timed || self.memory.known(name).is_some() {
             let kept = self.memory.of(name);
             (kept.since, kept.pulls, kept.creations, kept.answered) = (Some(self.now), None, None, None);
-            (kept.told, kept.told_of_end) = (false, false);
+            (kept.failures_reported, kept.end_reported) = (false, false);
         }
         self.say(index, false, "Created", "Container created".to_owned());
         self.say(index, false, "Started", "Container started".to_owned());

@@ -39,12 +39,12 @@ pub(super) struct Memory {
     pub(super) mounting: Option<Mounting>,
     /// When all its containers were removed, to start again.
     pub(super) reset: Option<Timestamp>,
-    containers: Vec<(Box<str>, Kept)>,
+    containers: Vec<(Box<str>, ContainerMemory)>,
 }
 
 /// What is remembered of a container.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Kept {
+pub(super) struct ContainerMemory {
     /// When it started.
     pub(super) since: Option<Timestamp>,
     /// How long it waits after its next failure.
@@ -58,9 +58,9 @@ pub(super) struct Kept {
     /// When the network answered what it waits for.
     pub(super) answered: Option<Timestamp>,
     /// Whether its failing probes have been reported since it started.
-    pub(super) told: bool,
+    pub(super) failures_reported: bool,
     /// Whether it has been reported that a probe has it ended.
-    pub(super) told_of_end: bool,
+    pub(super) end_reported: bool,
 }
 
 /// Tries to set up the volumes of a pod.
@@ -128,16 +128,16 @@ impl Memories {
 
 impl Memory {
     /// What is remembered of a container.
-    pub(super) fn of(&mut self, container: &str) -> &mut Kept {
+    pub(super) fn of(&mut self, container: &str) -> &mut ContainerMemory {
         let at = self.containers.iter().position(|(name, _)| **name == *container).unwrap_or_else(|| {
-            self.containers.push((container.into(), Kept::default()));
+            self.containers.push((container.into(), ContainerMemory::default()));
             self.containers.len() - 1
         });
         &mut self.containers[at].1
     }
 
     /// The same without making a note of it.
-    pub(super) fn known(&self, container: &str) -> Option<&Kept> {
+    pub(super) fn known(&self, container: &str) -> Option<&ContainerMemory> {
         self.containers.iter().find(|(name, _)| **name == *container).map(|(_, kept)| kept)
     }
 

@@ -38,7 +38,7 @@ const BODIES: u32 = 16 << 10;
 const SHORT: u64 = 10_000;
 
 /// The part of the server that one cluster may use.
-pub(super) struct Lane {
+pub(super) struct Quota {
     line: Semaphore,
     long: Arc<Semaphore>,
     connections: Arc<AtomicUsize>,
@@ -52,9 +52,9 @@ pub(super) struct Lane {
 
 /// One of what a cluster may have some of at a time, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held(Arc<AtomicUsize>);
+pub(super) struct Slot(Arc<AtomicUsize>);
 
-impl Held {
+impl Slot {
     /// One more, unless there are that many.
     pub(super) fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let more = |now: usize| (now < most).then_some(now + 1);
@@ -63,7 +63,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -78,7 +78,7 @@ impl Drop for Unread {
     }
 }
 
-impl Lane {
+impl Quota {
     pub(super) fn new() -> Self {
         Self {
             line: Semaphore::new(IN_LINE),
@@ -93,8 +93,8 @@ impl Lane {
     }
 
     /// The right to one more connection, if there are fewer than `most`.
-    pub(super) fn connection(&self, most: usize) -> Option<Held> {
-        Held::take(&self.connections, most)
+    pub(super) fn connection(&self, most: usize) -> Option<Slot> {
+        Slot::take(&self.connections, most)
     }
 
     /// The refusal of a request that comes too soon after too many others.
@@ -153,7 +153,7 @@ impl Lane {
             let unread = Unread(Arc::clone(&self.unread), bytes);
             return response.map(|body| body.holding(unread));
         }
-        match Held::take(&self.watches, limits.watches) {
+        match Slot::take(&self.watches, limits.watches) {
             Some(held) => response.map(|body| body.holding(held)),
             None => too_many_requests("too many watches of this cluster", Duration::from_secs(1)),
         }
@@ -207,22 +207,22 @@ mod tests {
 
     #[test]
     fn a_cluster_has_its_share_of_the_connections_and_has_it_again() {
-        let lane = Lane::new();
-        let held = [lane.connection(2), lane.connection(2)];
+        let quota = Quota::new();
+        let held = [quota.connection(2), quota.connection(2)];
         assert!(held.iter().all(Option::is_some));
-        assert!(lane.connection(2).is_none());
+        assert!(quota.connection(2).is_none());
         drop(held);
-        assert!(lane.connection(2).is_some());
+        assert!(quota.connection(2).is_some());
     }
 
     #[test]
     fn requests_beyond_the_rate_are_told_when_to_come_again() {
         let limits = Limits { requests_per_second: Some(2), burst: 3, ..Limits::default() };
-        let lane = Lane::new();
-        assert_eq!((0..3).filter(|_| lane.refused(&limits).is_none()).count(), 3);
-        let refused = lane.refused(&limits).unwrap();
+        let quota = Quota::new();
+        assert_eq!((0..3).filter(|_| quota.refused(&limits).is_none()).count(), 3);
+        let refused = quota.refused(&limits).unwrap();
         assert_eq!(refused.status(), 429);
         assert_eq!(refused.headers()[http::header::RETRY_AFTER], "1");
-        assert!(lane.refused(&Limits::default()).is_none(), "where there is no limit");
+        assert!(quota.refused(&Limits::default()).is_none(), "where there is no limit");
     }
 }

@@ -1,11 +1,11 @@
-//! What a cluster keeps of the configuration of admission, so that it is not read for each write.
+//! The parsed webhooks and policies of a cluster, so that no write reads them again.
 
 use super::policy::Policies;
 use super::webhooks::Configurations;
 
 /// Webhooks and policies, as they were read last.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct AdmissionCache {
     pub(crate) webhooks: Configurations,
     pub(crate) policies: Policies,
 }
