@@ -1,52 +1,50 @@
-//! `docs/understand/conformance.md` and `docs/look-up/conformance.md`: what of Kubernetes' own suite passes, made of what was found when it was run and of the tests of
-//! `klab-cluster` that stand for tests of it. `KLAB_BLESS=1 cargo test -p klab --test it conformance::` writes it again, and the line
-//! of the README that has its number.
+//! `docs/understand/conformance.md` and `docs/look-up/conformance.md`: how Kubernetes' own tests end against klab. `tools/conformance` writes
+//! the results, `reasons.toml` says why tests fail, and tests of `klab-cluster` name the tests that they stand for.
+//! `KLAB_BLESS=1 cargo test -p klab --test it conformance::` writes both pages again, and the line of the README that has the number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::written::is_written;
 
-/// Where the tests are, and what was found.
+/// Where the results and klab's own tests are.
 const FOLDER: &str = "crates/cluster/tests/it/conformance";
 const OVERVIEW: &str = "docs/understand/conformance.md";
 const TESTS: &str = "docs/look-up/conformance.md";
 /// How the line of the README begins.
 const LINE: &str = "- [Kubernetes' own tests](docs/understand/conformance.md): ";
 
-/// What was found when the suite was run.
+/// How tests of the suite ended, by name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Suite {
-    /// Passed when the suite was run again, and not before.
-    since: BTreeSet<String>,
-    conformance: Vec<Group>,
-    further: Vec<Group>,
-    failed: Vec<Failed>,
-    /// What did not pass again.
-    #[serde(default)]
-    left: Vec<Failed>,
+    passed: BTreeSet<String>,
+    skipped: BTreeSet<String>,
+    failed: BTreeSet<String>,
 }
 
-/// The tests of one SIG.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Group {
-    sig: String,
-    tests: usize,
-    passed: usize,
-    containers: usize,
-    skipped: usize,
+struct Reasons {
+    reason: Vec<Reason>,
 }
 
-/// Tests that did not pass.
+/// Why some tests fail.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Failed {
+struct Reason {
+    /// After a colon.
     because: String,
-    tests: Vec<String>,
+    /// Whether the tests need running containers.
+    containers: bool,
+    tests: BTreeSet<String>,
+}
+
+fn read<T: DeserializeOwned>(file: &str) -> T {
+    toml::from_str(&std::fs::read_to_string(Path::new(FOLDER).join(file)).unwrap()).unwrap()
 }
 
 fn sources() -> Vec<PathBuf> {
@@ -90,104 +88,87 @@ fn sig(test: &str) -> &str {
     test.trim_start_matches('[').split(']').next().unwrap()
 }
 
-/// How many tests of one kind pass, and are left.
+/// Tests of one SIG, or of all.
 #[derive(Default, Clone, Copy)]
 struct Sum {
     passed: usize,
-    open: usize,
+    containers: usize,
+    left: usize,
 }
 
-/// How a test that did not pass at first ended when the suite was run again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Now {
-    Passes,
-    Open,
-}
-
-fn table(groups: &[Group], failed: &[(&str, Now)], page: &mut String) -> Sum {
-    page.push_str("| SIG | tests | need containers | pass | left |\n");
-    page.push_str("|---|---|---|---|---|\n");
-    let mut total = Sum::default();
-    let (mut tests, mut containers) = (0, 0);
-    for group in groups {
-        let count = |wanted: Now| failed.iter().filter(|(test, now)| sig(test) == group.sig && *now == wanted).count();
-        let (passed, open) = (group.passed + count(Now::Passes), count(Now::Open));
-        let known = passed + open + group.containers + group.skipped;
-        assert_eq!(known, group.tests, "{}: every test is somewhere", group.sig);
-        let (sig, needed) = (&group.sig, group.containers);
-        let all = group.tests - group.skipped;
-        page.push_str(&format!("| {sig} | {all} | {needed} | {passed} | {open} |\n"));
-        (tests, containers) = (tests + all, containers + needed);
-        total = Sum { passed: total.passed + passed, open: total.open + open };
+/// Writes a table with a row for each SIG. Returns the last row.
+fn table(suite: &Suite, reasons: &Reasons, conformance: bool, page: &mut String) -> Sum {
+    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+    for test in suite.passed.iter().filter(|test| is_conformance(test) == conformance) {
+        sums.entry(sig(test)).or_default().passed += 1;
     }
-    let Sum { passed, open } = total;
-    page.push_str(&format!("| all | {tests} | {containers} | {passed} | {open} |\n\n"));
-    total
+    for reason in &reasons.reason {
+        for test in reason.tests.iter().filter(|test| is_conformance(test) == conformance) {
+            let sum = sums.entry(sig(test)).or_default();
+            *if reason.containers { &mut sum.containers } else { &mut sum.left } += 1;
+        }
+    }
+    let mut all = Sum::default();
+    page.push_str("| SIG | tests | pass | need containers | fail otherwise |\n|---|---|---|---|---|\n");
+    let mut row = |sig: &str, Sum { passed, containers, left }: Sum| {
+        page.push_str(&format!("| {sig} | {} | {passed} | {containers} | {left} |\n", passed + containers + left));
+    };
+    for (sig, sum) in sums {
+        row(sig, sum);
+        all.passed += sum.passed;
+        all.containers += sum.containers;
+        all.left += sum.left;
+    }
+    row("all", all);
+    page.push('\n');
+    all
 }
 
 /// The overview, the tests one by one, and the line of the README.
 fn documents() -> (String, String, String) {
-    let suite: Suite = toml::from_str(&std::fs::read_to_string(Path::new(FOLDER).join("suite.toml")).unwrap()).unwrap();
-    let own = own_tests();
-    let now = |test: &String| if suite.since.contains(test) { Now::Passes } else { Now::Open };
-    let failed: Vec<(&str, Now)> =
-        suite.failed.iter().flat_map(|group| &group.tests).map(|test| (test.as_str(), now(test))).collect();
-    let reasons: BTreeMap<&str, &str> = (suite.left.iter())
-        .flat_map(|group| group.tests.iter().map(|test| (test.as_str(), group.because.as_str())))
-        .collect();
-    for (test, now) in &failed {
-        assert_eq!(
-            reasons.contains_key(test),
-            *now == Now::Open,
-            "it passed again, or there is a reason why not: {test}"
-        );
-    }
-    let of = |wanted: bool| -> Vec<(&str, Now)> {
-        failed.iter().copied().filter(|(test, _)| is_conformance(test) == wanted).collect()
-    };
+    let (suite, reasons): (Suite, Reasons) = (read("suite.toml"), read("reasons.toml"));
+    let explained: BTreeSet<&String> = reasons.reason.iter().flat_map(|reason| &reason.tests).collect();
+    assert_eq!(explained, suite.failed.iter().collect(), "reasons.toml names each test that fails, and no other");
+
     let mut page = "# Kubernetes' own tests\n\n\
-        klab was held against the end-to-end suite of Kubernetes v1.36.2: an earlier version all of it, this one what had not passed then and\n\
-        most of what had. This page has the totals, and [another one](../look-up/conformance.md) the tests. A test makes both from what was found\n\
-        ([suite.toml](../../crates/cluster/tests/it/conformance/suite.toml)) and from the tests of\n\
-        [klab-cluster](../../crates/cluster/tests/it/conformance/mod.rs) that stand for tests of the suite: in process, on a stepped clock, each\n\
-        below the names of those that it stands for. They keep what the suite has shown.\n\n\
-        Tests that need running containers (they execute commands in a shell, send packets, or have a server in a pod) cannot pass here:\n\
-        [likeness and differences](fidelity.md). The tables count them as such, though some pass, because klab follows scripts and knows the pod and\n\
-        its volumes. klab simulates no server of Kubernetes' test images: eight tests of the first table and one of the second passed\n\
-        against such a simulation once, and are left.\n\
-        The totals are from before klab's containers were reduced to what is certain; the suite has not been run again since.\n\n\
+        The end-to-end suite of Kubernetes v1.36.2 runs against `klab serve --ephemeral`. You can repeat it: build `e2e.test` from Kubernetes'\n\
+        sources with `go test -c ./test/e2e`, and run\n\n    \
+        tools/conformance --conformance e2e.test target/release/klab > suite.toml\n\n\
+        A run takes about an hour, most of it waiting; without `--conformance` it takes further tests as well. This page has the totals of\n\
+        [suite.toml](../../crates/cluster/tests/it/conformance/suite.toml); [another page](../look-up/conformance.md) names each test that fails, with\n\
+        the reason, and klab's own tests that stand for tests of the suite.\n\n\
+        Tests that need running containers cannot pass here: they execute commands in a shell, send packets, or have a server in a pod.\n\
+        [Likeness and differences](fidelity.md) says what klab answers for containers.\n\n\
         ## Conformance\n\n"
         .to_owned();
-    let sum = table(&suite.conformance, &of(true), &mut page);
-    page.push_str("## Further tests that were chosen because they might need no container\n\n");
-    table(&suite.further, &of(false), &mut page);
+    let Sum { passed, containers, left } = table(&suite, &reasons, true, &mut page);
+    if suite.passed.iter().chain(&suite.failed).any(|test| !is_conformance(test)) {
+        page.push_str(
+            "## Other tests of the suite\n\nWithout those that are slow, serial, disruptive or flaky, or that need a driver, a cloud or a feature that is off by default.\n\n",
+        );
+        table(&suite, &reasons, false, &mut page);
+    }
+    if !suite.skipped.is_empty() {
+        page.push_str(&format!("The suite itself skips {} tests in these clusters.\n", suite.skipped.len()));
+    }
     let overview = page.trim_end().to_owned() + "\n";
-    let mut page = "# Conformance: every test\n\nThe tests of Kubernetes' own suite that did not pass at first, by what kept them from it. \
-        [The overview](../understand/conformance.md) has\nthe totals, and says how to read them.\n"
+
+    let mut page = "# Conformance: every test\n\nThe tests of Kubernetes' own suite that fail against klab, by reason, and those that klab keeps with a test of its own.\n\
+        [The overview](../understand/conformance.md) has the totals.\n"
         .to_owned();
-    for group in &suite.failed {
-        page.push_str(&format!("\n## {}\n\n| test | now |\n|---|---|\n", group.because));
-        for test in &group.tests {
-            let kept = own.get(test).map(|(file, name)| format!("[{name}](../../{FOLDER}/{file})"));
-            let now = match (reasons.get(test.as_str()), kept) {
-                (None, Some(kept)) => format!("passes; kept by {kept}"),
-                (None, None) => "passes".to_owned(),
-                (Some(because), Some(kept)) => format!("{because}; the rest of it: {kept}"),
-                (Some(because), None) => (*because).to_owned(),
-            };
-            page.push_str(&format!("| {} | {now} |\n", test.replace('|', "\\|")));
-        }
+    let escaped = |test: &str| test.replace('|', "\\|");
+    for reason in &reasons.reason {
+        let why = if reason.containers { "Needs running containers" } else { "Fails" };
+        page.push_str(&format!("\n## {why}: {}\n\n", reason.because));
+        page.extend(reason.tests.iter().map(|test| format!("- {}\n", escaped(test))));
     }
-    let rest: Vec<_> = own.iter().filter(|(test, _)| !failed.iter().any(|(failed, _)| failed == test)).collect();
-    if !rest.is_empty() {
-        page.push_str("\n## Not among them, with a test of klab's as well\n\n| test | now |\n|---|---|\n");
-        for (test, (file, name)) in rest {
-            page.push_str(&format!("| {} | kept by [{name}](../../{FOLDER}/{file}) |\n", test.replace('|', "\\|")));
-        }
+    page.push_str("\n## Tests of klab's that stand for tests of the suite\n\n| test | klab's |\n|---|---|\n");
+    for (test, (file, name)) in own_tests() {
+        page.push_str(&format!("| {} | [{name}](../../{FOLDER}/{file}) |\n", escaped(&test)));
     }
-    let Sum { passed, open } = sum;
-    let all = passed + open;
-    let line = format!("{LINE}{passed} of the {all} conformance tests that need no container pass.");
+    let others = if left == 0 { String::new() } else { format!(", {left} fail otherwise") };
+    let all = passed + containers + left;
+    let line = format!("{LINE}{passed} of {all} conformance tests pass, {containers} need running containers{others}.");
     (overview, page, line)
 }
 
