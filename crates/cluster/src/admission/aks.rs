@@ -4,6 +4,8 @@
 //! See <https://learn.microsoft.com/azure/aks/faq>. AKS gives them no configuration of the cluster, so that only annotations of
 //! namespaces count.
 
+use std::collections::BTreeSet;
+
 use klab_api_machinery::pod_resources::quality_of_service;
 use klab_api_machinery::resource::{NAMESPACES, PODS};
 use klab_api_machinery::status::Status;
@@ -113,19 +115,15 @@ pub(super) fn tolerate_extended_resources(transaction: &Transaction<'_>, pod: &m
     }
     let lists = ["containers", "initContainers"].into_iter().filter_map(|list| pod["spec"][list].as_array());
     let requests = lists.flatten().filter_map(|container| container["resources"]["requests"].as_object());
-    let mut resources: Vec<String> =
+    let resources: BTreeSet<String> =
         requests.flat_map(Map::keys).filter(|name| is_extended_resource(name)).cloned().collect();
-    resources.sort_unstable();
-    resources.dedup();
     for resource in resources {
         let toleration = json!({ "key": resource, "operator": "Exists", "effect": "NoSchedule" });
         let tolerations = &mut pod["spec"]["tolerations"];
-        if let Some(list) = tolerations.as_array_mut() {
-            if !list.contains(&toleration) {
-                list.push(toleration);
-            }
-        } else {
-            *tolerations = json!([toleration]);
+        match tolerations.as_array_mut() {
+            Some(list) if list.contains(&toleration) => {}
+            Some(list) => list.push(toleration),
+            None => *tolerations = json!([toleration]),
         }
     }
 }
@@ -148,26 +146,16 @@ fn merged(first: Vec<Value>, second: Vec<Value>) -> Vec<Value> {
 /// Whether a toleration tolerates all that another one does.
 // upstream: pkg/util/tolerations/tolerations.go isSuperset (v1.36)
 fn covers(wide: &Value, narrow: &Value) -> bool {
-    if wide == narrow {
-        return true;
-    }
-    let text = |of: &'_ Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
-    let operator =
-        |of: &Value| Some(text(of, "operator")).filter(|word| !word.is_empty()).unwrap_or("Equal".to_owned());
-    let (key, exists) = (text(wide, "key"), operator(wide) == "Exists");
-    if key != text(narrow, "key") && !(key.is_empty() && exists) {
-        return false;
-    }
-    let effect = text(wide, "effect");
-    if effect != text(narrow, "effect") && !effect.is_empty() {
-        return false;
-    }
-    if let (true, Some(longest)) = (effect == "NoExecute", wide["tolerationSeconds"].as_i64())
-        && narrow["tolerationSeconds"].as_i64().is_none_or(|seconds| seconds > longest)
-    {
-        return false;
-    }
-    exists || operator(wide) == "Equal" && operator(narrow) == "Equal" && text(wide, "value") == text(narrow, "value")
+    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+    let is_equal = |of: &Value| matches!(of["operator"].as_str(), None | Some("" | "Equal"));
+    let (key, effect, exists) = (text(wide, "key"), text(wide, "effect"), wide["operator"] == "Exists");
+    let is_key = key == text(narrow, "key") || key.is_empty() && exists;
+    let is_effect = effect.is_empty() || effect == text(narrow, "effect");
+    let seconds = |of: &Value| of["tolerationSeconds"].as_i64();
+    let lasts = |longest: i64| seconds(narrow).is_some_and(|seconds| seconds <= longest);
+    let is_long = effect != "NoExecute" || seconds(wide).is_none_or(lasts);
+    let is_value = exists || is_equal(wide) && is_equal(narrow) && text(wide, "value") == text(narrow, "value");
+    wide == narrow || is_key && is_effect && is_long && is_value
 }
 
 #[cfg(test)]

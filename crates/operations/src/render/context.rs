@@ -87,7 +87,7 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
 }
 
 /// The node of a pod that is not left to the scheduler. Who knows the cluster has put the names of nodes in the place of
-/// pools ([`crate::observe::nodes_named`]); without one it is the node that the embedded cluster would make first.
+/// pools (as `observe` names them); without one it is the node that the embedded cluster would make first.
 fn node_name(lab: &Lab, node: &NodeSet) -> Option<String> {
     match node {
         NodeSet::Node(name) => Some(name.clone()),

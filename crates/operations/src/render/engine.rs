@@ -79,7 +79,7 @@ impl Engine {
 }
 
 /// What templates may know about pools. Who knows the cluster has put the names of nodes there
-/// ([`crate::observe::nodes_named`]); without one they are those that the embedded cluster would give.
+/// (as `observe` names them); without one they are those that the embedded cluster would give.
 fn pools(lab: &Lab) -> Value {
     let names = |pool: &Pool| -> Vec<String> {
         if let Some(present) = &pool.present {
