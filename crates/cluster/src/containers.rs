@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use klab_api_machinery::resource::{
-    CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NAMESPACES, NETWORK_POLICIES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, PODS, ResourceId, SECRETS, SERVICES,
+    CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NAMESPACES, NETWORK_POLICIES, NODES, PODS, ResourceId, SECRETS,
+    SERVICES,
 };
 use klab_api_machinery::value::{items, text, time_of};
 use klab_containers::{Kind, Objects};
@@ -35,8 +35,6 @@ const fn resource(kind: Kind) -> ResourceId {
         Kind::Namespace => NAMESPACES,
         Kind::Node => NODES,
         Kind::Pod => PODS,
-        Kind::PersistentVolumeClaim => PERSISTENT_VOLUME_CLAIMS,
-        Kind::PersistentVolume => PERSISTENT_VOLUMES,
         Kind::EndpointSlice => ENDPOINT_SLICES,
         Kind::NetworkPolicy => NETWORK_POLICIES,
     }
@@ -60,12 +58,6 @@ impl Objects for ClusterObjects {
 
     fn list(&self, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Value>> {
         self.0.list(resource(kind), namespace).0.iter().map(|object| object.value()).collect()
-    }
-
-    fn pods_with(&self, text: &str) -> Vec<Arc<Value>> {
-        // To read all pods of a large cluster would take long.
-        let has = |json: &[u8]| std::str::from_utf8(json).is_ok_and(|json| json.contains(text));
-        self.0.read(|store| store.list(PODS, None).filter(|pod| has(&pod.json)).map(|pod| pod.value()).collect())
     }
 
     fn token(&self, pod: &Value, source: &Value) -> Option<String> {

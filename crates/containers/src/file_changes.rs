@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -25,7 +23,6 @@ pub struct Instance<'a> {
     /// When it started.
     pub since: Timestamp,
 }
-
 /// What has been done to the files of a container since it started, and before in its volumes.
 pub(crate) fn interventions(
     objects: &dyn Objects,
@@ -85,25 +82,16 @@ fn is_of(entry: &Value, container: &str, restarts: i64) -> bool {
     entry["container"] == container && integer(entry, &["restarts"]) == Some(restarts)
 }
 
+/// Commands make empty files, and nothing else.
 fn written(made: Option<&Made>) -> Value {
     match made {
-        None => json!("removed"),
-        Some(Made::Directory) => json!("directory"),
-        Some(Made::File(file)) => json!({
-            "text": file.text.as_ref().map(|text| STANDARD.encode(text.as_slice())), "mode": file.mode,
-            "owner": file.owner.map(|(user, group)| json!([user, group])),
-        }),
+        Some(Made::File(file)) => json!({ "owner": file.owner.map(|(user, group)| json!([user, group])) }),
+        _ => json!("removed"),
     }
 }
 
 fn made(written: &Value) -> Option<Made> {
-    match written.as_str() {
-        Some("directory") => return Some(Made::Directory),
-        Some(_) => return None,
-        None => {}
-    }
-    let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-    let text = written["text"].as_str().and_then(|text| STANDARD.decode(text).ok()).map(Arc::new);
-    let owner = number(&written["owner"][0]).zip(number(&written["owner"][1]));
-    Some(Made::File(File { text, mode: number(&written["mode"]).unwrap_or(0o644), owner }))
+    let id = |index: usize| written["owner"][index].as_u64().and_then(|id| u32::try_from(id).ok());
+    let owner = id(0).zip(id(1));
+    written.is_object().then(|| Made::File(File { text: Some(Arc::default()), mode: 0o644, owner }))
 }

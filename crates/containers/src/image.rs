@@ -26,72 +26,25 @@ pub(crate) struct Image {
     pub(crate) bare: bool,
     /// The groups that root is in beside its own, where that is known.
     pub(crate) root_groups: Option<Groups>,
-    /// The directory that its web server shows, and the files in it: all that there are.
-    pub(crate) pages: Option<(&'static str, &'static [&'static str])>,
+    /// The paths at which its web server answers: all that there are.
+    pub(crate) pages: Option<&'static [&'static str]>,
 }
-
-/// The pages of the images of web servers.
-const NGINX: (&str, &[&str]) =
-    ("/usr/share/nginx/html", &["/usr/share/nginx/html/50x.html", "/usr/share/nginx/html/index.html"]);
-const HTTPD: (&str, &[&str]) = ("/usr/local/apache2/htdocs", &["/usr/local/apache2/htdocs/index.html"]);
-
-const BUSYBOX_GROUPS: Groups = &[(10, "wheel")];
-const ALPINE_GROUPS: Groups = &[
-    (1, "bin"),
-    (2, "daemon"),
-    (3, "sys"),
-    (4, "adm"),
-    (6, "disk"),
-    (10, "wheel"),
-    (11, "floppy"),
-    (20, "dialout"),
-    (26, "tape"),
-    (27, "video"),
-];
 
 /// Images that are a shell and its tools, with the groups of root.
-const BARE: [(&str, Shell, Groups); 9] = [
-    ("busybox", Shell::Busybox, BUSYBOX_GROUPS),
-    ("alpine", Shell::Busybox, ALPINE_GROUPS),
-    ("bash", Shell::Busybox, ALPINE_GROUPS),
-    ("debian", Shell::Dash, &[]),
-    ("ubuntu", Shell::Dash, &[]),
-    ("fedora", Shell::Bash, &[]),
-    ("centos", Shell::Bash, &[]),
-    ("amazonlinux", Shell::Bash, &[]),
-    ("rockylinux", Shell::Bash, &[]),
+const BARE: [(&str, Shell, Option<Groups>); 9] = [
+    ("busybox", Shell::Busybox, Some(&[(10, "wheel")])),
+    ("alpine", Shell::Busybox, None),
+    ("bash", Shell::Busybox, None),
+    ("debian", Shell::Dash, Some(&[])),
+    ("ubuntu", Shell::Dash, Some(&[])),
+    ("fedora", Shell::Bash, Some(&[])),
+    ("centos", Shell::Bash, Some(&[])),
+    ("amazonlinux", Shell::Bash, Some(&[])),
+    ("rockylinux", Shell::Bash, Some(&[])),
 ];
 /// Images of servers and languages upon Debian, or upon Alpine where their tag says so.
-const UPON: [&str; 21] = [
-    "nginx",
-    "httpd",
-    "redis",
-    "postgres",
-    "mysql",
-    "mariadb",
-    "mongo",
-    "memcached",
-    "rabbitmq",
-    "python",
-    "node",
-    "golang",
-    "ruby",
-    "php",
-    "openjdk",
-    "eclipse-temurin",
-    "wordpress",
-    "haproxy",
-    "perl",
-    "tomcat",
-    "buildpack-deps",
-];
-
-impl Shell {
-    /// Whether the tools beside it are GNU's.
-    pub(crate) fn has_gnu_tools(self) -> bool {
-        matches!(self, Self::Dash | Self::Bash)
-    }
-}
+const UPON: &str = "nginx httpd redis postgres mysql mariadb mongo memcached rabbitmq python node golang ruby php openjdk \
+                    eclipse-temurin wordpress haproxy perl tomcat buildpack-deps";
 
 /// The name of an image without registry, path, tag and digest.
 pub(crate) fn base_name(image: &str) -> &str {
@@ -130,15 +83,15 @@ impl Image {
             return Self { shell: Shell::Nothing, bare: true, ..Self::default() };
         }
         if let Some((_, shell, groups)) = BARE.iter().find(|(own, ..)| *own == name) {
-            return Self { shell: *shell, bare: true, root_groups: Some(groups), pages: None };
+            return Self { shell: *shell, bare: true, root_groups: *groups, pages: None };
         }
-        if !UPON.contains(&name) {
+        if !is_upon(name) {
             return Self::default();
         }
         let is_alpine = image.split('@').next().unwrap_or_default().contains("alpine");
         let pages = match name {
-            "nginx" => Some(NGINX),
-            "httpd" => Some(HTTPD),
+            "nginx" => Some(&["/", "/index.html", "/50x.html"][..]),
+            "httpd" => Some(&["/", "/index.html"][..]),
             _ => None,
         };
         Self { shell: if is_alpine { Shell::Busybox } else { Shell::Dash }, pages, ..Self::default() }
@@ -163,8 +116,12 @@ pub(crate) fn user(image: &str) -> Option<User> {
         "memcached" => Some(User::Named("memcache")),
         // Whose it is depends on its version.
         "haproxy" => None,
-        name => (BARE.iter().any(|(own, ..)| *own == name) || UPON.contains(&name)).then_some(User::Root),
+        name => (BARE.iter().any(|(own, ..)| *own == name) || is_upon(name)).then_some(User::Root),
     }
+}
+
+fn is_upon(name: &str) -> bool {
+    UPON.split_ascii_whitespace().any(|own| own == name)
 }
 
 /// Whether an image is that of curl's own people.

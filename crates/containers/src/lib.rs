@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! value, objects ─▶ image ─▶ pod ─▶ shell ─▶ file_changes ─▶ program ─▶ network ─▶ simulated
-//!                                     └──── log ─▶ history ──────────────────────────┘
+//!                                     └──── log ──────────────▶ history ───────────┘
 //! ```
 
 mod file_changes;

@@ -15,8 +15,6 @@ pub enum Kind {
     Namespace,
     Node,
     Pod,
-    PersistentVolumeClaim,
-    PersistentVolume,
     EndpointSlice,
     NetworkPolicy,
 }
@@ -34,9 +32,6 @@ pub trait Objects: Send + Sync {
 
     /// All objects of a kind, or those of a namespace.
     fn list(&self, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Value>>;
-
-    /// The pods in whose JSON a text stands.
-    fn pods_with(&self, text: &str) -> Vec<Arc<Value>>;
 
     /// The token in a volume of a pod, as `source` (a `serviceAccountToken`) asks for it.
     fn token(&self, pod: &Value, source: &Value) -> Option<String>;

@@ -13,8 +13,7 @@ use crate::objects::Objects;
 use crate::pod::file::File;
 use crate::pod::files::Made;
 use crate::pod::place::{Place, Purpose};
-use crate::shell::execution::{End, Execution, World};
-use crate::shell::resolver::Resolver;
+use crate::shell::execution::{End, Execution, Resolver, World};
 use crate::shell::simulate;
 use crate::value::words;
 use klab_api_machinery::value::{items, text};
@@ -34,8 +33,8 @@ pub struct Program {
     pub on_term: Option<(SignedDuration, i64)>,
     /// At which ports it takes connections.
     pub listens: Listens,
-    /// The directory with whose files it answers HTTP requests, where it does.
-    pub pages: Option<&'static str>,
+    /// The paths at which it answers HTTP requests, where that is known.
+    pages: Option<&'static [&'static str]>,
     /// What it has found when it started, and commands beside it find.
     world: World,
 }
@@ -98,9 +97,9 @@ pub(crate) fn program(
     let place = Place { objects, pod, container, started: None, purpose: Purpose::Life };
     let found = |untrusted: bool| {
         let mut world = World { inside: place.inside(untrusted), ..World::default() };
-        for file in files.into_iter().flatten() {
-            world = world.with_file(file);
-        }
+        let file = || Some(Made::File(File { text: None, mode: 0o644, owner: None }));
+        let files: Vec<_> = files.into_iter().flatten().map(|path| (path.clone(), file())).collect();
+        world.inside.files.take_over(&files);
         if let Some((objects, instance)) = objects.zip(instance) {
             world.interventions = interventions(&**objects, pod, instance, &world.inside.files);
         }
@@ -108,7 +107,7 @@ pub(crate) fn program(
     };
     let mut program = if words(container).next().is_none() {
         let mut program = of_image(container);
-        if is_asked(container, program.pages.is_some()) {
+        if is_asked(container) {
             program.world = found(true);
             for intervention in &*program.world.interventions {
                 let changes = intervention.changes.iter();
@@ -123,11 +122,10 @@ pub(crate) fn program(
         // Where the image has a program of its own, arguments alone are for it; else they are the command.
         let words = world.inside.words.clone().unwrap_or_default();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        world.has_unknown_company = words.iter().any(|word| word.contains("tail")) && has_unknown_company(&place);
         // What reads waits for a client that attaches.
         let waits = container["stdin"] == true && (is_prompt(&words) || words == ["cat"]);
         let course = if waits { Execution::endless() } else { simulate(&words, &world) };
-        let world = if course.known || !is_asked(container, false) { world } else { found(true) };
+        let world = if course.known || !is_asked(container) { world } else { found(true) };
         Program { world, ..Program::of_course(course) }
     };
     let shares = pod["spec"]["shareProcessNamespace"] == true || pod["spec"]["hostPID"] == true;
@@ -145,28 +143,9 @@ fn is_prompt(command: &[&str]) -> bool {
     matches!(name, "sh" | "bash" | "ash" | "dash") && rest.iter().all(is_flag)
 }
 
-/// Whether another container of the pod that shares a volume with this one runs what is not known.
-fn has_unknown_company(place: &Place<'_>) -> bool {
-    let volumes = |container: &'_ Value| -> Vec<Value> {
-        items(&container["volumeMounts"]).iter().map(|mount| mount["name"].clone()).collect()
-    };
-    let own = volumes(place.container);
-    let all = ["initContainers", "containers"].iter().flat_map(|list| items(&place.pod["spec"][*list]));
-    all.filter(|other| other["name"] != place.container["name"])
-        .filter(|other| volumes(other).iter().any(|volume| own.contains(volume)))
-        .any(|container| {
-            let other = Place { container, ..*place };
-            let inside = other.inside(false);
-            let words = inside.words.clone().unwrap_or_default();
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            words.is_empty() || !simulate(&words, &World { inside, ..World::default() }).known
-        })
-}
-
-/// Whether it is looked at files beside what the container does: by commands, or by those who ask for them.
-fn is_asked(container: &Value, serves_files: bool) -> bool {
-    let probes = ["startupProbe", "readinessProbe", "livenessProbe"].map(|probe| &container[probe]);
-    probes.into_iter().any(|probe| probe["exec"].is_object() || (serves_files && probe["httpGet"].is_object()))
+/// Whether commands of probes look at files beside what the container does.
+fn is_asked(container: &Value) -> bool {
+    ["startupProbe", "readinessProbe", "livenessProbe"].iter().any(|probe| container[*probe]["exec"].is_object())
 }
 
 /// The program of an image, which is given no words.
@@ -183,7 +162,7 @@ fn of_image(container: &Value) -> Program {
     // A configuration in a volume may have a web server listen elsewhere.
     let is_own = |mount: &Value| !text(mount, &["mountPath"]).starts_with("/var/run/secrets/");
     match Image::named(image).pages {
-        Some((pages, _)) if !items(&container["volumeMounts"]).iter().any(is_own) => {
+        Some(pages) if !items(&container["volumeMounts"]).iter().any(is_own) => {
             Program { listens: Listens::At(vec![80]), pages: Some(pages), ..program }
         }
         _ => program,
@@ -225,13 +204,10 @@ impl Program {
         outcomes
     }
 
-    /// Whether it answers an HTTP request for a path, as [`Program::outcomes`]; none where that is not known.
-    pub fn pages_at(&self, path: &str, timeout: SignedDuration) -> Option<Vec<(SignedDuration, bool)>> {
-        let folder = self.pages.filter(|_| !path.contains('%'))?;
-        let path = path.split(['?', '#']).next().unwrap_or_default();
-        // For a directory a server answers with the page in it.
-        let page = if path.ends_with('/') { "index.html" } else { "" };
-        Some(self.outcomes(&["test", "-e", &format!("{folder}{path}{page}")], timeout))
+    /// Whether it answers an HTTP request for a path; none where that is not known.
+    pub fn answers_at(&self, path: &str) -> Option<bool> {
+        let pages = self.pages.filter(|_| !path.contains('%'))?;
+        Some(pages.contains(&path.split(['?', '#']).next().unwrap_or_default()))
     }
 
     /// What happens to files, from the start on, and those that the program is the first to make. What executed commands
@@ -259,7 +235,7 @@ impl Program {
     fn named<'a>(&self, command: &[&'a str]) -> Option<&'a str> {
         let parts = |word: &&'a str| word.split(|letter: char| letter.is_whitespace() || "[];&|".contains(letter));
         let mut words = command.iter().flat_map(parts);
-        words.find(|word| self.course.has_file(word, SignedDuration::ZERO).is_some())
+        words.find(|word| self.course.files.iter().any(|(_, file, _)| file == word))
     }
 }
 

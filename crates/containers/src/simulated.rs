@@ -11,9 +11,8 @@ use crate::history::{Ran, instance, last_message, past, present};
 use crate::image::{Image, Shell};
 use crate::network::Network;
 use crate::program::{Container, Program, program};
-use crate::shell::execution::End;
+use crate::shell::execution::{End, Resolver};
 use crate::shell::output::{Piece, Unknown};
-use crate::shell::resolver::Resolver;
 use crate::shell::{execute, is_network_command};
 use crate::value::{status_of, words};
 use klab_api_machinery::value::{items, text};
@@ -107,13 +106,12 @@ impl Containers for Simulated {
     }
 
     fn log(&self, of: Container<'_>, ran: Ran, until: Timestamp) -> Result<Log, String> {
-        let objects = of.objects.ok_or("the cluster is not known")?;
-        let performance = past(objects, of.pod, of.container, ran, until)?;
+        let performance = past(of, ran, until)?;
         Ok(Log { pieces: performance.pieces.into(), unknown: performance.unknown })
     }
 
     fn last_message(&self, of: Container<'_>, ran: Ran) -> Option<String> {
-        last_message(of.objects?, of.pod, of.container, ran)
+        last_message(of, ran)
     }
 
     fn exec(&self, of: Container<'_>, command: &[String], typed: bool, tty: bool) -> Result<Executed, Refusal> {
@@ -134,19 +132,15 @@ impl Containers for Simulated {
             let known = EXECUTED.iter().filter(|name| **name != "[").copied().collect::<Vec<_>>().join(", ");
             return refused(format!("`{name}` is not followed; klab follows {known}"));
         }
-        let reads = name == "cat" && command.iter().skip(1).all(|word| word == "-");
-        if typed && reads {
+        if typed && name == "cat" && command.len() == 1 {
             return refused("what a client types is not followed".to_owned());
         }
         if tty && name == "ls" {
-            return refused(
-                "how `ls` fills a terminal is not followed (`kubectl exec` without `-t` has one name a line)"
-                    .to_owned(),
-            );
+            let why = "how `ls` fills a terminal is not followed (`kubectl exec` without `-t` has one name a line)";
+            return refused(why.to_owned());
         }
         let objects = of.objects.ok_or_else(|| Refusal::NotKnown("the cluster is not known".to_owned()))?;
-        let now = objects.now();
-        let world = present(objects, of.pod, of.container, now);
+        let world = present(objects, of.pod, of.container);
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         let performance = execute(&words, &world, HORIZON);
         if let Some(unknown) = performance.unknown {
@@ -160,7 +154,7 @@ impl Containers for Simulated {
         };
         let changes = performance.files.changed_since(&world.inside.files);
         let changes = match Ran::of(&status_of(of.pod, of.container)["state"]) {
-            Some(ran) => entries(instance(of.pod, of.container, ran), now, &world.inside.files, &changes),
+            Some(ran) => entries(instance(of.pod, of.container, ran), objects.now(), &world.inside.files, &changes),
             None => Vec::new(),
         };
         Ok(Executed { pieces: performance.pieces.into(), took, code, changes })

@@ -38,10 +38,6 @@ impl Objects for Nothing {
         Vec::new()
     }
 
-    fn pods_with(&self, _: &str) -> Vec<Arc<Value>> {
-        Vec::new()
-    }
-
     fn token(&self, _: &Value, _: &Value) -> Option<String> {
         None
     }

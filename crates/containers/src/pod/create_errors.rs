@@ -5,6 +5,7 @@
 // upstream: pkg/kubelet/kuberuntime/security_context_others.go verifyRunAsNonRoot (v1.36)
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -15,8 +16,8 @@ use crate::value::security_setting;
 use klab_api_machinery::value::{items, text};
 
 /// What a kubelet says of a container that it cannot create, if it cannot: the first thing that it finds.
-pub fn create_error(objects: &dyn Objects, pod: &Value, container: &Value) -> Option<String> {
-    missing_source(objects, pod, container)
+pub fn create_error(objects: &Arc<dyn Objects>, pod: &Value, container: &Value) -> Option<String> {
+    missing_source(&**objects, pod, container)
         .or_else(|| unusable_part(objects, pod, container))
         .or_else(|| would_be_root(pod, container))
 }
@@ -49,7 +50,7 @@ fn missing_source<'a>(objects: &dyn Objects, pod: &Value, container: &'a Value) 
 }
 
 /// The first volume of which a part is mounted that is none.
-fn unusable_part(objects: &dyn Objects, pod: &Value, container: &Value) -> Option<String> {
+fn unusable_part(objects: &Arc<dyn Objects>, pod: &Value, container: &Value) -> Option<String> {
     let expressions: Vec<&str> = items(&container["volumeMounts"])
         .iter()
         .filter_map(|mount| mount["subPathExpr"].as_str().filter(|expression| !expression.is_empty()))

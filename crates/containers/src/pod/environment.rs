@@ -4,6 +4,7 @@
 // upstream: third_party/forked/golang/expansion/expand.go Expand (v1.36)
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +27,7 @@ pub(super) struct Environment {
 
 /// What the environment is read from.
 pub(super) struct Sources<'a> {
-    pub(super) objects: Option<&'a dyn Objects>,
+    pub(super) objects: Option<&'a Arc<dyn Objects>>,
     pub(super) pod: &'a Value,
     pub(super) container: &'a Value,
     /// When the container started: what was changed later it has not seen.
@@ -99,7 +100,8 @@ fn value_of(sources: &Sources<'_>, environment: &Environment, variable: &Value) 
         return field(sources.pod, path).map(Some).ok_or_else(|| format!("`{path}`, which `{name}` is, is not known"));
     }
     if from["resourceFieldRef"].is_object() {
-        let amount = amount(sources.objects, sources.pod, sources.container, &from["resourceFieldRef"]);
+        let objects = sources.objects.map(|objects| &**objects);
+        let amount = amount(objects, sources.pod, sources.container, &from["resourceFieldRef"]);
         return amount.map(Some).ok_or_else(|| format!("the amount that `{name}` is, is not known"));
     }
     let (kind, reference) = match from.get("secretKeyRef") {
@@ -205,27 +207,27 @@ fn of_services(sources: &Sources<'_>) -> Vec<(String, String)> {
         if address.is_empty() || address == "None" || later {
             continue;
         }
-        let name = text(&service, &["metadata", "name"]).replace('-', "_").to_uppercase();
-        let ports = items(&service["spec"]["ports"]);
-        all.push((format!("{name}_SERVICE_HOST"), address.to_owned()));
-        for (index, port) in ports.iter().enumerate() {
-            let number = &port["port"];
+        let upper = |name: &str| name.replace('-', "_").to_uppercase();
+        let name = upper(text(&service, &["metadata", "name"]));
+        let mut add = |suffix: String, value: String| all.push((format!("{name}_{suffix}"), value));
+        add("SERVICE_HOST".to_owned(), address.to_owned());
+        for (index, port) in items(&service["spec"]["ports"]).iter().enumerate() {
+            let number = port["port"].to_string();
             let protocol = port["protocol"].as_str().unwrap_or("TCP");
             let lower = protocol.to_lowercase();
             let url = format!("{lower}://{address}:{number}");
             if index == 0 {
-                all.push((format!("{name}_SERVICE_PORT"), number.to_string()));
-                all.push((format!("{name}_PORT"), url.clone()));
+                add("SERVICE_PORT".to_owned(), number.clone());
+                add("PORT".to_owned(), url.clone());
             }
             if let Some(port_name) = port["name"].as_str().filter(|name| !name.is_empty()) {
-                let port_name = port_name.replace('-', "_").to_uppercase();
-                all.push((format!("{name}_SERVICE_PORT_{port_name}"), number.to_string()));
+                add(format!("SERVICE_PORT_{}", upper(port_name)), number.clone());
             }
-            let prefix = format!("{name}_PORT_{number}_{protocol}");
-            all.push((prefix.clone(), url));
-            all.push((format!("{prefix}_PROTO"), lower));
-            all.push((format!("{prefix}_PORT"), number.to_string()));
-            all.push((format!("{prefix}_ADDR"), address.to_owned()));
+            let prefix = format!("PORT_{number}_{protocol}");
+            add(prefix.clone(), url);
+            add(format!("{prefix}_PROTO"), lower);
+            add(format!("{prefix}_PORT"), number);
+            add(format!("{prefix}_ADDR"), address.to_owned());
         }
     }
     all

@@ -12,12 +12,6 @@ pub(crate) struct File {
     pub(crate) owner: Option<(u32, u32)>,
 }
 
-impl File {
-    pub(crate) fn of(text: impl Into<Vec<u8>>, mode: u32) -> Self {
-        Self { text: Some(Arc::new(text.into())), mode, owner: Some((0, 0)) }
-    }
-}
-
 /// What is found at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -29,6 +23,6 @@ pub(crate) enum Found {
         owner: Option<(u32, u32)>,
     },
     Absent,
-    /// It is the image's.
+    /// It is the image's, or in a volume whose files are not followed.
     Unknown,
 }

@@ -5,6 +5,5 @@ mod environment;
 mod fields;
 pub(crate) mod file;
 pub(crate) mod files;
-mod injected_files;
-pub(crate) mod mounts;
 pub(crate) mod place;
+pub(crate) mod volumes;

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::environment::{Environment, Sources, environment, expanded};
 use super::files::{Files, Ground};
-use super::injected_files::{host_name, injected_files};
-use super::mounts::{Mounting, mounts};
+use super::volumes::mounts;
 use crate::image::{Image, Shell, User, base_name, ends_alone, user};
 use crate::objects::Objects;
 use crate::value::{security_setting, words};
@@ -64,44 +63,53 @@ pub(crate) struct Place<'a> {
     pub(crate) purpose: Purpose,
 }
 
+/// The domain of clusters.
+const DOMAIN: &str = "cluster.local";
+
+/// The name of a pod's host.
+// upstream: pkg/kubelet/kubelet_pods.go GeneratePodHostNameAndDomain (v1.36)
+fn host_name(pod: &Value) -> String {
+    let spec = &pod["spec"];
+    if spec["hostNetwork"] == true {
+        return text(spec, &["nodeName"]).to_owned();
+    }
+    if let Some(name) = spec["hostnameOverride"].as_str() {
+        return name.to_owned();
+    }
+    let name = spec["hostname"].as_str().unwrap_or_else(|| text(pod, &["metadata", "name"]));
+    let name: String = name.chars().take(63).collect();
+    let name = name.trim_end_matches(['-', '.']).to_owned();
+    match spec["subdomain"].as_str().filter(|_| spec["setHostnameAsFQDN"] == true) {
+        Some(subdomain) => format!("{name}.{subdomain}.{}.svc.{DOMAIN}", text(pod, &["metadata", "namespace"])),
+        None => name,
+    }
+}
+
 impl Place<'_> {
     /// What a command finds here; where `untrusted`, a program that is not followed may have written.
     pub(crate) fn inside(&self, untrusted: bool) -> Inside {
         let thorough = self.purpose != Purpose::Life;
         let image = Image::named(text(self.container, &["image"]));
-        let objects = self.objects.map(|objects| &**objects);
         // Few scripts speak of variables of Services.
         let speaks_of_services =
             || words(self.container).any(|word| word.contains("_SERVICE_") || word.contains("_PORT"));
-        let environment = environment(&Sources {
-            objects,
+        let sources = Sources {
+            objects: self.objects,
             pod: self.pod,
             container: self.container,
             started: self.started,
             services: thorough || speaks_of_services(),
-        });
-        let mounts = mounts(&Mounting {
-            objects: self.objects,
-            pod: self.pod,
-            container: self.container,
-            environment: &environment,
-            started: self.started,
-            looks_back: self.purpose == Purpose::Log,
-            thorough,
-        });
+        };
+        let environment = environment(&sources);
         let identity = self.identity(image);
-        let host = host_name(self.pod).0;
+        let host = host_name(self.pod);
+        let message = text(self.container, &["terminationMessagePath"]);
         let ground = Ground {
-            mounts,
-            given: if thorough { injected_files(objects, self.pod, self.container) } else { BTreeMap::default() },
+            mounts: mounts(&sources, &environment, self.purpose == Purpose::Log, thorough),
+            message: if message.is_empty() { "/dev/termination-log" } else { message }.to_owned(),
             has_empty_tmp: image.bare && matches!(image.shell, Shell::Busybox | Shell::Dash),
-            pages: image.pages,
             read_only: self.container["securityContext"]["readOnlyRootFilesystem"] == true,
-            untrusted: match self.keeps_to_itself(image) {
-                _ if !untrusted => &[],
-                true => &["/etc", "/run", "/tmp", "/usr", "/var"],
-                false => &["/"],
-            },
+            untrusted,
         };
         let owner = identity.as_ref().map(|identity| (identity.user, identity.group));
         let mut variables = environment.known.clone();
@@ -130,14 +138,6 @@ impl Place<'_> {
             directory: directory.or_else(|| image.bare.then(|| "/".to_owned())),
             words: self.words(&environment),
         }
-    }
-
-    /// Whether a web server runs as its image comes, which writes into its own directories only.
-    fn keeps_to_itself(&self, image: Image) -> bool {
-        let mounts = items(&self.container["volumeMounts"]).iter().map(|mount| text(mount, &["mountPath"]));
-        image.pages.is_some()
-            && words(self.container).next().is_none()
-            && mounts.into_iter().all(|path| !path.starts_with("/etc") && !path.starts_with("/usr"))
     }
 
     fn identity(&self, image: Image) -> Option<Identity> {

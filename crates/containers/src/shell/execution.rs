@@ -1,13 +1,12 @@
 //! What a command finds, and what comes of it as time goes by.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::output::{Piece, Unknown};
-use super::resolver::Resolver;
-use crate::pod::file::File;
 use crate::pod::files::{Changed, Files};
 use crate::pod::place::Inside;
 
@@ -17,6 +16,34 @@ pub(crate) struct Intervention {
     /// In time since it started.
     pub(crate) at: SignedDuration,
     pub(crate) changes: Vec<Changed>,
+}
+
+/// What becomes of a question to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The name is known, or the connection is taken.
+    Yes,
+    NoSuchName,
+    Refused,
+    /// What is sent there is dropped.
+    Silence,
+    Unknown,
+}
+
+/// The network of a cluster. A container is asked about whose end its pod waits for.
+pub(crate) trait Resolver: Send + Sync {
+    /// What becomes of a TCP connection to a port of a host, or of the question for its name alone, at a time since the start
+    /// of the container.
+    fn ask(&self, at: SignedDuration, host: &str, port: Option<u16>) -> Answer;
+
+    /// When it began to answer as it does.
+    fn news(&self) -> SignedDuration;
+}
+
+impl fmt::Debug for dyn Resolver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Resolver")
+    }
 }
 
 /// What a command finds when it starts.
@@ -29,16 +56,6 @@ pub(crate) struct World {
     pub(crate) start: Option<Timestamp>,
     /// The network, for containers that hold up the start of a pod.
     pub(crate) network: Option<Arc<dyn Resolver>>,
-    /// Whether a program that is not known may write into the volumes that it shares.
-    pub(crate) has_unknown_company: bool,
-}
-
-impl World {
-    /// A file that is there, whatever is in it.
-    pub(crate) fn with_file(mut self, path: &str) -> Self {
-        self.inside.files.put(path, File { text: None, mode: 0o644, owner: None });
-        self
-    }
 }
 
 /// How a command ends.
@@ -71,15 +88,8 @@ pub struct Execution {
 
 impl Execution {
     /// A command that runs until it is stopped.
-    pub fn endless() -> Self {
+    pub(crate) fn endless() -> Self {
         Self { end: End::Never, files: Vec::new(), writes: Vec::new(), on_term: None, known: true, asks: false }
-    }
-
-    /// Whether a file is there at this time; `None` where the command has nothing to do with it.
-    pub fn has_file(&self, path: &str, at: SignedDuration) -> Option<bool> {
-        let mut known = self.files.iter().filter(|(_, file, _)| file == path).peekable();
-        known.peek()?;
-        Some(known.take_while(|(when, ..)| *when <= at).last().is_some_and(|(.., there)| *there))
     }
 }
 

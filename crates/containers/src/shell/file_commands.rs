@@ -1,32 +1,26 @@
-//! Programs that make, remove, list and test files.
+//! Programs that make, remove, show, list and test files.
 
+use super::expand::decimal;
 use super::interpreter::{Flow, Run};
-use super::numbers::bytes;
+use super::output::Sink;
 use crate::image::Shell;
 use crate::pod::file::{File, Found};
 use crate::pod::files::Refused;
 
 impl Run {
     /// `[ -f FILE ]` and what is known without the world outside.
-    pub(super) fn test(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
-        let words: Option<Vec<String>> = arguments.iter().cloned().collect();
-        let Some(words) = words else { return self.unknown(|| "a test is about what is not known".to_owned()) };
-        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let closes = match name {
-            "[" => words.pop() == Some("]"),
-            "[[" => words.pop() == Some("]]"),
-            _ => true,
+    pub(super) fn test(&mut self, name: &str, words: &[&str]) -> Flow {
+        let (operands, closes) = match (name, words) {
+            ("test", words) => (words, true),
+            (_, [operands @ .., end]) => (operands, *end == if name == "[" { "]" } else { "]]" }),
+            _ => (words, false),
         };
-        let has_pattern = words.iter().any(|word| word.contains(['*', '?', '[']));
-        if name == "[[" && (has_pattern || !matches!(self.dialect(), Shell::Bash | Shell::Busybox)) {
-            self.uncertain(|| "what `[[` means depends on the shell".to_owned());
+        if name == "[[" || operands.contains(&"==") {
+            self.uncertain(|| "what `[[` and `==` mean depends on the shell".to_owned());
         }
-        if words.contains(&"==") && matches!(self.dialect(), Shell::Dash | Shell::Unknown) {
-            self.uncertain(|| "what `==` means depends on the shell".to_owned());
-        }
-        match self.holds(&words).filter(|_| closes) {
+        match self.holds(operands).filter(|_| closes) {
             Some(held) => self.done(i64::from(!held)),
-            None => self.unknown(|| format!("whether `[ {} ]` holds is not known", words.join(" "))),
+            None => self.unknown(|| format!("whether `[ {} ]` holds is not known", operands.join(" "))),
         }
     }
 
@@ -43,10 +37,10 @@ impl Run {
             }
             _ => {}
         }
-        for joint in [["-o", "||"], ["-a", "&&"]] {
-            if let Some(at) = words.iter().position(|word| joint.contains(word)) {
+        for joint in ["-o", "-a"] {
+            if let Some(at) = words.iter().position(|word| *word == joint) {
                 let (left, right) = (self.holds(&words[..at])?, self.holds(&words[at + 1..])?);
-                return Some(if joint[0] == "-o" { left || right } else { left && right });
+                return Some(if joint == "-o" { left || right } else { left && right });
             }
         }
         match words {
@@ -74,6 +68,10 @@ impl Run {
         }
     }
 
+    fn is_root(&self) -> bool {
+        self.world.inside.identity.as_ref().is_some_and(|identity| identity.user == 0)
+    }
+
     /// Whether it certainly runs as another user.
     fn is_not_root(&self) -> bool {
         self.world.inside.identity.as_ref().is_some_and(|identity| identity.user != 0)
@@ -84,67 +82,97 @@ impl Run {
         (self.is_root() || self.files.is_of_the_pod(path)) && self.files.has_folder(path)
     }
 
-    pub(super) fn file_command(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
-        let Some(words) = arguments.iter().cloned().collect::<Option<Vec<String>>>() else {
-            return self.unknown(|| format!("which files `{name}` is about is not known"));
+    /// A path from the root on.
+    pub(super) fn full(&self, path: &str) -> String {
+        let from = match self.scope.directory.as_deref() {
+            _ if path.starts_with('/') => "",
+            Some(directory) => directory,
+            // Where it is not known where it is, what it is called must do.
+            None => return path.to_owned(),
         };
-        let is_flag = |word: &&String| word.starts_with('-') && word.len() > 1;
-        let (flags, paths): (Vec<&String>, Vec<&String>) = words.iter().partition(is_flag);
-        if name == "stat" {
-            return self.stat(&words);
+        let mut parts: Vec<&str> = Vec::new();
+        for part in from.split('/').chain(path.split('/')) {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop();
+                }
+                part => parts.push(part),
+            }
         }
+        format!("/{}", parts.join("/"))
+    }
+
+    /// `touch`, `rm`, `mkdir`.
+    pub(super) fn file_command(&mut self, name: &str, words: &[&str]) -> Flow {
+        let (flags, paths): (Vec<&str>, Vec<&str>) =
+            words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
         let flags: String = flags.iter().flat_map(|flag| flag.chars().skip(1)).collect();
         let known = match name {
             "rm" => "rf",
             "mkdir" => "p",
-            "ls" => "1aA",
             _ => "",
         };
-        if paths.is_empty() && name != "ls" || !flags.chars().all(|flag| known.contains(flag)) {
+        if paths.is_empty() || !flags.chars().all(|flag| known.contains(flag)) {
             self.uncertain(|| format!("what `{name} {}` does is not followed", words.join(" ")));
-        }
-        if name == "ls" {
-            return self.list(&flags, &paths);
-        }
-        if matches!(name, "cp" | "mv" | "tee") {
-            return self.copied(name, &paths);
         }
         let mut code = 0;
         for path in paths {
             self.done(0);
-            self.file(name, path, &flags);
+            match name {
+                "touch" => self.touch(path),
+                "rm" => self.remove(path, &flags),
+                _ => self.make_directory(path, flags.contains('p')),
+            }
             code = code.max(self.code);
         }
         self.done(code)
     }
 
-    fn file(&mut self, name: &str, path: &str, flags: &str) {
+    fn touch(&mut self, path: &str) {
         let full = self.full(path);
-        let (there, refused) = (self.files.is_there(&full), self.files.refusal(&full));
-        let is_certain = match name {
-            "rm" => there == Some(false) || (there.is_some() && self.may_write(&full)),
-            "mkdir" => there.is_some() && (self.may_write(&full) || refused.is_some()),
-            _ => self.may_write(&full) || refused.is_some(),
-        };
-        if !is_certain {
-            self.uncertain(|| format!("whether `{path}` may be written is not known"));
-        }
-        match (name, there, refused) {
-            ("touch", _, Some(Refused::IsDirectory)) => {}
-            ("touch", _, None) => {
+        match self.files.refusal(&full) {
+            Some(Refused::IsDirectory) => {}
+            Some(refused) => {
+                self.complain(&format!("touch: {path}"), &format!("touch: cannot touch '{path}'"), refused.text());
+            }
+            None => {
+                self.doubt_unless(path, self.may_write(&full));
                 self.files.open(&full, false);
                 self.note(&full, true);
             }
-            ("touch", _, Some(refused)) => self.print_error(
-                &format!("touch: {path}: {}", refused.text()),
-                &format!("touch: cannot touch '{path}': {}", refused.text()),
-            ),
-            ("mkdir", ..) if flags.contains('p') && matches!(self.files.find(&full), Found::Directory { .. }) => {}
-            ("mkdir", Some(true), _) => self.print_error(
-                &format!("mkdir: can't create directory '{path}': File exists"),
-                &format!("mkdir: cannot create directory '{path}': File exists"),
-            ),
-            ("mkdir", _, Some(Refused::NoDirectory)) if flags.contains('p') => {
+        }
+    }
+
+    fn remove(&mut self, path: &str, flags: &str) {
+        let full = self.full(path);
+        let (there, refused) = (self.files.is_there(&full), self.files.refusal(&full));
+        let reason = match (there, refused) {
+            (Some(false), _) if flags.contains('f') => return,
+            (Some(false), _) => Refused::NoDirectory,
+            (_, Some(Refused::ReadOnly)) => Refused::ReadOnly,
+            (_, refused) => {
+                self.doubt_unless(path, there.is_some() && self.may_write(&full));
+                if refused == Some(Refused::IsDirectory) && !flags.contains('r') {
+                    self.fail(1, None);
+                    return;
+                }
+                self.files.remove(&full);
+                self.note(&full, false);
+                return;
+            }
+        };
+        self.complain(&format!("rm: can't remove '{path}'"), &format!("rm: cannot remove '{path}'"), reason.text());
+    }
+
+    fn make_directory(&mut self, path: &str, parents: bool) {
+        let full = self.full(path);
+        match (self.files.find(&full), self.files.refusal(&full)) {
+            (Found::Directory { .. }, _) if parents => {}
+            (Found::Directory { .. } | Found::File(_), _) => {
+                self.fail(1, None);
+            }
+            (_, Some(Refused::NoDirectory)) if parents => {
                 for (at, _) in full.match_indices('/').filter(|(at, _)| *at > 0) {
                     if self.files.is_there(&full[..at]) == Some(false) {
                         self.files.make_directory(&full[..at]);
@@ -152,80 +180,94 @@ impl Run {
                 }
                 self.files.make_directory(&full);
             }
-            ("mkdir", _, Some(refused)) => self.print_error(
-                &format!("mkdir: can't create directory '{path}': {}", refused.text()),
-                &format!("mkdir: cannot create directory '{path}': {}", refused.text()),
-            ),
-            ("mkdir", ..) => self.files.make_directory(&full),
-            (_, Some(false), _) if flags.contains('f') => {}
-            (_, Some(false), _) => self.print_error(
-                &format!("rm: can't remove '{path}': No such file or directory"),
-                &format!("rm: cannot remove '{path}': No such file or directory"),
-            ),
-            (_, _, Some(Refused::ReadOnly)) => self.print_error(
-                &format!("rm: can't remove '{path}': Read-only file system"),
-                &format!("rm: cannot remove '{path}': Read-only file system"),
-            ),
-            _ => {
-                if matches!(self.files.find(&full), Found::Directory { .. }) && !flags.contains('r') {
-                    self.fail_somehow(1, || format!("`{path}` is a directory, which `rm` leaves"));
-                    return;
-                }
-                self.files.remove(&full);
-                self.note(&full, false);
+            (_, Some(_)) => {
+                self.fail(1, None);
+            }
+            (found, None) => {
+                self.doubt_unless(path, found == Found::Absent && self.may_write(&full));
+                self.files.make_directory(&full);
             }
         }
     }
 
-    /// Files that are made from others: that they are there is known, and no more.
-    fn copied(&mut self, name: &str, paths: &[&String]) -> Flow {
-        let (from, to) = match (name, paths) {
-            ("tee", to) => (&[][..], to),
-            (_, [from @ .., to]) if !from.is_empty() => (from, std::slice::from_ref(to)),
-            _ => return self.unknown(|| format!("what `{name}` does is not known")),
+    fn doubt_unless(&mut self, path: &str, is_certain: bool) {
+        if !is_certain {
+            self.uncertain(|| format!("whether `{path}` may be written is not known"));
+        }
+    }
+
+    /// Says what went wrong as busybox or the GNU tools say it.
+    fn complain(&mut self, busybox: &str, gnu: &str, why: &str) {
+        let said = match self.world.inside.image.shell {
+            Shell::Busybox => Some(busybox),
+            Shell::Dash | Shell::Bash => Some(gnu),
+            Shell::Unknown | Shell::Nothing => None,
         };
-        for to in to {
-            let to = self.full(to);
-            let is_directory = matches!(self.files.find(&to), Found::Directory { .. });
-            let inside = |path: &&String| {
-                let own = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-                format!("{}/{own}", to.trim_end_matches('/'))
-            };
-            let made = if is_directory { from.iter().map(inside).collect() } else { vec![to.clone()] };
-            for path in made {
-                if self.files.refusal(&path).is_some() {
+        self.fail(1, said.map(|said| format!("{said}: {why}")));
+    }
+
+    pub(super) fn cat(&mut self, words: &[&str]) -> Flow {
+        let mut code = 0;
+        for path in words {
+            let full = self.full(path);
+            let text = match self.files.find(&full) {
+                _ if path.starts_with('-') => {
+                    return self.unknown_effects(0, || format!("what `cat {path}` does is not followed"));
+                }
+                Found::Absent => {
+                    let why = Refused::NoDirectory.text();
+                    self.complain(&format!("cat: can't open '{path}'"), &format!("cat: {path}"), why);
+                    code = 1;
                     continue;
                 }
-                self.files.open(&path, true);
-                self.files.append(&path, None);
-                self.note(&path, true);
+                // It may go on for ever.
+                _ if self.out == Sink::File(full) => None,
+                Found::File(file) if self.may_read(&file) => file.text,
+                _ => None,
+            };
+            match text {
+                Some(text) if self.spend(text.len()) => {
+                    return self.unknown(|| "it prints more than is followed".to_owned());
+                }
+                Some(text) => self.say(&*text),
+                None => {
+                    self.unknown_output(0, || format!("what is in `{path}` is not known"));
+                }
             }
         }
-        for path in from.iter().filter(|_| name == "mv") {
-            let path = self.full(path);
-            self.files.remove(&path);
-            self.note(&path, false);
+        if words.is_empty() {
+            return self.unknown_output(0, || "what `cat` reads is not followed".to_owned());
         }
-        self.unknown_effects(0, || format!("what `{name}` does is not followed"))
+        self.done(code)
     }
 
-    fn list(&mut self, flags: &str, paths: &[&String]) -> Flow {
-        let path = match paths {
+    fn may_read(&self, file: &File) -> bool {
+        let own = self.world.inside.identity.as_ref().zip(file.owner).is_some_and(|(identity, (user, group))| {
+            let is_of_group = identity.group == group || identity.groups.contains(&group);
+            (identity.user == user && file.mode & 0o400 != 0) || (is_of_group && file.mode & 0o040 != 0)
+        });
+        self.is_root() || own || file.mode & 0o004 != 0
+    }
+
+    /// `ls`, `ls -a`, `ls -1`.
+    pub(super) fn list(&mut self, words: &[&str]) -> Flow {
+        let (flags, paths): (Vec<&str>, Vec<&str>) =
+            words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
+        let path = match paths[..] {
             [] => ".",
-            [path] => path.as_str(),
+            [path] => path,
             _ => return self.unknown_effects(0, || "`ls` of several paths is not followed".to_owned()),
         };
-        let full = self.full(path);
-        if !flags.chars().all(|flag| "1aA".contains(flag)) {
-            return self.unknown_effects(0, || format!("what `ls -{flags}` prints is not known"));
+        if !flags.iter().all(|flag| flag[1..].chars().all(|flag| "1aA".contains(flag))) {
+            return self.unknown_effects(0, || format!("what `ls {}` does is not followed", words.join(" ")));
         }
-        let all = flags.contains(['a', 'A']);
+        let has = |letters: &[char]| flags.iter().any(|flag| flag.contains(letters));
+        let (full, all) = (self.full(path), has(&['a', 'A']));
         match self.files.find(&full) {
             Found::Absent => {
-                let gnu = format!("ls: cannot access '{path}': No such file or directory");
-                self.print_error(&format!("ls: {path}: No such file or directory"), &gnu);
-                let code = if self.world.inside.image.shell == Shell::Busybox { 1 } else { 2 };
-                self.done(code)
+                let gnu = format!("ls: cannot access '{path}'");
+                self.complain(&format!("ls: {path}"), &gnu, Refused::NoDirectory.text());
+                self.done(if self.world.inside.image.shell == Shell::Busybox { 1 } else { 2 })
             }
             Found::File(_) => {
                 self.say(format!("{path}\n"));
@@ -234,7 +276,7 @@ impl Run {
             Found::Directory { names: Some(names), mode, .. }
                 if !(all && self.files.is_written(&full)) && (!self.is_not_root() || mode & 0o004 != 0) =>
             {
-                if flags.contains('a') {
+                if has(&['a']) {
                     self.say(".\n..\n");
                 }
                 let shown = names.into_iter().filter(|name| all || !name.starts_with('.'));
@@ -246,35 +288,27 @@ impl Run {
     }
 
     /// `stat -c FORMAT FILE`: mode, owner, size and name. Of files that are links only where they lead to (`-L`).
-    fn stat(&mut self, words: &[String]) -> Flow {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (follows, format, paths) = match words[..] {
+    pub(super) fn stat(&mut self, words: &[&str]) -> Flow {
+        let (follows, format, paths) = match *words {
             ["-L", "-c", format, ref paths @ ..]
             | ["-c", format, "-L", ref paths @ ..]
             | ["-Lc", format, ref paths @ ..] => (true, format, paths),
             ["-c", format, ref paths @ ..] => (false, format, paths),
             _ => return self.unknown_effects(0, || "only `stat -c FORMAT FILE` is followed".to_owned()),
         };
-        let mut text = String::new();
         for path in paths {
-            let line = if path.starts_with('-') { None } else { self.described(path, format, follows) };
-            let Some(line) = line else {
-                return self.unknown_effects(0, || format!("what `stat` prints of `{path}` is not known"));
-            };
-            text.push_str(&line);
-            text.push('\n');
+            match self.described(path, format, follows) {
+                Some(line) => self.say(line + "\n"),
+                None => return self.unknown_effects(0, || format!("what `stat` prints of `{path}` is not known")),
+            }
         }
-        self.say(text);
         self.done(0)
     }
 
     fn described(&self, path: &str, format: &str, follows: bool) -> Option<String> {
         let full = self.full(path);
-        let is_link = self.files.is_written(&full) && matches!(self.files.find(&full), Found::File(_));
-        if is_link && !follows {
-            return None;
-        }
         let (mode, owner, size, kind) = match self.files.find(&full) {
+            Found::File(_) if path.starts_with('-') || (!follows && self.files.is_written(&full)) => return None,
             Found::File(File { text, mode, owner }) => {
                 let size = text.map(|text| text.len());
                 (mode, owner?, size, if size == Some(0) { "regular empty file" } else { "regular file" })
@@ -289,76 +323,63 @@ impl Run {
                 out.push(letter);
                 continue;
             }
-            match letters.next()? {
-                'a' => out.push_str(&format!("{mode:o}")),
-                'u' => out.push_str(&owner.0.to_string()),
-                'g' => out.push_str(&owner.1.to_string()),
-                'U' => out.push_str(&name(owner.0)?),
-                'G' => out.push_str(&name(owner.1)?),
-                's' => out.push_str(&size?.to_string()),
-                'n' => out.push_str(path),
-                'F' if kind == "directory" || size.is_some() => out.push_str(kind),
+            out += &match letters.next()? {
+                'a' => format!("{mode:o}"),
+                'u' => owner.0.to_string(),
+                'g' => owner.1.to_string(),
+                'U' => name(owner.0)?,
+                'G' => name(owner.1)?,
+                's' => size?.to_string(),
+                'n' => path.to_owned(),
+                'F' if kind == "directory" || size.is_some() => kind.to_owned(),
                 _ => return None,
-            }
+            };
         }
         Some(out)
     }
 
     /// `dd of=FILE bs=1M count=10`: what it writes counts for the disk.
-    pub(super) fn copy(&mut self, arguments: &[Option<String>]) -> Flow {
-        let option =
-            |name: &str| arguments.iter().flatten().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    pub(super) fn copy(&mut self, words: &[&str]) -> Flow {
+        let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         let Some((size, count)) = option("bs").map_or(Some(512), bytes).zip(option("count").and_then(bytes)) else {
             return self.unknown(|| "what `dd` does is not known".to_owned());
         };
-        if let Some(path) = option("of").filter(|path| !path.starts_with("/dev/")).map(str::to_owned) {
+        if let Some(path) = option("of").filter(|path| !path.starts_with("/dev/")) {
             self.writes.push((self.at, size.saturating_mul(count)));
-            let path = self.full(&path);
+            let path = self.full(path);
             self.files.open(&path, true);
             self.files.append(&path, None);
             self.note(&path, true);
         }
         self.unknown_effects(0, || "what `dd` prints is not known".to_owned())
     }
-
-    /// `tail -f FILE`: ends where none of its files is there; else it goes on.
-    pub(super) fn tail_follow(&mut self, arguments: &[Option<String>]) -> Flow {
-        let words: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
-        let is_count = |at: usize| at > 0 && matches!(words[at - 1], "-n" | "-c" | "-s");
-        let files: Vec<&str> = (0..words.len())
-            .filter(|at| !words[*at].starts_with(['-', '+']) && !is_count(*at))
-            .map(|at| words[at])
-            .collect();
-        let is_absent = |path: &&str| self.files.is_there(&self.full(path)) == Some(false);
-        let waits = words.contains(&"-F") || self.world.has_unknown_company;
-        if !waits && !files.is_empty() && arguments.iter().all(Option::is_some) && files.iter().all(is_absent) {
-            return self.fail_somehow(1, || "in which words `tail` fails is not followed".to_owned());
-        }
-        if files != ["/dev/null"] {
-            self.uncertain(|| "what `tail -f` prints is not followed".to_owned());
-        }
-        Flow::Forever
-    }
 }
 
 /// What a test of two words comes to; none where it has another operator, or words that are no numbers.
 fn binary(left: &str, operator: &str, right: &str) -> Option<bool> {
-    let numbers = || -> Option<(i64, i64)> {
-        let number = |text: &str| {
-            let digits = text.strip_prefix('-').unwrap_or(text);
-            text.parse().ok().filter(|_| super::arithmetic::decimal(digits).is_some())
-        };
-        Some((number(left)?, number(right)?))
-    };
+    let compared = || Some(decimal(left)?.cmp(&decimal(right)?));
     Some(match operator {
         "=" | "==" => left == right,
         "!=" => left != right,
-        "-eq" => numbers().map(|(left, right)| left == right)?,
-        "-ne" => numbers().map(|(left, right)| left != right)?,
-        "-lt" => numbers().map(|(left, right)| left < right)?,
-        "-le" => numbers().map(|(left, right)| left <= right)?,
-        "-gt" => numbers().map(|(left, right)| left > right)?,
-        "-ge" => numbers().map(|(left, right)| left >= right)?,
+        "-eq" => compared()?.is_eq(),
+        "-ne" => compared()?.is_ne(),
+        "-lt" => compared()?.is_lt(),
+        "-le" => compared()?.is_le(),
+        "-gt" => compared()?.is_gt(),
+        "-ge" => compared()?.is_ge(),
         _ => return None,
     })
+}
+
+/// `10`, `1M`, `4k`.
+fn bytes(text: &str) -> Option<i64> {
+    let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit {
+        "" => 0,
+        "k" | "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return None,
+    };
+    number.parse::<i64>().ok()?.checked_mul(1 << shift)
 }

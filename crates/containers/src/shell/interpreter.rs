@@ -1,17 +1,14 @@
 //! Following a command from its start: its structure and its time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 
 use super::execution::{End, Execution, Performed, World};
-use super::glob;
-use super::output::{Buffer, Input, Sink, Stream, Transcript};
-use super::syntax::{Node, Redirect, parse};
-use super::tokens::Word;
-use crate::image::Shell;
-use crate::pod::files::Files;
+use super::output::{Captured, Sink, Stream, Transcript, Unknown};
+use super::syntax::{Descriptor, Node, Redirect, Target, Word, parse};
+use crate::pod::files::{Files, Made};
 
 /// Most commands of a script that are followed.
 const MAX_COMMANDS: usize = 4096;
@@ -21,12 +18,14 @@ const MAX_PERFORMED: usize = 60_000;
 const MAX_CALLS: usize = 8;
 /// Bytes that count as much as a command.
 const BYTES: usize = 512;
+/// Most turns of an endless loop that are followed one by one, the last ones: a client that asks for more of its log
+/// gets all of that.
+const MAX_TURNS: i64 = 5000;
 
 /// Follows a command, given as a program and its arguments, from its start.
 pub(crate) fn simulate(arguments: &[&str], world: &World) -> Execution {
     let mut run = Run::new(world, None);
     let end = run.main(arguments);
-    run.keep_up(None);
     let (known, asks) = (!run.unknown, run.asks);
     Execution { end, files: run.noted, writes: run.writes, on_term: run.scope.on_term, known, asks }
 }
@@ -35,15 +34,8 @@ pub(crate) fn simulate(arguments: &[&str], world: &World) -> Execution {
 pub(crate) fn execute(arguments: &[&str], world: &World, horizon: SignedDuration) -> Performed {
     let mut run = Run::new(world, Some(horizon));
     let end = run.main(arguments);
-    run.keep_up(None);
-    run.transcript.sort();
-    Performed {
-        end,
-        pieces: run.transcript.pieces,
-        unknown: run.transcript.unknown,
-        has_handler: run.has_handler,
-        files: run.files,
-    }
+    let Transcript { pieces, unknown, .. } = run.transcript;
+    Performed { end, pieces, unknown, has_handler: run.has_handler, files: run.files }
 }
 
 /// How it goes on after a command.
@@ -61,13 +53,10 @@ pub(super) enum Flow {
 /// What a shell has for itself: a subshell changes a copy of it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
-    /// What the shell is called; empty outside of shells.
-    pub(super) shell: String,
+    /// Whether a shell runs, and not a program alone.
+    pub(super) is_shell: bool,
     /// Values of variables; `None` for those that are not known.
     pub(super) variables: BTreeMap<String, Option<String>>,
-    /// Those that programs are given.
-    pub(super) exported: Vec<String>,
-    pub(super) arguments: Vec<Option<String>>,
     pub(super) functions: BTreeMap<String, Arc<Node>>,
     /// Where relative paths begin.
     pub(super) directory: Option<String>,
@@ -92,19 +81,18 @@ pub(super) struct Run {
     met: usize,
     noted: Vec<(SignedDuration, String, bool)>,
     pub(super) writes: Vec<(SignedDuration, i64)>,
-    pub(super) unknown: bool,
+    unknown: bool,
     pub(super) unknown_last: bool,
     /// When the commands in the background are done; `None`: never.
     pub(super) background: Vec<Option<SignedDuration>>,
     commands: usize,
     calls: usize,
     /// How the last `$(…)` ended.
-    pub(super) captured: Option<i64>,
+    captured: Option<i64>,
     pub(super) transcript: Transcript,
-    pub(super) buffers: Vec<Buffer>,
-    pub(super) input: Input,
+    captures: Vec<Captured>,
     pub(super) out: Sink,
-    pub(super) err: Sink,
+    err: Sink,
     /// It is followed no further; none where only the end matters.
     pub(super) horizon: Option<SignedDuration>,
     /// Whether it has asked the network.
@@ -115,19 +103,17 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(world: &World, horizon: Option<SignedDuration>) -> Self {
+    fn new(world: &World, horizon: Option<SignedDuration>) -> Self {
         let inside = &world.inside;
-        let variables = inside.variables.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+        let known = inside.variables.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
         let unknown = inside.unknown_variables.keys().map(|name| (name.clone(), None));
-        let scope = Scope {
-            variables: variables.chain(unknown).collect(),
-            exported: inside.variables.iter().map(|(name, _)| name.clone()).collect(),
-            directory: inside.directory.clone(),
-            ..Scope::default()
-        };
         Self {
             world: Arc::new(world.clone()),
-            scope,
+            scope: Scope {
+                variables: known.chain(unknown).collect(),
+                directory: inside.directory.clone(),
+                ..Scope::default()
+            },
             at: SignedDuration::ZERO,
             code: 0,
             files: inside.files.clone(),
@@ -140,9 +126,8 @@ impl Run {
             commands: 0,
             calls: 0,
             captured: None,
-            transcript: Transcript::new(horizon.is_some()),
-            buffers: Vec::new(),
-            input: Input::default(),
+            transcript: Transcript::default(),
+            captures: Vec::new(),
             out: Sink::Stream(Stream::Out),
             err: Sink::Stream(Stream::Err),
             horizon,
@@ -154,20 +139,12 @@ impl Run {
 
     fn main(&mut self, arguments: &[&str]) -> End {
         let words: Vec<Option<String>> = arguments.iter().map(|argument| Some((*argument).to_owned())).collect();
-        match self.command(&words) {
+        let flow = self.command(&words);
+        self.keep_up(self.horizon.unwrap_or(SignedDuration::MAX));
+        match flow {
             Flow::Forever => End::Never,
             flow if self.unknown_last && flow != Flow::Exit => End::Unknown(self.at, self.code),
             _ => End::After(self.at, self.code),
-        }
-    }
-
-    /// Whose shell runs: bash by its name, else that of the image.
-    pub(super) fn dialect(&self) -> Shell {
-        match &*self.scope.shell {
-            "bash" => Shell::Bash,
-            "dash" => Shell::Dash,
-            "ash" => Shell::Busybox,
-            _ => self.world.inside.image.shell,
         }
     }
 
@@ -177,23 +154,26 @@ impl Run {
         Flow::Next
     }
 
+    /// What it prints and does from now on is not certain.
     pub(super) fn uncertain(&mut self, why: impl FnOnce() -> String) {
-        self.transcript.uncertain(self.at, why);
+        if self.horizon.is_some() && self.transcript.unknown.is_none() {
+            self.transcript.unknown = Some(Unknown { at: self.at, why: why() });
+        }
     }
 
     /// What is done, and how it ends, is not known.
     pub(super) fn unknown(&mut self, why: impl FnOnce() -> String) -> Flow {
-        self.code = 0;
+        let flow = self.unknown_effects(0, why);
         (self.unknown, self.unknown_last) = (true, true);
-        self.uncertain(why);
-        self.print_unknown();
-        Flow::Next
+        flow
     }
 
     /// It ends so at once, but what it prints and does beside is not known.
     pub(super) fn unknown_effects(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
         self.uncertain(why);
-        self.print_unknown();
+        for sink in [self.out.clone(), self.err.clone()] {
+            self.print(&sink, None);
+        }
         self.done(code)
     }
 
@@ -210,10 +190,6 @@ impl Run {
     /// Counts what is done; says whether that is too much.
     pub(super) fn spend(&mut self, bytes: usize) -> bool {
         self.commands = self.commands.saturating_add(1).saturating_add(bytes / BYTES);
-        self.is_spent()
-    }
-
-    pub(super) fn is_spent(&self) -> bool {
         self.commands > if self.horizon.is_some() { MAX_PERFORMED } else { MAX_COMMANDS }
     }
 
@@ -221,35 +197,20 @@ impl Run {
         self.unknown(|| format!("the script is followed for {MAX_PERFORMED} commands, and goes on"))
     }
 
-    fn print_unknown(&mut self) {
-        let (out, err) = (self.out.clone(), self.err.clone());
-        self.print(&out, None);
-        self.print(&err, None);
-    }
-
-    pub(super) fn print(&mut self, to: &Sink, text: Option<&[u8]>) {
-        if let Some(text) = text {
-            self.commands = self.commands.saturating_add(text.len() / BYTES);
-        }
+    fn print(&mut self, to: &Sink, text: Option<&[u8]>) {
+        self.commands = self.commands.saturating_add(text.map_or(0, <[u8]>::len) / BYTES);
         match (to, text) {
-            (Sink::Stream(stream), Some(text)) => self.transcript.print(self.at, *stream, text),
-            (Sink::Buffer(index), text) => {
-                if let Some(buffer) = self.buffers.get_mut(*index) {
-                    match text {
-                        Some(text) => buffer.push(text),
-                        None => buffer.0 = None,
-                    }
+            (Sink::Stream(stream), Some(text)) if self.horizon.is_some() => {
+                self.transcript.print(self.at, *stream, text);
+            }
+            (Sink::Captured(index), text) => {
+                if let Some(captured) = self.captures.get_mut(*index) {
+                    captured.push(text);
                 }
             }
             (Sink::File(path), text) => self.files.append(path, text),
-            (Sink::Nowhere, _) | (Sink::Stream(_), None) => {}
+            (Sink::Nowhere | Sink::Stream(_), _) => {}
         }
-    }
-
-    /// All that is left to be read.
-    pub(super) fn read_rest(&mut self) -> Option<Vec<u8>> {
-        self.at = self.at.max(self.input.came);
-        self.input.rest()
     }
 
     /// Prints.
@@ -258,32 +219,20 @@ impl Run {
         self.print(&out, Some(text.as_ref()));
     }
 
-    /// Prints what went wrong, and fails.
-    pub(super) fn fail(&mut self, code: i64, text: &str) -> Flow {
+    /// Prints what went wrong, where the words are known, and fails.
+    pub(super) fn fail(&mut self, code: i64, words: Option<String>) -> Flow {
         let err = self.err.clone();
-        self.print(&err, Some(format!("{text}\n").as_bytes()));
+        if words.is_none() && matches!(err, Sink::Stream(_)) {
+            self.uncertain(|| "in which words a program of the image fails is not known".to_owned());
+        }
+        self.print(&err, words.map(|words| words + "\n").as_deref().map(str::as_bytes));
         self.done(code)
     }
 
-    /// Fails in words of its own.
-    pub(super) fn fail_somehow(&mut self, code: i64, why: impl FnOnce() -> String) -> Flow {
-        let err = self.err.clone();
-        if matches!(err, Sink::Stream(_)) {
-            self.uncertain(why);
-        }
-        self.print(&err, None);
-        self.done(code)
-    }
-
-    /// What others have done to its files until then, or ever.
-    fn keep_up(&mut self, until: Option<SignedDuration>) {
-        if self.met == self.world.interventions.len() {
-            return;
-        }
+    /// What others have done to its files until then.
+    fn keep_up(&mut self, until: SignedDuration) {
         let world = Arc::clone(&self.world);
-        while let Some(next) =
-            world.interventions.get(self.met).filter(|next| until.is_none_or(|until| next.at <= until))
-        {
+        while let Some(next) = world.interventions.get(self.met).filter(|next| next.at <= until) {
             self.met += 1;
             self.files.take_over(&next.changes);
             let noted = next.changes.iter().map(|(path, made)| (next.at, path.clone(), made.is_some()));
@@ -291,47 +240,53 @@ impl Run {
         }
     }
 
-    /// When others do something to its files next.
-    pub(super) fn next_intervention(&self) -> Option<SignedDuration> {
-        self.world.interventions.get(self.met).map(|next| next.at)
-    }
-
     /// Notes that a file has come or gone.
     pub(super) fn note(&mut self, path: &str, there: bool) {
         self.noted.push((self.at, path.to_owned(), there));
     }
 
+    /// Runs a script, where it can be read.
     pub(super) fn script(&mut self, script: &str) -> Flow {
-        let node = parse(script);
-        self.call(|run| match &node {
-            Some(node) => run.node(node, false),
-            None => run.unknown(|| "the script holds what is not followed here".to_owned()),
-        })
+        match parse(script) {
+            Some(node) => self.call(&node),
+            None => self.unknown(|| "the script holds what is not followed here".to_owned()),
+        }
     }
 
-    pub(super) fn call(&mut self, what: impl FnOnce(&mut Self) -> Flow) -> Flow {
+    /// Runs a script or a function, unless too many of them call each other.
+    fn call(&mut self, node: &Node) -> Flow {
         if self.calls >= MAX_CALLS {
             return self.unknown(|| "its shells and functions call each other too deeply to be followed".to_owned());
         }
         self.calls += 1;
-        let flow = what(self);
+        let flow = self.node(node, false);
         self.calls -= 1;
         flow
     }
 
+    /// Runs a function, if there is one of this name.
+    pub(super) fn function(&mut self, name: &str) -> Option<Flow> {
+        let body = self.scope.functions.get(name).map(Arc::clone)?;
+        let loops = std::mem::take(&mut self.scope.loops);
+        let flow = self.call(&body);
+        self.scope.loops = loops;
+        Some(if flow == Flow::Return { Flow::Next } else { flow })
+    }
+
     /// Runs in a shell of its own, which leaves nothing but files behind.
-    pub(super) fn in_subshell(&mut self, what: impl FnOnce(&mut Self) -> Flow) -> Flow {
+    fn in_subshell(&mut self, node: &Node, condition: bool) -> Flow {
         let outside = self.scope.clone();
         self.scope.loops = 0;
-        let flow = what(self);
+        let flow = self.node(node, condition);
         self.scope = outside;
         if flow == Flow::Forever { flow } else { Flow::Next }
     }
 
     /// `condition`: its failure is somebody's condition, which `set -e` lets pass.
-    pub(super) fn node(&mut self, node: &Node, condition: bool) -> Flow {
+    fn node(&mut self, node: &Node, condition: bool) -> Flow {
         let outside = self.scope.is_condition;
         self.scope.is_condition |= condition;
+        self.keep_up(self.at);
         let flow = self.structure(node);
         let fails = flow == Flow::Next && self.scope.exits_on_failure && !self.scope.is_condition && self.code != 0;
         self.scope.is_condition = outside;
@@ -339,9 +294,8 @@ impl Run {
     }
 
     fn structure(&mut self, node: &Node) -> Flow {
-        self.keep_up(Some(self.at));
         match node {
-            Node::Simple { words, redirects } => self.simple(words, redirects),
+            Node::Simple { assigned, words, redirects } => self.simple(assigned, words, redirects),
             Node::Redirected(inner, redirects) => self.redirected(redirects, |run| run.node(inner, false)),
             Node::Sequence(nodes) => {
                 for node in nodes {
@@ -363,19 +317,9 @@ impl Run {
             }
             Node::Pipe(parts) => self.pipe(parts),
             Node::Background(inner) => self.beside(inner),
-            Node::Subshell(inner) => self.in_subshell(|run| run.node(inner, false)),
-            Node::Loop { until, condition, body } => {
-                self.scope.loops += 1;
-                let flow = self.turns(*until, condition, body);
-                self.scope.loops = self.scope.loops.saturating_sub(1);
-                flow
-            }
-            Node::For { variable, words, body } => {
-                self.scope.loops += 1;
-                let flow = self.each(variable, words, body);
-                self.scope.loops = self.scope.loops.saturating_sub(1);
-                flow
-            }
+            Node::Subshell(inner) => self.in_subshell(inner, false),
+            Node::Loop { until, condition, body } => self.in_loop(|run| run.turns(*until, condition, body)),
+            Node::For { variable, words, body } => self.in_loop(|run| run.each(variable, words, body)),
             Node::If { arms, otherwise } => {
                 for (condition, body) in arms {
                     match self.node(condition, true) {
@@ -389,7 +333,6 @@ impl Run {
                     None => self.done(0),
                 }
             }
-            Node::Case { word, arms } => self.choose(word, arms),
             Node::Function { name, body } => {
                 self.scope.functions.insert(name.clone(), Arc::clone(body));
                 self.done(0)
@@ -397,32 +340,140 @@ impl Run {
         }
     }
 
-    fn choose(&mut self, word: &Word, arms: &[(Vec<Word>, Node)]) -> Flow {
-        let Some(text) = self.expand(word) else {
-            return self.unknown(|| "a `case` is about a value that is not known".to_owned());
-        };
-        for (patterns, body) in arms {
-            for pattern in patterns {
-                let Some(wanted) = self.expand(pattern) else {
-                    self.uncertain(|| "a pattern of a `case` is not known".to_owned());
-                    continue;
-                };
-                if (pattern.quoted && pattern.open) || !glob::is_certain(&wanted) {
-                    self.uncertain(|| format!("the pattern `{wanted}` is not followed here"));
+    fn simple(&mut self, assigned: &[(String, Word)], words: &[Word], redirects: &[Redirect]) -> Flow {
+        if words.is_empty() {
+            // Assignments without a command end as the last `$(…)` in them.
+            self.captured = None;
+            let flow = self.redirected(redirects, |run| {
+                for (name, value) in assigned {
+                    run.assign(name, value);
                 }
-                if if pattern.quoted { wanted == text } else { glob::matches(&wanted, &text) } {
-                    return self.node(body, false);
-                }
+                let code = run.captured.unwrap_or(0);
+                run.done(code)
+            });
+            return if self.spend(0) { self.give_up() } else { flow };
+        }
+        let words = self.expand_all(words);
+        let is_for_nothing = |(name, value): &(String, Word)| name != "PATH" && value.text().is_some();
+        let ignores = words.first().cloned().flatten().is_some_and(|name| self.ignores_variables(&name));
+        let is_certain = assigned.is_empty() || (ignores && assigned.iter().all(is_for_nothing));
+        if !is_certain {
+            self.uncertain(|| "what a command does with what is assigned in front of it is not followed".to_owned());
+            for (name, value) in assigned {
+                self.assign(name, value);
             }
         }
-        self.done(0)
+        self.redirected(redirects, |run| run.command(&words))
+    }
+
+    /// Waits, but not beyond what is asked about.
+    pub(super) fn pass(&mut self, time: SignedDuration) -> Flow {
+        self.at = self.at.saturating_add(time);
+        if self.horizon.is_some_and(|horizon| self.at > horizon) { Flow::Forever } else { self.done(0) }
+    }
+
+    /// A handler of SIGTERM: how long it takes and how it ends, if it ends the shell.
+    pub(super) fn handled(&self, action: &str) -> Option<(SignedDuration, i64)> {
+        let mut handler = Self { code: 143, transcript: Transcript::default(), ..self.clone() };
+        let flow = handler.script(action);
+        (flow == Flow::Exit).then(|| (handler.at.saturating_sub(self.at), handler.code))
+    }
+
+    /// Runs with other open files.
+    fn redirected(&mut self, redirects: &[Redirect], what: impl FnOnce(&mut Self) -> Flow) -> Flow {
+        let (out, err) = (self.out.clone(), self.err.clone());
+        let flow = if redirects.iter().all(|redirect| self.redirect(redirect)) {
+            what(self)
+        } else {
+            self.uncertain(|| "the words for a file that cannot be opened depend on the shell".to_owned());
+            self.done(1)
+        };
+        (self.out, self.err) = (out, err);
+        flow
+    }
+
+    /// Opens files of a command; whether that can be done.
+    fn redirect(&mut self, redirect: &Redirect) -> bool {
+        let sink = match &redirect.to {
+            Target::Same(Descriptor::Out) => self.out.clone(),
+            Target::Same(Descriptor::Err) => self.err.clone(),
+            Target::Write(path) | Target::Append(path) => {
+                let Some(path) = self.expand(path) else {
+                    self.uncertain(|| "into which file it prints is not known".to_owned());
+                    return true;
+                };
+                match self.opened(&path, matches!(redirect.to, Target::Write(_))) {
+                    Some(sink) => sink,
+                    None => return false,
+                }
+            }
+        };
+        if redirect.files.len() > 1 {
+            self.uncertain(|| "what `&>` means depends on the shell".to_owned());
+        }
+        for file in redirect.files {
+            match file {
+                Descriptor::Out => self.out = sink.clone(),
+                Descriptor::Err => self.err = sink.clone(),
+            }
+        }
+        true
+    }
+
+    /// A file that is written to; none where it cannot be opened.
+    fn opened(&mut self, path: &str, truncates: bool) -> Option<Sink> {
+        match path {
+            "/dev/null" => return Some(Sink::Nowhere),
+            "/dev/stdout" | "/proc/1/fd/1" => return Some(Sink::Stream(Stream::Out)),
+            "/dev/stderr" | "/proc/1/fd/2" => return Some(Sink::Stream(Stream::Err)),
+            _ => {}
+        }
+        let full = self.full(path);
+        if self.files.refusal(&full).is_some() {
+            return None;
+        }
+        if !self.may_write(&full) {
+            self.uncertain(|| format!("whether `{path}` may be written is not known"));
+        }
+        self.files.open(&full, truncates);
+        if !truncates && self.horizon.is_none() {
+            // So that a loop that only adds to a file is seen to go on as it does.
+            self.files.append(&full, None);
+        }
+        self.note(&full, true);
+        Some(Sink::File(full))
+    }
+
+    /// All parts run at once; the last one's end is the pipe's. What goes through it is not followed.
+    fn pipe(&mut self, parts: &[Node]) -> Flow {
+        self.uncertain(|| "what goes through a pipe is not followed".to_owned());
+        let (begun, mut latest) = (self.at, self.at);
+        let (mut forever, mut unreached, mut unknown) = (false, false, false);
+        let (out, outer_asks) = (self.out.clone(), std::mem::take(&mut self.asks));
+        for (index, part) in parts.iter().enumerate() {
+            let is_last = index + 1 == parts.len();
+            self.at = begun;
+            self.out = if is_last { out.clone() } else { Sink::Nowhere };
+            forever |= self.in_subshell(part, true) == Flow::Forever;
+            latest = latest.max(self.at);
+            unreached |= !is_last && self.asks && self.code != 0;
+            unknown |= self.unknown_last;
+        }
+        self.unknown_last = unknown;
+        self.asks |= outer_asks;
+        self.at = latest;
+        // A host that was not reached has sent nothing that a filter could find.
+        if unreached {
+            self.code = 1;
+        }
+        if forever { Flow::Forever } else { Flow::Next }
     }
 
     /// Runs in the background: only `wait` waits for it.
     fn beside(&mut self, inner: &Node) -> Flow {
         let (at, unknown_last) = (self.at, self.unknown_last);
         let (pieces, version) = (self.transcript.pieces.len(), self.files.version);
-        let flow = self.in_subshell(|run| run.node(inner, true));
+        let flow = self.in_subshell(inner, true);
         let end = (flow != Flow::Forever && !self.unknown_last).then_some(self.at);
         (self.at, self.unknown_last, self.code) = (at, unknown_last, 0);
         if self.transcript.pieces.len() != pieces || self.files.version != version {
@@ -432,98 +483,109 @@ impl Run {
         Flow::Next
     }
 
-    fn simple(&mut self, words: &[Word], redirects: &[Redirect]) -> Flow {
-        let assigned = words.iter().take_while(|word| word.assigns().is_some()).count();
-        let (assignments, rest) = words.split_at(assigned);
-        let Some(first) = rest.first() else {
-            self.redirected(redirects, |run| run.assign_all(assignments));
-            return if self.spend(0) { self.give_up() } else { Flow::Next };
-        };
-        if first.text() == Some("export") {
-            return self.export(rest.get(1..).unwrap_or_default());
+    /// What a command prints, where that is known.
+    pub(super) fn captured(&mut self, node: &Node) -> Option<String> {
+        if self.scope.exits_on_failure && !matches!(node, Node::Simple { .. }) {
+            self.uncertain(|| "what `set -e` does in `$(…)` depends on the shell".to_owned());
         }
-        let words = self.expand_all(rest);
-        if assignments.is_empty() {
-            return self.redirected(redirects, |run| run.command(&words));
+        let out = std::mem::replace(&mut self.out, Sink::Captured(self.captures.len()));
+        self.captures.push(Captured(Some(Vec::new())));
+        let (before, begun, unknown) = (self.code, self.at, (self.unknown, self.unknown_last));
+        let flow = self.in_subshell(node, true);
+        self.out = out;
+        (self.unknown, self.unknown_last) = unknown;
+        self.captured = Some(std::mem::replace(&mut self.code, before));
+        let text = self.captures.pop().and_then(|captured| captured.0);
+        if flow == Flow::Forever {
+            self.at = begun;
+            self.uncertain(|| "what `$(…)` waits for goes on".to_owned());
+            return None;
         }
-        let (variables, exported) = (self.scope.variables.clone(), self.scope.exported.clone());
-        let name = words.first().cloned().flatten().unwrap_or_default();
-        if self.scope.functions.contains_key(&name) || Self::keeps_assignments(&name) {
-            self.uncertain(|| format!("whether what is assigned in front of `{name}` stays depends on the shell"));
-        }
-        for word in assignments {
-            self.assign(word);
-            self.scope.exported.extend(word.assigns().map(str::to_owned));
-        }
-        let flow = self.redirected(redirects, |run| run.command(&words));
-        // `read` sets variables of its own.
-        if name == "read" {
-            for word in assignments {
-                if let Some(own) = word.assigns() {
-                    match variables.get(own) {
-                        Some(value) => self.scope.variables.insert(own.to_owned(), value.clone()),
-                        None => self.scope.variables.remove(own),
-                    };
-                }
-            }
-        } else {
-            self.scope.variables = variables;
-        }
-        self.scope.exported = exported;
+        String::from_utf8(text?).ok().map(|text| text.trim_end_matches('\n').to_owned())
+    }
+
+    fn in_loop(&mut self, what: impl FnOnce(&mut Self) -> Flow) -> Flow {
+        self.scope.loops += 1;
+        let flow = what(self);
+        self.scope.loops = self.scope.loops.saturating_sub(1);
         flow
     }
 
-    /// Assignments without a command, which end as the last `$(…)` in them.
-    fn assign_all(&mut self, assignments: &[Word]) -> Flow {
-        self.captured = None;
-        for word in assignments {
-            self.assign(word);
+    fn each(&mut self, variable: &str, words: &[Word], body: &Node) -> Flow {
+        let values = self.expand_all(words);
+        if values.is_empty() {
+            return self.done(0);
         }
-        let code = self.captured.unwrap_or(0);
-        self.done(code)
+        for value in values {
+            if value.is_none() {
+                return self.unknown(|| format!("what `{variable}` is in a loop is not known"));
+            }
+            self.scope.variables.insert(variable.to_owned(), value);
+            match self.node(body, false) {
+                Flow::Next | Flow::Continue if self.spend(0) => return self.give_up(),
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => return self.done(0),
+                flow => return flow,
+            }
+        }
+        Flow::Next
     }
 
-    fn export(&mut self, words: &[Word]) -> Flow {
-        if words.is_empty() {
-            return self.unknown_output(0, || "the variables of a shell are not known in full".to_owned());
-        }
-        self.done(0);
-        for word in words {
-            if word.text().is_some_and(|text| text.starts_with('-')) {
-                return self.unknown(|| "flags of `export` are not followed".to_owned());
+    /// `while` and `until`: turn by turn, or all turns that are alike at once.
+    fn turns(&mut self, until: bool, condition: &Node, body: &Node) -> Flow {
+        let mut last = 0;
+        loop {
+            let (begun, found) = (self.at, self.found());
+            // To look at many files and variables is work, too.
+            self.spend(found.0.len().saturating_mul(64).saturating_add(found.1.len().saturating_mul(16)));
+            match self.node(condition, true) {
+                Flow::Next if (self.code == 0) == until => return self.done(last),
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => return self.done(0),
+                flow => return flow,
             }
-            let name = word.assigns().map(str::to_owned);
-            if name.is_some() {
-                if word.open && !word.quoted && self.expand(word).is_none_or(|text| text.contains([' ', '\t', '\n'])) {
-                    self.uncertain(|| "whether `export` sees one word depends on the shell".to_owned());
+            let flow = self.node(body, false);
+            last = self.code;
+            match flow {
+                Flow::Next | Flow::Continue if self.spend(0) => return self.give_up(),
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => return self.done(0),
+                flow => return flow,
+            }
+            if self.horizon.is_some_and(|horizon| self.at > horizon) {
+                return Flow::Forever;
+            }
+            if self.found() != found {
+                continue;
+            }
+            // It goes on as it does until its files change, or what the network answers.
+            let next = self.world.interventions.get(self.met).map(|next| next.at);
+            let news = self.world.network.as_ref().map(|network| network.news()).filter(|news| begun < *news);
+            let next = next.into_iter().chain(news).min().filter(|next| self.horizon.is_none_or(|end| *next <= end));
+            let turn = self.at.saturating_sub(begun);
+            match (next, self.horizon) {
+                (None, None) => return Flow::Forever,
+                (None, Some(_)) if turn.is_zero() => {
+                    self.uncertain(|| "a loop goes round as fast as it can".to_owned());
+                    return Flow::Forever;
                 }
-                self.assign(word);
+                (Some(next), _) if turn.is_zero() => self.at = self.at.max(next),
+                (Some(next), None) => self.skip(turn, next, 0),
+                (next, Some(horizon)) if !self.asked_time => self.skip(turn, next.unwrap_or(horizon), MAX_TURNS),
+                _ => {}
             }
-            let name = name.or_else(|| word.text().map(str::to_owned));
-            self.scope.exported.extend(name.filter(|name| !self.scope.exported.contains(name)));
         }
-        self.done(0)
     }
 
-    /// What a command finds when it is run where this one is, without what it has printed.
-    pub(super) fn handler(&self) -> Self {
-        let transcript = Transcript::new(self.transcript.kept);
-        Self { code: 143, transcript, ..self.clone() }
+    /// What a turn of a loop finds, which decides what it does.
+    fn found(&self) -> (BTreeMap<String, Option<Made>>, BTreeMap<String, Option<String>>) {
+        (self.files.made().clone(), self.scope.variables.clone())
     }
 
-    /// Waits, but not beyond what is asked about.
-    pub(super) fn pass(&mut self, time: SignedDuration) -> Flow {
-        self.at = self.at.saturating_add(time);
-        if self.horizon.is_some_and(|horizon| self.at > horizon) { Flow::Forever } else { self.done(0) }
-    }
-
-    /// The variables that programs are given.
-    pub(super) fn environment(&self) -> Option<Vec<(String, String)>> {
-        let mut seen = BTreeSet::new();
-        let given = self.scope.exported.iter().filter(|name| seen.insert(name.as_str()));
-        given
-            .filter_map(|name| self.scope.variables.get(name).map(|value| (name, value)))
-            .map(|(name, value)| Some((name.clone(), value.clone()?)))
-            .collect()
+    /// Every turn is like the last one until then: all but the last ones are not followed.
+    fn skip(&mut self, turn: SignedDuration, until: SignedDuration, last: i64) {
+        let turns = until.saturating_sub(self.at).as_millis() / turn.as_millis().max(1);
+        let turns = i64::try_from(turns).unwrap_or(i64::MAX).saturating_sub(last).max(0);
+        self.at = self.at.saturating_add(turn.saturating_mul(i32::try_from(turns).unwrap_or(i32::MAX)));
     }
 }

@@ -3,33 +3,16 @@
 
 use jiff::SignedDuration;
 
+use super::commands::duration;
+use super::execution::Answer;
 use super::interpreter::{Flow, Run};
-use super::numbers::duration;
-use super::resolver::{Connection, Name};
 
 /// How long it takes until a system gives up connecting.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(127);
 
 /// Flags of `nc`, `wget` and `curl` that are followed by a word of their own.
-const WITH_WORD: [&str; 17] = [
-    "-w",
-    "-O",
-    "-T",
-    "-t",
-    "-o",
-    "-m",
-    "-H",
-    "-X",
-    "-d",
-    "-A",
-    "-u",
-    "--max-time",
-    "--connect-timeout",
-    "--output",
-    "--header",
-    "--retry",
-    "--write-out",
-];
+const WITH_WORD: [&str; 12] =
+    ["-w", "-O", "-T", "-t", "-o", "-m", "-H", "-X", "-d", "-u", "--max-time", "--connect-timeout"];
 /// Of these, those that say how long it waits.
 const PATIENT: [&str; 5] = ["-w", "-T", "-m", "--max-time", "--connect-timeout"];
 
@@ -46,44 +29,34 @@ impl Run {
         matches!(name, "curl" | "wget" | "nc" | "netcat" | "nslookup")
     }
 
-    pub(super) fn network_command(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
-        let Some(words) = arguments.iter().cloned().collect::<Option<Vec<String>>>() else {
-            return self.unknown(|| format!("whom `{name}` asks is not known"));
-        };
-        let Some((host, port, limit)) = asked(name, &words) else {
+    pub(super) fn network_command(&mut self, name: &str, words: &[&str]) -> Flow {
+        let Some((host, port, limit)) = asked(name, words) else {
             return self.unknown(|| format!("whom `{name} {}` asks is not followed", words.join(" ")));
         };
         let Some(network) = self.world.network.clone() else {
             return self.unknown(|| format!("what `{name}` is answered is not known"));
         };
         (self.asks, self.asked_time) = (true, true);
-        self.uncertain(|| format!("what `{name}` prints is not known"));
-        let is_curl = name == "curl";
-        if name == "nslookup" {
-            return match network.look_up(self.at, &host) {
-                Name::Known => self.unknown_effects(0, String::new),
-                Name::Missing => self.unknown_effects(1, String::new),
-                Name::Unknown => self.unknown(|| format!("what `{host}` means is not known")),
-            };
-        }
-        match network.connect(self.at, &host, port) {
-            Connection::Taken => self.unknown_effects(0, String::new),
-            Connection::NoSuchName => self.unknown_effects(if is_curl { 6 } else { 1 }, String::new),
-            Connection::Refused => self.unknown_effects(if is_curl { 7 } else { 1 }, String::new),
-            Connection::Silence => {
+        let code = |of_curl: i64| if name == "curl" { of_curl } else { 1 };
+        let said = || format!("what `{name}` prints is not known");
+        match network.ask(self.at, host, port) {
+            Answer::Yes => self.unknown_effects(0, said),
+            Answer::NoSuchName => self.unknown_effects(code(6), said),
+            Answer::Refused => self.unknown_effects(code(7), said),
+            Answer::Silence => {
                 let flow = self.pass(limit.unwrap_or(PATIENCE));
-                self.code = if is_curl { 28 } else { 1 };
+                self.code = code(28);
                 flow
             }
-            Connection::Unknown => self.unknown(|| format!("what listens at port {port} of `{host}` is not known")),
+            Answer::Unknown => self.unknown(|| format!("what `{host}` means, or what listens there, is not known")),
         }
     }
 }
 
-/// The host and the port that are asked, and for how long; none where that is not followed.
-fn asked(name: &str, words: &[String]) -> Option<(String, u16, Option<SignedDuration>)> {
+/// The host and the port that are asked, and for how long; none where that is not followed. `nslookup` asks at no port.
+fn asked<'a>(name: &str, words: &[&'a str]) -> Option<(&'a str, Option<u16>, Option<SignedDuration>)> {
     let (mut plain, mut limit) = (Vec::new(), None);
-    let mut rest = words.iter().map(String::as_str);
+    let mut rest = words.iter().copied();
     while let Some(word) = rest.next() {
         if word == "-p" || (name == "nc" && word == "-u") {
             return None;
@@ -101,19 +74,17 @@ fn asked(name: &str, words: &[String]) -> Option<(String, u16, Option<SignedDura
             plain.push(word);
         }
     }
-    match (name, plain.as_slice()) {
-        ("nslookup", [host, ..]) => Some(((*host).to_owned(), 0, limit)),
-        ("nc" | "netcat", [host, port]) => Some(((*host).to_owned(), port.parse().ok()?, limit)),
-        ("wget" | "curl", [url]) => {
-            let (host, port) = host_and_port(url)?;
-            Some((host, port, limit))
-        }
-        _ => None,
-    }
+    let (host, port) = match (name, plain.as_slice()) {
+        ("nslookup", [host, ..]) => (*host, None),
+        ("nc" | "netcat", [host, port]) => (*host, Some(port.parse().ok()?)),
+        ("wget" | "curl", [url]) => host_and_port(url).map(|(host, port)| (host, Some(port)))?,
+        _ => return None,
+    };
+    Some((host, port, limit))
 }
 
 /// The host and the port of a URL.
-fn host_and_port(url: &str) -> Option<(String, u16)> {
+fn host_and_port(url: &str) -> Option<(&str, u16)> {
     let (otherwise, rest) = match url.split_once("://") {
         Some(("http", rest)) => (80, rest),
         Some(("https", rest)) => (443, rest),
@@ -126,7 +97,7 @@ fn host_and_port(url: &str) -> Option<(String, u16)> {
         _ => (authority, otherwise),
     };
     let host = host.trim_matches(['[', ']']);
-    (!host.is_empty()).then(|| (host.to_owned(), port))
+    (!host.is_empty()).then_some((host, port))
 }
 
 #[cfg(test)]
@@ -147,10 +118,9 @@ mod tests {
             ("curl -s http://[fd00::1]:80/x", Some(("fd00::1", 80, None))),
             ("curl ftp://x", None),
         ] {
-            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let found = asked(&words[0], &words[1..]);
-            let found =
-                found.as_ref().map(|(host, port, limit)| (host.as_str(), *port, limit.map(|limit| limit.as_secs())));
+            let words: Vec<&str> = line.split(' ').collect();
+            let found = asked(words[0], &words[1..]);
+            let found = found.map(|(host, port, limit)| (host, port.unwrap_or(0), limit.map(|limit| limit.as_secs())));
             assert_eq!(found, expected, "{line}");
         }
     }

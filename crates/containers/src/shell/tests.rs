@@ -5,9 +5,10 @@ use jiff::SignedDuration;
 use super::execution::{End, Execution, World};
 use super::interpreter::{execute, simulate};
 use crate::image::{Image, Shell};
-use crate::pod::files::{Files, Ground};
-use crate::pod::mounts::Mount;
+use crate::pod::file::File;
+use crate::pod::files::{Files, Ground, Made};
 use crate::pod::place::{Identity, Inside};
+use crate::pod::volumes::Mount;
 
 fn with_volume(path: &str) -> Files {
     Files::new(Ground { mounts: vec![Mount::empty(path)], ..Ground::default() }, None)
@@ -52,7 +53,6 @@ fn scripts_are_followed() {
         ("false; sleep 1; exit $?", after(1, 0)),
         ("exit 256", after(0, 0)),
         ("for i in 1 2 3; do sleep $i; done", after(6, 0)),
-        ("for i in {1..10}; do echo $i; sleep 1; done; exit 42", after(10, 42)),
         ("for i in $(seq 1 3); do sleep 1; done", after(3, 0)),
         ("i=0; while [ $i -lt 5 ]; do sleep 1; i=$((i+1)); done; exit $i", after(5, 5)),
         ("while true; do echo .; sleep 5; done", End::Never),
@@ -86,16 +86,17 @@ fn environment_and_volumes_decide() {
         assert_eq!(course(odd, &world).end, after(0, code), "{index}");
     }
     assert_eq!(course(once, &world).end, after(0, 42));
-    let world = world.with_file("/data/foo-3");
+    let file = Made::File(File { text: None, mode: 0o644, owner: None });
+    world.inside.files.take_over(&[("/data/foo-3".to_owned(), Some(file))]);
     assert_eq!(course(once, &world).end, after(0, 0));
 }
 
 #[test]
 fn files_come_and_go() {
     let course = course("touch /tmp/healthy; sleep 30; rm -f /tmp/healthy; sleep 600", &World::default());
-    let there = |second| course.has_file("/tmp/healthy", SignedDuration::from_secs(second));
-    assert_eq!([there(0), there(29), there(30), there(500)], [Some(true), Some(true), Some(false), Some(false)]);
-    assert_eq!(course.has_file("/etc/hosts", SignedDuration::ZERO), None);
+    let seconds = SignedDuration::from_secs;
+    let file = "/tmp/healthy".to_owned();
+    assert_eq!(course.files, [(seconds(0), file.clone(), true), (seconds(30), file, false)]);
     let written = simulate(&["sh", "-c", "sleep 10; dd if=/dev/zero of=file bs=1M count=10"], &World::default()).writes;
     assert_eq!(written, [(SignedDuration::from_secs(10), 10 << 20)]);
 }
@@ -114,11 +115,10 @@ fn handlers_of_signals_are_followed_too() {
 #[test]
 fn nothing_is_followed_for_ever() {
     for script in [
-        "for i in {1..9000000000000000000}; do true; done",
         "while [ ! -f /a ]; do touch /b; rm /b; touch /a; rm /a; done",
         "f() { f; f; }; f",
         "i=0; while true; do i=$((i+1)); done",
-        &"eval ".repeat(9000),
+        &"(".repeat(9000),
     ] {
         assert!(matches!(end(script), End::Unknown(..) | End::Never), "{script}");
     }
@@ -153,18 +153,17 @@ fn what_is_certain_is_printed() {
         ("set -e; false || true; f() { false; echo in f; }; f && echo yes; (exit 3); echo no", "in f\nyes\n", 3),
         ("echo a > f; cat f f; rm f; [ -e f ] || echo gone", "a\na\ngone\n", 0),
         ("x=$(echo one; echo two); echo $x \"$x\"", "one two one\ntwo\n", 0),
-        ("while read -r a b; do echo \"$b-$a\"; done <<EOF\n1 2 3\nx y\nEOF", "2 3-1\ny-x\n", 0),
-        ("i=0; until [ $i -ge 2 ]; do i=$((i + 1)); done; printf '%s=%03d\\n' i $i", "i=002\n", 0),
-        ("case $0x in a) echo a;; esac; exit 5", "", 5),
+        ("i=0; until [ $i -ge 2 ]; do i=$((i + 1)); done; echo i=$i; printf 'a\\nb'", "i=2\na\nb", 0),
+        ("A=b echo one > /data/f; cat /data/f 2>&1; ls /data; exit 5", "one\nf\n", 5),
         ("while true; do false; break; done; echo $?", "0\n", 0),
         ("for i in 1; do false; done; echo $?", "1\n", 0),
     ] {
-        let script = script.replace("$0x", "b");
-        assert_eq!(printed(Shell::Busybox, &script), Ok((expected.to_owned(), code)), "{script}");
-        assert_eq!(printed(Shell::Dash, &script), Ok((expected.to_owned(), code)), "{script}");
+        assert_eq!(printed(Shell::Busybox, script), Ok((expected.to_owned(), code)), "{script}");
+        assert_eq!(printed(Shell::Dash, script), Ok((expected.to_owned(), code)), "{script}");
     }
-    assert_eq!(printed(Shell::Dash, "echo 'a\\tb'"), Ok(("a\tb\n".to_owned(), 0)));
-    assert_eq!(printed(Shell::Busybox, "echo 'a\\tb'"), Ok(("a\\tb\n".to_owned(), 0)));
+    let missing = |words: &str| Ok((format!("{words}: No such file or directory\n"), 1));
+    assert_eq!(printed(Shell::Dash, "cat /data/x"), missing("cat: /data/x"));
+    assert_eq!(printed(Shell::Busybox, "cat /data/x"), missing("cat: can't open '/data/x'"));
 }
 
 #[test]
@@ -177,6 +176,17 @@ fn what_is_not_certain_is_refused() {
         "for i in 1; do for j in 1; do break 2; done; done; echo a",
         "for i in 1; do continue 2; done; echo a",
         "f() { shift 2; echo $1; }; f a b c",
+        "case a in a) echo a;; esac",
+        "cat <<EOF\na\nEOF",
+        "echo a | cat",
+        "echo /data/*; ls",
+        "echo 'a\\tb'",
+        "echo {1..3}",
+        "cd /data; read x < f; echo $x",
+        "x=abc; echo ${x%c} ${#x}",
+        "export A=b; env",
+        "[[ a == a ]] && echo a",
+        "echo a &> /data/f; cat /data/f",
         "printf '10 a\\n9 b\\n' | sort -n",
         "echo a | grep -e a -e b",
         "echo a | cut -s -d: -f1",

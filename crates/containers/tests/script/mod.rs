@@ -52,11 +52,11 @@ impl Script {
             5 | 6 => format!("\"${name}\""),
             7 => format!("${name}"),
             8 => format!("\"<${{{name}}}>\""),
-            9 => format!("$(({} {} {}))", self.below(9), self.one(&["+", "-", "*"]), self.below(9)),
+            9 => format!("$(({} {} {}))", self.below(9), self.one(&["+", "-", "*", "%"]), 1 + self.below(9)),
             10 => format!("\"$(echo {name} {})\"", self.below(5)),
             11 => format!("${{{name}:-none}}"),
-            12 => self.one(&["$?", "\"$#\"", "${#v}", "${w%b}", "${x#*l}", "${y:+set}", "\"$*\""]).to_owned(),
-            _ => self.one(&["*", "f*", "d/*", "?", "\"*\""]).to_owned(),
+            12 => self.one(&["$?", "${y-unset}", "`echo $v`", "\"?\""]).to_owned(),
+            _ => self.one(&["\"*\"", "$((v + 1))", "a\\ b", "\"`echo x`\""]).to_owned(),
         }
     }
 
@@ -96,11 +96,11 @@ impl Script {
     fn statement(&mut self) -> String {
         let plain = self.depth > 2;
         let (name, file) = (self.one(&NAMES), self.one(&FILES));
-        match self.below(if plain { 14 } else { 30 }) {
+        match self.below(if plain { 14 } else { 28 }) {
             0..=2 => format!("echo {}", self.words()),
             3 => format!("{name}={}", self.word()),
-            4 => format!("printf '%s-%s\\n' {}", self.words()),
-            5 => format!("printf '[%3d|%-4s]\\n' {} {}", self.below(2000), self.word()),
+            4 => format!("printf 'a\\n{name}'; echo -n {}", self.word()),
+            5 => format!("expr {} {} {}", self.below(9), self.one(&["+", "-", "'*'", "/", "%"]), 1 + self.below(9)),
             6 => format!("echo {} {} {file}", self.words(), self.one(&[">", ">>"])),
             7 => format!("cat {file} {}", self.one(&["", "2>/dev/null", "|| echo missing"])),
             8 => format!(
@@ -112,7 +112,7 @@ impl Script {
             10 => {
                 format!("{} {} {}", self.condition(), self.one(&["&&", "||"]), self.one(&["echo yes", "false", "true"]))
             }
-            11 => self.one(&["true", "false", ":", "sleep 0", "cd d", "pwd >/dev/null"]).to_owned(),
+            11 => self.one(&["true", "false", ":", "sleep 0", "mkdir -p d && cd d", "cd ."]).to_owned(),
             12 => self.rare(),
             13 => format!("echo $? {}", self.one(&[">&2", "1>&2", "2>&1", ""])),
             14 | 15 => format!("if {}; then {}; else {}; fi", self.condition(), self.body(), self.body()),
@@ -128,17 +128,11 @@ impl Script {
                 )
             }
             19 => format!("until {}; do {}; break; done", self.condition(), self.body()),
-            20 => format!(
-                "case {} in a|1) {};; h*) {};; *) {};; esac",
-                self.word(),
-                self.body(),
-                self.body(),
-                self.body()
-            ),
+            20 => format!("for {name} in $(seq {}); do {}; done", self.below(4), self.body()),
             21 => {
                 let end = self.one(&["", "; return 3", "; return"]);
                 let (depth, body) = (self.depth, self.body());
-                format!("fn{depth}() {{ {body}{end}; }}; fn{depth} {}", self.words())
+                format!("fn{depth}() {{ {body}{end}; }}; fn{depth}; echo $?")
             }
             22 => format!("( {} ); echo after $?", self.body()),
             23 => {
@@ -147,12 +141,14 @@ impl Script {
                 format!("{{ {body}; }} {} {out}; cat {out}", self.one(&[">", ">>", "2>"]))
             }
             24 => format!("{name}=$( {} ); echo \"${name}\"", self.body()),
-            25 => format!("{{ {}; }} | while read -r {name}; do echo \"<${name}>\"; done", self.body()),
-            26 if self.depth == 0 => {
-                format!("cat <<EOF\n${name} \"{}\" $((1 + 2))\nEOF", self.one(&["q", "$v", "it's"]))
-            }
-            27 => format!("echo {} | cat {}", self.words(), self.one(&["", "-", "> f"])),
-            28 => format!("sh -c 'echo \"$1\" ${name}; exit 4' sh {}; echo $?", self.word()),
+            25 => format!("{name}={} echo {}; echo ${name}", self.one(&["1", "q"]), self.words()),
+            26 => format!(
+                "if {}; then {}; elif {}; then {}; fi",
+                self.condition(),
+                self.body(),
+                self.condition(),
+                self.body()
+            ),
             _ => format!("{} && {} || {}", self.condition(), self.statement_plain(), self.statement_plain()),
         }
     }
@@ -166,7 +162,19 @@ impl Script {
 
     /// What klab mostly refuses.
     fn rare(&mut self) -> String {
+        if self.below(6) > 0 {
+            return self
+                .one(&["date >/dev/null", "cat f g 2>&1", "stat -c %a:%s f", "seq 2 4", "id -u >/dev/null"])
+                .to_owned();
+        }
         self.one(&[
+            "case $v in a|1) echo a;; *) echo b;; esac",
+            "cat <<EOF\n$v\nEOF",
+            "echo a b | cat",
+            "echo a b | while read -r v; do echo $v; done",
+            "sh -c 'echo \"$1\" $v; exit 4' sh a; echo $?",
+            "printf '%s-%03d\\n' a 7",
+            "echo * ${#v} ${w%b} $#",
             "set +e",
             "echo 'a\\tb'",
             "echo -e 'a\\nb'",

@@ -533,7 +533,7 @@ impl Look<'_, '_> {
         if self.hollow.as_recorded {
             return true;
         }
-        let Some(message) = create_error(&*self.objects, self.value, self.containers[index].spec) else { return true };
+        let Some(message) = create_error(&self.objects, self.value, self.containers[index].spec) else { return true };
         self.memory.of(name).creations = Some((tries, self.now));
         self.say(index, true, "Failed", format!("Error: {message}"));
         self.containers[index].wait(CREATION_FAILURE, &message);

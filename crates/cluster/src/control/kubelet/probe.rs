@@ -103,8 +103,8 @@ impl<'a> Probe<'a> {
             let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|how| spec[*how].get("port"));
             let answers = elsewhere || program.listens.at(port.and_then(|port| named(container, port)));
             let path = spec["httpGet"]["path"].as_str().filter(|_| answers && !elsewhere);
-            let said = path.and_then(|path| program.pages_at(path, timeout));
-            said.unwrap_or_else(|| vec![(SignedDuration::ZERO, answers)])
+            let answers = path.and_then(|path| program.answers_at(path)).unwrap_or(answers);
+            vec![(SignedDuration::ZERO, answers)]
         };
         Self { spec, kind, outcomes }
     }

@@ -247,37 +247,3 @@ fn claims_go_with_the_set_if_it_says_so_and_their_owners_are_put_right() {
     ground.pass(120);
     assert!(claims(&ground).is_empty());
 }
-
-// upstream: test/e2e/apps/statefulset.go "should not deadlock when a pod's predecessor fails" (v1.36)
-#[test]
-fn a_new_disk_is_empty_until_a_command_writes_onto_it() {
-    let ground = Ground::with_nodes(1);
-    let class = json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": "slow" },
-        "provisioner": "example.com/disk" });
-    ground.post("/apis/storage.k8s.io/v1/storageclasses", &class).good();
-    ground.post(CLAIMS, &claim("data", "1Gi")).good();
-    for image in ["nginx:1.27", "busybox:1.37"] {
-        let mut reader = pod("reader", "data");
-        let container = &mut reader["spec"]["containers"][0];
-        container["image"] = json!(image);
-        container["volumeMounts"] = json!([{ "name": "data", "mountPath": "/data" }]);
-        if image.starts_with("busybox") {
-            container["command"] = json!(["sleep", "100000"]);
-        }
-        container["readinessProbe"] = json!({ "exec": { "command": ["test", "-f", "/data/go"] }, "periodSeconds": 1 });
-        ground.post(PODS, &reader).good();
-        ground.pass(5);
-        let is_ready = || {
-            let pod = ground.get(&format!("{PODS}/reader")).good();
-            pod["status"]["containerStatuses"][0]["ready"] == true
-        };
-        if image.starts_with("nginx") {
-            assert!(!is_ready(), "the disk is new");
-            assert_eq!(ground.execute("reader", &["touch", "/data/go"]).code(), 0);
-            ground.pass(3);
-        }
-        assert!(is_ready(), "{image}: the file was made, and the next pod finds a disk that was used");
-        ground.delete(&format!("{PODS}/reader?gracePeriodSeconds=0")).good();
-        ground.pass(2);
-    }
-}

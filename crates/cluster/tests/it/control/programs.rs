@@ -1,4 +1,4 @@
-//! What programs of well-known images come to: waiting for the network, following files, showing pages.
+//! What programs of well-known images come to: waiting for the network, showing pages.
 
 use klab_api_machinery::resource::{PODS, SERVICES};
 use klab_cluster::cluster::WriteOptions;
@@ -22,11 +22,6 @@ fn waits(name: &str, image: &str, script: &str) -> Value {
 
 fn phase(lab: &Lab, name: &str) -> String {
     lab.get(PODS, name)["status"]["phase"].as_str().unwrap_or_default().to_owned()
-}
-
-/// The state of a pod's first container.
-fn state(lab: &Lab, name: &str) -> Value {
-    lab.get(PODS, name)["status"]["containerStatuses"][0]["state"].clone()
 }
 
 #[test]
@@ -106,43 +101,6 @@ fn what_an_init_container_does_after_it_has_waited_takes_its_time() {
     lab.cluster.create(SERVICES, "shop", service, &WriteOptions::client("test")).unwrap();
     lab.seconds(5);
     assert_eq!(phase(&lab, "elsewhere"), "Running");
-}
-
-#[test]
-fn following_a_file_ends_where_there_is_none() {
-    let tail = |name: &str, command: &[&str]| {
-        json!({
-            "name": name, "image": "busybox:1.36", "command": command, "volumeMounts": [{ "name": "logs", "mountPath": "/logs" }],
-        })
-    };
-    let spec = |containers: Value| json!({ "containers": containers, "volumes": [{ "name": "logs", "emptyDir": {} }] });
-    let mut lab = Lab::new(1);
-    for (name, containers) in [
-        ("none", json!([tail("t", &["sh", "-c", "tail -f /logs/a.log"])])),
-        ("numbered", json!([tail("t", &["tail", "-n", "5", "-f", "/logs/a.log"])])),
-        ("waits", json!([tail("t", &["tail", "-F", "/logs/a.log"])])),
-        ("made", json!([tail("t", &["sh", "-c", "touch /logs/a.log; tail -n+1 -f /logs/a.log"])])),
-        ("nothing", json!([tail("t", &["tail", "-f", "/dev/null"])])),
-        // The other container may write it.
-        (
-            "company",
-            json!([tail("t", &["tail", "-f", "/logs/a.log"]),
-            { "name": "web", "image": "acme/web", "volumeMounts": [{ "name": "logs", "mountPath": "/var/log" }] }]),
-        ),
-    ] {
-        lab.apply(pod(name, spec(containers)));
-    }
-    lab.seconds(2);
-    for (name, runs) in
-        [("none", false), ("numbered", false), ("waits", true), ("made", true), ("nothing", true), ("company", true)]
-    {
-        let state = state(&lab, name);
-        assert_eq!(state["running"].is_object(), runs, "{name}: {state}");
-        if !runs {
-            let last = &lab.get(PODS, name)["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"];
-            assert!(*last == 1 || state["terminated"]["exitCode"] == 1, "{name}: {state} {last}");
-        }
-    }
 }
 
 #[test]
