@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Context;
-use klab_lab::code::{Page, near, pages};
+use klab_lab::code::{self, Page, pages};
+use klab_lab::spec::did_you_mean;
 use klab_operations::error::{Code, Error, Result};
 use klab_operations::ui::Format;
 
@@ -22,7 +23,7 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let pages: Vec<&Page> = match &arguments.code {
         None => pages().iter().collect(),
-        Some(asked) => vec![near(asked).map_err(|nearest| unknown(asked, nearest))?],
+        Some(asked) => vec![code::page(asked).ok_or_else(|| unknown(asked))?],
     };
     let text = match pages.as_slice() {
         _ if context.ui.format() == Format::Json => {
@@ -36,9 +37,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn unknown(asked: &str, nearest: Option<&Page>) -> Error {
+fn unknown(asked: &str) -> Error {
     let error = Error::message(Code::NoSuchCode, format!("there is no code `{asked}`"));
-    let error = match nearest {
+    // Of codes that are equally like it, the later one is meant.
+    let known = pages().iter().rev().flat_map(|page| page.names().into_iter().chain([page.code.as_str()]));
+    let error = match did_you_mean(asked, known).and_then(code::page) {
         Some(page) => error.hint(format!("did you mean {}, “{}”?", page.code, page.title)),
         None => error,
     };
@@ -82,4 +85,18 @@ fn document(page: &Page) -> Value {
         "example": page.example.text(), "fix": page.fix.trim(), "exit_codes": page.exits(),
         "cases": page.names().into_iter().map(|name| json!({ "case": name, "meaning": page.cases.get(name).unwrap_or(&page.title) })).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_that_is_mistyped_finds_its_like_and_another_word_finds_none() {
+        for (asked, like) in [("K0199", Some("K0119")), ("unknwon-key", Some("K0103")), ("nope", None)] {
+            let hints = unknown(asked).hints;
+            let found = hints.iter().find_map(|hint| hint.strip_prefix("did you mean ")?.split(',').next());
+            assert_eq!(found, like, "{asked}: {hints:?}");
+        }
+    }
 }

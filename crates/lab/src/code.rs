@@ -2,7 +2,7 @@
 
 mod page;
 
-pub use page::{Example, Page, near, pages};
+pub use page::{Example, Page, page, pages};
 
 macro_rules! codes {
     ($($variant:ident $name:literal $number:literal $exit:literal;)*) => {
