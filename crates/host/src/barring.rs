@@ -35,9 +35,17 @@ pub(super) async fn bar(host: &Arc<Host>, person: u32, barred: bool) -> Result<(
 
 /// Returns when a person is barred.
 pub(super) fn is_barred(host: &Arc<Host>, person: u32) -> impl Future<Output = ()> + Send + use<> {
+    until(host, move |host| host.register().is_barred(person))
+}
+
+/// Returns when something is so, which changes only as people are barred or let in again.
+pub(super) fn until<F>(host: &Arc<Host>, is_so: F) -> impl Future<Output = ()> + Send + use<F>
+where
+    F: Fn(&Host) -> bool + Send,
+{
     let (host, mut news) = (Arc::clone(host), host.barred.subscribe());
     async move {
-        while !host.register().is_barred(person) {
+        while !is_so(&host) {
             if news.changed().await.is_err() {
                 return std::future::pending().await;
             }

@@ -8,6 +8,7 @@ use kube::Client;
 use serde_json::Value;
 use tower::BoxError;
 
+use super::barring;
 use super::event_stream::EventStream;
 use super::grading::{LockedSeat, barred};
 use super::metrics::count;
@@ -144,12 +145,7 @@ impl Permission {
     }
 
     async fn is_taken(&self) {
-        let mut news = self.host.barred.subscribe();
-        while self.holds().is_ok() {
-            if news.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
+        barring::until(&self.host, |host| !host.admits(&self.learner)).await;
     }
 
     /// A client that sends nothing more when the seat has ended.
