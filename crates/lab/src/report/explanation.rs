@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::human::{Styles, behind, code, detailed_group_lines, hindrance_lines, named, suggestion_lines};
-use super::json::{groups, hindrances, suggestion};
+use super::json::{groups, hindrances, reason, suggestion};
 use crate::code::Code;
 use crate::verify::{AwaitedClaim, Explained, Explanation, Pending, Placed, PodState, PoolGrowth, Why};
 use crate::words::{duration, plural, table};
@@ -275,11 +275,7 @@ fn awaited_json(awaited: &AwaitedClaim) -> Value {
 }
 
 fn growth_json(growth: &PoolGrowth) -> Value {
-    let refusals: Vec<Value> = growth
-        .refusals
-        .iter()
-        .map(|reason| json!({ "code": reason.code, "reason": reason.name, "text": reason.text }))
-        .collect();
+    let refusals: Vec<_> = growth.refusals.iter().map(reason).collect();
     json!({
         "pool": growth.pool, "nodes": growth.nodes, "min": growth.min, "max": growth.max, "grows": growth.grows(),
         "backed_off": growth.backed_off, "tries_again": growth.backed_off.as_ref().map(|_| &growth.tries_again),
@@ -305,11 +301,7 @@ fn placed_json(placed: &Placed) -> Value {
         };
         table.rows.iter().map(row).collect::<Vec<_>>()
     });
-    let refused_here: Vec<Value> = placed
-        .refused_here
-        .iter()
-        .map(|reason| json!({ "code": reason.code, "reason": reason.name, "text": reason.text }))
-        .collect();
+    let refused_here: Vec<_> = placed.refused_here.iter().map(reason).collect();
     json!({
         "node": placed.node,
         "node_exists": !placed.no_such_node,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::spec::Location;
 use crate::verify::{
-    Aside, Cause, CheckResult, Difference, Finding, Hindrance, NodeGroup, Report, Suggestion, Verdict,
+    Aside, Cause, CheckResult, Difference, Finding, Hindrance, NodeGroup, NodeReason, Report, Suggestion, Verdict,
 };
 
 /// Name and version of the document's form.
@@ -95,18 +95,21 @@ pub(crate) fn hindrances(hindrances: &[Hindrance]) -> Value {
     hindrances.iter().map(one).collect()
 }
 
+/// What keeps a pod from a node, without the facts.
+pub(crate) fn reason(reason: &NodeReason) -> Map<String, Value> {
+    let fields = [("code", json!(reason.code)), ("reason", json!(reason.name)), ("text", json!(reason.text))];
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
 /// Groups of nodes with the reasons that keep a pod from them.
 pub(crate) fn groups(groups: &[NodeGroup]) -> Value {
     let reasons = |group: &NodeGroup| -> Vec<Value> {
-        let reason = |reason: &crate::verify::NodeReason| {
-            let mut fields = Map::from_iter(
-                [("code", json!(reason.code)), ("reason", json!(reason.name)), ("text", json!(reason.text))]
-                    .map(|(key, value)| (key.to_owned(), value)),
-            );
-            fields.extend(reason.facts.clone());
+        let with_facts = |one: &NodeReason| {
+            let mut fields = reason(one);
+            fields.extend(one.facts.clone());
             Value::Object(fields)
         };
-        group.reasons.iter().map(reason).collect()
+        group.reasons.iter().map(with_facts).collect()
     };
     groups.iter().map(|group| json!({ "nodes": group.nodes, "pool": group.pool, "reasons": reasons(group) })).collect()
 }
