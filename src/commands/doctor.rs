@@ -65,7 +65,7 @@ impl Finding {
     }
 
     /// The fact, with the code of the problem.
-    fn said(&self) -> String {
+    fn fact_with_code(&self) -> String {
         self.code.map_or_else(|| self.fact.clone(), |code| format!("{} ({code})", self.fact))
     }
 
@@ -95,7 +95,9 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             .collect();
         context.ui.result(&json!({ "schema": "klab.doctor/1", "ok": broken.is_empty(), "findings": list }).to_string());
     } else {
-        let row = |finding: &Finding| vec![finding.mark.word().to_owned(), finding.subject.to_owned(), finding.said()];
+        let row = |finding: &Finding| {
+            vec![finding.mark.word().to_owned(), finding.subject.to_owned(), finding.fact_with_code()]
+        };
         context.ui.result(&table(&findings.iter().map(row).collect::<Vec<_>>()));
         for finding in &findings {
             if let Some(fix) = &finding.fix {
