@@ -14,7 +14,7 @@ use klab_lab::board::{self, Board};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};
 use klab_operations::board::{Compare, Feed, Frame, Written, saved};
-use klab_operations::changes::Findings;
+use klab_operations::changes::find_asides;
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::grade::hinted;
@@ -107,8 +107,7 @@ fn compare(context: &Context, lab: &Lab) -> Result<Option<Compare>> {
     let lab = lab.clone();
     Ok(Some(Box::new(move |client, at, holds| {
         let (lab, at_hand) = (lab.clone(), at_hand.clone());
-        let found = async move { Findings::found(&client, &lab, at, holds, at_hand).await.ok() };
-        found.map(|found| found.map(|found| (found.unasked, found.open))).boxed()
+        async move { find_asides(&client, &lab, at, holds, at_hand).await.ok() }.boxed()
     })))
 }
 
@@ -167,7 +166,8 @@ fn save(context: &Context, lesson: &Lesson, file: &Path) -> Result<()> {
     }
     if let Some(at_hand) = at_hand(context, &lesson.lab)? {
         let at = (lesson.graded(), lesson.progress.done);
-        context.block_on(Findings::found(&client, &lesson.lab, at, report.ok(), at_hand))?.tell(&mut report);
+        let asides = context.block_on(find_asides(&client, &lesson.lab, at, report.ok(), at_hand))?;
+        report.mention(asides);
     }
     write_page(context, file, &lesson.lab, Frame::of(lab.clone(), snapshot, report, lesson.progress.clone()))
 }

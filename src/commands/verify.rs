@@ -11,7 +11,7 @@ use super::verify_watch::watch;
 use super::{Context, board, joined};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
-use klab_operations::changes::{Findings, elsewhere, way_back};
+use klab_operations::changes::{elsewhere, find_asides, way_back};
 use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
@@ -165,10 +165,10 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
     let mentioned = context.client(&lab.name.value, kubeconfig).and_then(|client| {
         let Some(at_hand) = at_hand(context, lab)? else { return Ok(None) };
         let at = (graded.step, done);
-        let mut asides = context.block_on(Findings::found(&client, lab, at, report.ok(), at_hand))?;
+        let mut asides = context.block_on(find_asides(&client, lab, at, report.ok(), at_hand))?;
         // What is typed to mend anything would look there, so it comes first.
         asides.unasked.splice(0..0, looks_elsewhere);
-        asides.tell(report);
+        report.mention(asides);
         Ok(way_back(report, lab, graded.step))
     });
     mentioned.unwrap_or_else(|error| {

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, watch};
 
 use super::seat::SeatId;
 use klab_lab::board::Board;
+use klab_lab::verify::{Asides, KnownAsides};
 use klab_operations::board::scene::{Changes, Number, Scene};
-use klab_operations::changes::Findings;
 use klab_operations::error::Result;
 
 /// Bytes that are kept of a board's past.
@@ -37,7 +37,7 @@ pub struct Stage {
     /// Who looks.
     pub viewer: Viewer,
     scene: Mutex<(Scene, Option<Arc<Board>>)>,
-    asides: Mutex<(Option<usize>, Findings)>,
+    asides: Mutex<KnownAsides>,
     newest: watch::Sender<Number>,
     changed: Arc<Notify>,
 }
@@ -116,18 +116,13 @@ impl Stage {
     }
 
     /// What was found beside the checks of a step.
-    pub fn asides(&self, step: Option<usize>) -> Findings {
-        let (of, asides) = &*self.asides.lock().unwrap_or_else(PoisonError::into_inner);
-        if *of == step { asides.clone() } else { Findings::default() }
+    pub fn asides(&self, step: Option<usize>) -> Asides {
+        self.asides.lock().unwrap_or_else(PoisonError::into_inner).at(step)
     }
 
     /// Keeps what was found beside the checks of a step; says whether that is news.
-    pub fn keep_asides(&self, step: Option<usize>, asides: Findings) -> bool {
-        let found = (step, asides);
-        let mut kept = self.asides.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = *kept != found && (kept.1 != Findings::default() || found.1 != Findings::default());
-        *kept = found;
-        is_news
+    pub fn keep_asides(&self, step: Option<usize>, asides: Asides) -> bool {
+        self.asides.lock().unwrap_or_else(PoisonError::into_inner).take(step, asides)
     }
 
     /// What says that the seat has changed, without keeping the board.

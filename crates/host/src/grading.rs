@@ -15,7 +15,7 @@ use super::state::{Host, Learner};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Before, Report};
 use klab_lab::words::all;
-use klab_operations::changes::{AtHand, Baseline, Findings, Twin, way_back};
+use klab_operations::changes::{AtHand, Baseline, Twin, find_asides, way_back};
 use klab_operations::error::{Code, Context, Error, Result};
 use klab_operations::event::{Events, Verb};
 use klab_operations::grade::{hinted, verdict};
@@ -263,8 +263,8 @@ async fn add_slips(
     if lab.steps.is_empty() || (graded.step.is_none() && is_well) {
         return Ok(None);
     }
-    let asides = Findings::found(client, lab, (graded.step, done), is_well, at_hand(twin)).await?;
-    asides.tell(&mut graded.report);
+    let asides = find_asides(client, lab, (graded.step, done), is_well, at_hand(twin)).await?;
+    graded.report.mention(asides);
     Ok(way_back(&graded.report, lab, graded.step))
 }
 

@@ -14,10 +14,10 @@ use super::register::Phase;
 use super::seat::SeatId;
 use super::state::Host;
 use super::templates::rendered;
-use klab_lab::verify;
+use klab_lab::verify::{self, Asides};
 use klab_operations::board::Frame;
 use klab_operations::board::page::{self, Form};
-use klab_operations::changes::Findings;
+use klab_operations::changes::find_asides;
 use klab_operations::error::{Code, Context, Error, Result};
 use klab_operations::grade::hinted;
 use klab_operations::lesson::staged;
@@ -110,10 +110,10 @@ async fn compare(host: &Host, stage: &Stage, is_well: bool) -> Result<bool> {
     let progress = host.progress(stage.seat, &stage.lab)?;
     let (step, done) = (progress.graded(lab.steps.len()), progress.done);
     if lab.steps.is_empty() || (is_well && !twin.is_made(done.saturating_add(1))) {
-        return Ok(stage.keep_asides(step, Findings::default()));
+        return Ok(stage.keep_asides(step, Asides::default()));
     }
     let client = host.client_of(stage.seat)?;
-    Ok(stage.keep_asides(step, Findings::found(&client, lab, (step, done), is_well, at_hand(twin)).await?))
+    Ok(stage.keep_asides(step, find_asides(&client, lab, (step, done), is_well, at_hand(twin)).await?))
 }
 
 /// Looks at the seat, and shows what is otherwise; says whether all checks hold.
@@ -121,7 +121,7 @@ async fn draw(host: &Host, stage: &Stage) -> Result<bool> {
     let Some(course) = host.course(&stage.lab) else { return Ok(true) };
     let mut frame = frame(host, stage.seat, &stage.lab).await?;
     let step = frame.progress.graded(course.lab().steps.len());
-    stage.asides(step).tell(Arc::make_mut(&mut frame.report));
+    Arc::make_mut(&mut frame.report).mention(stage.asides(step));
     let mut parts = page::all_parts(&frame, Some(&course.written), form(host, stage.viewer))?;
     parts.push(("silence".to_owned(), String::new()));
     parts.push(("class".to_owned(), bar(host, stage)?));

@@ -58,5 +58,5 @@ pub use pod::PodState;
 pub use predict::{Difference, PredictedWorkload, Prediction, compare, predict};
 pub use snapshot::{BackOff, FetchedObject, Snapshot};
 pub use stability::{Observation, Stability, Windows};
-pub use verdict::{Aside, CheckResult, Finding, Report, Verdict};
+pub use verdict::{Aside, Asides, CheckResult, Finding, KnownAsides, Report, Verdict};
 pub(crate) use view::{PodView, View};

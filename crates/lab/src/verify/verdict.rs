@@ -148,6 +148,36 @@ pub struct Aside {
     pub command: Option<String>,
 }
 
+/// What a report says beside its checks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asides {
+    /// What was changed and not asked for.
+    pub unasked: Vec<Aside>,
+    /// What the step asks for and is not done.
+    pub open: Vec<Aside>,
+}
+
+/// The asides of a step (from 0) or of the set-up, as the lab was last compared.
+#[derive(Debug, Default)]
+pub struct KnownAsides {
+    step: Option<usize>,
+    asides: Asides,
+}
+
+impl KnownAsides {
+    /// Those of a step; none where another one was compared.
+    pub fn at(&self, step: Option<usize>) -> Asides {
+        if self.step == step { self.asides.clone() } else { Asides::default() }
+    }
+
+    /// Takes in those of a step; says whether they are news.
+    pub fn take(&mut self, step: Option<usize>, asides: Asides) -> bool {
+        let is_news = self.at(step) != asides;
+        *self = Self { step, asides };
+        is_news
+    }
+}
+
 impl Report {
     /// Whether every check holds.
     pub fn ok(&self) -> bool {
@@ -156,7 +186,7 @@ impl Report {
 
     /// Says what was changed and not asked for, and, where a check does not hold, what the step asks for and is not done. That is the
     /// way then: klab offers no other fix.
-    pub fn mention(&mut self, unasked: Vec<Aside>, open: Vec<Aside>) {
+    pub fn mention(&mut self, Asides { unasked, open }: Asides) {
         self.unasked = unasked;
         if !self.ok() {
             if !open.is_empty() {

@@ -18,7 +18,7 @@ use crate::state::Progress;
 use crate::until_decided::LOOK;
 use klab_lab::board::{self, Board};
 use klab_lab::spec::Lab;
-use klab_lab::verify::{self, Aside, Report, Snapshot, Stability, Windows};
+use klab_lab::verify::{self, Asides, KnownAsides, Report, Snapshot, Stability, Windows};
 
 /// How often the learner's progress is read: other klabs move it on without a message.
 const LESSON: Duration = Duration::from_millis(250);
@@ -27,9 +27,6 @@ const MOMENTS: usize = 500;
 /// How often objects are read again that no watch tells about, and how long a cluster that never rests is not compared with its
 /// lab.
 const AGAIN: Duration = Duration::from_secs(2);
-
-/// What differs from the lab: what was changed and not asked for, and what the step asks for and is not done.
-type Asides = (Vec<Aside>, Vec<Aside>);
 
 /// Compares a cluster with its lab: at the step that is graded (from 0), with this many done, and whether all checks hold. None where
 /// the cluster does not answer.
@@ -98,7 +95,7 @@ struct Followed {
     /// Since when it has not been compared.
     uncompared: Option<Instant>,
     /// What differs from the lab at a step, as it was last compared.
-    asides: (Option<usize>, Asides),
+    asides: KnownAsides,
     /// Whether all checks held at the last look.
     is_well: bool,
 }
@@ -123,7 +120,7 @@ impl Feed {
                 stability,
                 compare: None,
                 uncompared: None,
-                asides: Default::default(),
+                asides: KnownAsides::default(),
                 is_well: true,
             }),
             ..Self::of_cluster(client, None)
@@ -212,8 +209,7 @@ impl Feed {
                 let (mut report, again) = lesson.judge(snapshot, self.started.elapsed());
                 lesson.uncompared.get_or_insert_with(Instant::now);
                 lesson.is_well = report.ok();
-                let (unasked, open) = lesson.asides();
-                report.mention(unasked, open);
+                report.mention(lesson.asides.at(lesson.graded()));
                 (report, again)
             }
             None => (verify::evaluate(&[], snapshot, &verify::Context::default()), None),
@@ -297,10 +293,9 @@ impl Followed {
         (report, again)
     }
 
-    /// What differs from the lab at the step that is graded, as far as it is known.
-    fn asides(&self) -> Asides {
-        let (of, asides) = &self.asides;
-        if *of == self.progress.graded(self.lab.steps.len()) { asides.clone() } else { Asides::default() }
+    /// The step that is graded.
+    fn graded(&self) -> Option<usize> {
+        self.progress.graded(self.lab.steps.len())
     }
 
     /// As [`Feed::compare`].
@@ -309,13 +304,11 @@ impl Followed {
             return false;
         }
         let Some(compare) = &self.compare else { return false };
-        let (step, done) = (self.progress.graded(self.lab.steps.len()), self.progress.done);
+        let (step, done) = (self.graded(), self.progress.done);
         // Where the cluster is watched, klab says that it does not answer.
         let found = tokio::time::timeout(LOOK, compare(client.clone(), (step, done), self.is_well)).await;
         let Ok(Some(found)) = found else { return false };
-        let before = self.asides();
-        self.asides = (step, found);
-        before != self.asides.1
+        self.asides.take(step, found)
     }
 
     /// As [`Feed::follow_lesson`].

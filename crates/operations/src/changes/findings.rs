@@ -13,7 +13,7 @@ use super::twin::Twin;
 use crate::error::{Code, Context, Result};
 use crate::lesson::{Tools, undone_drains};
 use klab_lab::spec::Lab;
-use klab_lab::verify::{Aside, CheckResult, Report};
+use klab_lab::verify::{Asides, CheckResult, Report};
 
 /// What a learner has at hand.
 #[derive(Debug, Clone)]
@@ -26,56 +26,38 @@ pub struct AtHand {
     pub tools: Tools,
 }
 
-/// What a report says beside its checks.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Findings {
-    /// What was changed and not asked for.
-    pub unasked: Vec<Aside>,
-    /// What the step asks for and is not done.
-    pub open: Vec<Aside>,
+/// The asides of a step (from 0), or of the set-up, where the cluster has these objects.
+fn asides_of(lab: &Lab, step: Option<usize>, done: usize, found: &Objects, at_hand: &AtHand) -> Result<Asides> {
+    let steps = step.map_or(0, |step| step.saturating_add(1));
+    let slips = slips(lab, step, steps == done, found, &at_hand.baseline, &at_hand.twin)?;
+    let all = |summaries: Vec<Summary>| summaries.into_iter().map(Summary::aside).collect();
+    let open = Summary::to_do(&slips.open, lab, step.unwrap_or_default(), &at_hand.tools);
+    Ok(Asides { unasked: all(Summary::all(&slips.unasked, lab, steps)), open: all(open) })
 }
 
-impl Findings {
-    /// Of a step (from 0), or of the set-up.
-    ///
-    /// # Errors
-    /// When the lab cannot be made in this process, to compare with it.
-    pub fn of(lab: &Lab, step: Option<usize>, done: usize, found: &Objects, at_hand: &AtHand) -> Result<Self> {
-        let steps = step.map_or(0, |step| step.saturating_add(1));
-        let slips = slips(lab, step, steps == done, found, &at_hand.baseline, &at_hand.twin)?;
-        let all = |told: Vec<Summary>| told.into_iter().map(Summary::aside).collect();
-        let open = Summary::to_do(&slips.open, lab, step.unwrap_or_default(), &at_hand.tools);
-        Ok(Self { unasked: all(Summary::all(&slips.unasked, lab, steps)), open: all(open) })
-    }
-
-    /// Of a cluster as it is now, what drains of a step that does not hold would still move among it.
-    ///
-    /// # Errors
-    /// When the cluster does not answer, or as [`Findings::of`].
-    pub async fn found(
-        client: &Client,
-        lab: &Lab,
-        (step, done): (Option<usize>, usize),
-        holds: bool,
-        at_hand: AtHand,
-    ) -> Result<Self> {
-        let found = live_objects(client).await?;
-        let drains = match step.filter(|_| !holds) {
-            Some(step) => undone_drains(client, lab, step).await?,
-            None => Vec::new(),
-        };
-        let lab = lab.clone();
-        // The twin of the lab is made by a runtime of its own.
-        let compared = tokio::task::spawn_blocking(move || Self::of(&lab, step, done, &found, &at_hand)).await;
-        let mut asides = compared.code(Code::KlabFault, || "could not compare the cluster".to_owned())??;
-        asides.open.splice(0..0, drains);
-        Ok(asides)
-    }
-
-    /// Adds it to a report.
-    pub fn tell(self, report: &mut Report) {
-        report.mention(self.unasked, self.open);
-    }
+/// Compares a cluster as it is now with its lab at a step (from 0), or at the set-up, with this many steps done. What drains of a step
+/// that does not hold would still move is among what is open.
+///
+/// # Errors
+/// When the cluster does not answer, or the lab cannot be made in this process to compare with it.
+pub async fn find_asides(
+    client: &Client,
+    lab: &Lab,
+    (step, done): (Option<usize>, usize),
+    holds: bool,
+    at_hand: AtHand,
+) -> Result<Asides> {
+    let found = live_objects(client).await?;
+    let drains = match step.filter(|_| !holds) {
+        Some(step) => undone_drains(client, lab, step).await?,
+        None => Vec::new(),
+    };
+    let lab = lab.clone();
+    // The twin of the lab is made by a runtime of its own.
+    let compared = tokio::task::spawn_blocking(move || asides_of(&lab, step, done, &found, &at_hand)).await;
+    let mut asides = compared.code(Code::KlabFault, || "could not compare the cluster".to_owned())??;
+    asides.open.splice(0..0, drains);
+    Ok(asides)
 }
 
 /// What leads back where a report offers nothing to do.

@@ -14,7 +14,7 @@ mod twin;
 pub use baseline::Baseline;
 pub use change::{Change, Named, Objects};
 pub use drift::{Slips, slips};
-pub use findings::{AtHand, Findings, way_back};
+pub use findings::{AtHand, find_asides, way_back};
 pub use live::objects as live_objects;
 pub use namespace::elsewhere;
 pub use summary::Summary;
