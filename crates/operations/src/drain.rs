@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PostParams};
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::apply::patch_parameters;
 use crate::client::objects;
@@ -145,6 +146,9 @@ pub async fn refused_evictions(client: &Client, snapshot: &Snapshot) -> BTreeMap
         let key = (*node, namespace, owner.or(pod.metadata.name.as_deref()).unwrap_or_default());
         each.entry(key).or_insert_with(|| (namespace.to_owned(), name));
     }
+    if each.is_empty() || !may_have_admission(client).await {
+        return BTreeMap::new();
+    }
     let asked = stream::iter(each.into_values().take(MAX_QUESTIONS)).map(|(namespace, name)| async move {
         let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
         let dry = EvictParams {
@@ -159,6 +163,22 @@ pub async fn refused_evictions(client: &Client, snapshot: &Snapshot) -> BTreeMap
         }
     });
     asked.buffered(CONCURRENCY).filter_map(|answer| async { answer }).collect().await
+}
+
+/// Whether the cluster has a policy or a webhook that could refuse anything; one that does not say may have some.
+async fn may_have_admission(client: &Client) -> bool {
+    const KINDS: [&str; 3] =
+        ["validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies"];
+    let has_some = |kind| async move {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}?limit=1");
+        let Ok(request) = http::Request::get(path).body(Vec::new()) else { return true };
+        match client.request::<Value>(request).await {
+            Ok(list) => list["items"].as_array().is_none_or(|items| !items.is_empty()),
+            Err(kube::Error::Api(status)) => status.code != 404,
+            Err(_) => true,
+        }
+    };
+    join_all(KINDS.map(has_some)).await.contains(&true)
 }
 
 /// How many requests are under way at once.
