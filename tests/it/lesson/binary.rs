@@ -40,10 +40,10 @@ fn learner_reads_types_and_is_graded() {
 
     The steps:
 
-        1  taint     Repel pods with a taint
-        2  tolerate  Let the pods in
-        3  pools     Another pool
-        4  drain     Empty a pool
+        1  Repel pods with a taint
+        2  Let the pods in
+        3  Another pool
+        4  Empty a pool
 
     `klab verify` checks the set-up and opens the first step; `klab step` performs it for you.
     --- status 0

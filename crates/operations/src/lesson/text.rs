@@ -57,14 +57,10 @@ pub fn intro(lab: &Lab, progress: &Progress, page: Page) -> String {
     let mut rows = Vec::new();
     for (number, step) in lab.steps.iter().enumerate() {
         rows.extend(skipped(lab, number).map(|skipped| {
-            vec!["  -  ".to_owned(), skipped.step.name.value.clone(), format!("left out: {}", skipped.reason)]
+            vec!["  -  ".to_owned(), format!("{} (left out: {})", title(&skipped.step), skipped.reason)]
         }));
         let mark = if number < progress.done { "✓" } else { " " };
-        rows.push(vec![
-            format!("  {mark} {}", number.saturating_add(1)),
-            step.name.value.clone(),
-            title(step).to_owned(),
-        ]);
+        rows.push(vec![format!("  {mark} {}", number.saturating_add(1)), title(step).to_owned()]);
     }
     text.push_str(&table(&rows));
     text.push('\n');
