@@ -1,4 +1,4 @@
-//! What a shell completes: labs, lessons, steps, workloads, pods, pools and providers. Whatever fails, nothing is offered.
+//! What a shell completes: labs, lessons, steps, workloads, pods, pools, providers and codes. Whatever fails, nothing is offered.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -13,6 +13,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::cli::Cli;
+use klab_lab::code;
 use klab_lab::spec::{self, Lab, LoadOptions, Provider};
 use klab_operations::bundled_lessons;
 use klab_operations::client::connect_within;
@@ -64,6 +65,7 @@ enum Values {
     Workloads,
     Pools,
     Providers,
+    Codes,
 }
 
 impl Values {
@@ -78,6 +80,7 @@ impl Values {
             "workload" => Self::Workloads,
             "pool" => Self::Pools,
             "provider" => Self::Providers,
+            "code" if command == "explain-code" => Self::Codes,
             _ => return None,
         })
     }
@@ -115,12 +118,14 @@ impl Typed {
 
     /// The values there are, whatever was begun.
     fn found(&self, values: Values) -> Option<Vec<String>> {
-        if let Values::Providers = values {
-            return Some(Provider::ALL.iter().map(ToString::to_string).collect());
+        match values {
+            Values::Providers => return Some(Provider::ALL.iter().map(ToString::to_string).collect()),
+            Values::Codes => return Some(code::pages().iter().map(|page| page.code.clone()).collect()),
+            _ => {}
         }
         let context = context()?;
         Some(match values {
-            Values::Providers => Vec::new(),
+            Values::Providers | Values::Codes => Vec::new(),
             Values::Labs => context.home.labs().ok()?,
             Values::LabFiles => {
                 let lessons = bundled_lessons::all().into_iter().map(|lesson| lesson.name.to_owned());
@@ -213,6 +218,7 @@ mod tests {
         assert_eq!(offered(&["klab", "up", "--provider", "k"]), ["kind"]);
         assert_eq!(offered(&["klab", "verify", "--format", "ju"]), ["junit"]);
         assert_eq!(offered(&["klab", "pool", "sc"]), ["scale"]);
+        assert_eq!(offered(&["klab", "explain-code", "K0103"]), ["K0103"]);
     }
 
     #[test]
