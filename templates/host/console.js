@@ -142,18 +142,21 @@
 
   /** A button that puts what was printed into the editor. @param {HTMLElement} entry @param {string} typed */
   const offerEditing = (entry, typed) => {
-    const printed = [...entry.querySelectorAll(".output")].map((part) => part.textContent).join("");
-    if (!/^(apiVersion|kind|---)/.test(printed)) return;
+    const manifest = printed(entry);
+    if (!/^(apiVersion|kind|---)/.test(manifest)) return;
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = "To the editor";
     button.addEventListener("click", () => {
       const words = typed.split(/\s+/).filter((word) => /^[a-z0-9][a-z0-9./-]*$/.test(word) && !["kubectl", "k", "get", "yaml"].includes(word));
-      put(`${(words.slice(0, 2).join("-") || "my").replaceAll("/", "-").slice(0, 60)}.yaml`, printed);
+      put(`${(words.slice(0, 2).join("-") || "my").replaceAll("/", "-").slice(0, 60)}.yaml`, manifest);
       text.focus();
     });
     entry.append(button);
   };
+
+  /** @param {HTMLElement} entry */
+  const printed = (entry) => [...entry.querySelectorAll(".output")].map((part) => part.textContent).join("");
 
   /** @param {Piece} piece @param {HTMLElement} entry */
   const take = (piece, entry) => {
@@ -162,11 +165,12 @@
     if (piece.refused !== undefined) say(entry, "note", piece.refused);
     if (piece.note) say(entry, "note", piece.note);
     if (piece.code) say(entry, "note", `exit code ${piece.code}`);
+    if (piece.code || piece.refused !== undefined) entry.dataset.failed = "true";
   };
 
-  /** @param {string} typed */
-  const run = async (typed) => {
-    if (running) return;
+  /** Runs a line, and returns what it printed where it did well. @param {string} typed @param {Record<string, string>} more files */
+  const run = async (typed, more = {}) => {
+    if (running) return "";
     const entry = document.createElement("div");
     entry.className = "entry";
     screen.append(entry);
@@ -183,7 +187,7 @@
       const answer = await fetch(`${base}/learn/${lab}/console/run`, {
         method: "POST",
         headers: { "content-type": "application/json" },
-        body: JSON.stringify({ line: typed, files }),
+        body: JSON.stringify({ line: typed, files: { ...files, ...more } }),
         signal: control.signal,
       });
       if (!answer.ok || !answer.body) throw new Error((await answer.json().catch(() => null))?.message ?? answer.statusText);
@@ -197,6 +201,7 @@
         if (done) break;
       }
       offerEditing(entry, typed);
+      return entry.dataset.failed ? "" : printed(entry);
     } catch (error) {
       const words = control.signal.aborted ? "ended" : `the console does not answer: ${error instanceof Error ? error.message : error}`;
       say(entry, "note", words);
@@ -204,10 +209,121 @@
       running = null;
       end.hidden = true;
     }
+    return "";
   };
   end.addEventListener("click", () => {
     running?.abort();
     line.focus();
+  });
+
+  // ---- kubectl edit: the object in a dialog, what changes below it, then `kubectl replace`
+
+  const dialog = /** @type {HTMLDialogElement} */ (one("edit"));
+  /** @type {HTMLTextAreaElement} */
+  const edited = one("edit-text");
+  let original = "";
+  const EDITED = "edit.yaml";
+
+  /** The lines that go and come, with what stands around them, by the longest common run of lines. */
+  const differ = () => {
+    const [old, now] = [original.split("\n"), edited.value.split("\n")];
+    const width = now.length + 1;
+    const length = new Uint16Array((old.length + 1) * width);
+    for (let i = old.length - 1; i >= 0; i -= 1) {
+      for (let j = now.length - 1; j >= 0; j -= 1) {
+        const [down, right] = [length[(i + 1) * width + j], length[i * width + j + 1]];
+        length[i * width + j] = old[i] === now[j] ? length[(i + 1) * width + j + 1] + 1 : Math.max(down, right);
+      }
+    }
+    /** @type {Node[]} */
+    const shown = [];
+    const add = (/** @type {string} */ kind, /** @type {string} */ words) => {
+      const element = document.createElement(kind);
+      element.textContent = words;
+      shown.push(element);
+    };
+    for (let [i, j] = [0, 0]; i < old.length || j < now.length; ) {
+      if (i < old.length && j < now.length && old[i] === now[j]) [i, j] = [i + 1, j + 1];
+      else if (j >= now.length || (i < old.length && length[(i + 1) * width + j] >= length[i * width + j + 1])) add("del", `- ${old[i++]}`);
+      else add("ins", `+ ${now[j++]}`);
+    }
+    /** @type {HTMLButtonElement} */ (one("edit-apply")).disabled = shown.length === 0;
+    if (shown.length === 0) shown.push(document.createTextNode("Nothing yet."));
+    one("edit-difference").replaceChildren(...shown);
+  };
+  edited.addEventListener("input", differ);
+  dialog.addEventListener("close", () => {
+    if (dialog.returnValue === "apply") run(`kubectl replace -f ${EDITED}`, { [EDITED]: edited.value });
+    line.focus();
+  });
+
+  /** Opens what `kubectl edit` names; says whether the line is one. @param {string} typed */
+  const edit = async (typed) => {
+    const rest = /^(?:kubectl|k)\s+edit\s+([^|;&<>]+)$/.exec(typed)?.[1];
+    if (!rest || /(^|\s)(-h|--help)/.test(rest)) return false;
+    original = await run(`kubectl get ${rest} -o yaml`);
+    if (!original) return true;
+    edited.value = original;
+    one("edit-title").textContent = `Edit ${rest.trim()}`;
+    differ();
+    dialog.returnValue = "";
+    dialog.showModal();
+    edited.focus();
+    edited.setSelectionRange(0, 0);
+    return true;
+  };
+
+  // ---- what the page shows to type: one click puts it into the line, a second runs it
+
+  const COMMAND = /^(kubectl|klab) /;
+  const arm = () => {
+    for (const button of /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll(".put"))) {
+      const isArmed = line.value.trim() === button.dataset.put;
+      button.classList.toggle("armed", isArmed);
+      button.textContent = isArmed ? "Run" : "To console";
+    }
+  };
+  /** @param {string} command */
+  const putButton = (command) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "put";
+    button.dataset.put = command;
+    button.setAttribute("aria-description", command);
+    return button;
+  };
+  /** Gives each line to type its button; blocks of commands become lines. */
+  const furnish = () => {
+    for (const copy of /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll("aside .line > .copy:not([data-prose])"))) {
+      const command = copy.dataset.copy?.trim() ?? "";
+      if (COMMAND.test(command) && !copy.nextElementSibling) copy.after(putButton(command));
+    }
+    for (const block of document.querySelectorAll("#lesson .text pre")) {
+      const commands = (block.textContent ?? "").trimEnd().replaceAll("\\\n", "\\\0").split("\n").map((each) => each.replaceAll("\0", "\n").trim());
+      if (!commands.every((command) => COMMAND.test(command))) continue;
+      block.replaceWith(...commands.map((command) => {
+        const [row, code] = [document.createElement("div"), document.createElement("code")];
+        row.className = "line";
+        code.textContent = command;
+        row.append(code, putButton(command));
+        return row;
+      }));
+    }
+    arm();
+  };
+  const aside = document.querySelector("aside");
+  if (aside) {
+    new MutationObserver((changes) => {
+      if (changes.some((change) => [...change.addedNodes].some((node) => node.nodeType === 1))) furnish();
+    }).observe(aside, { childList: true, subtree: true });
+  }
+  document.addEventListener("click", (event) => {
+    const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(".put"));
+    if (!button) return;
+    if (button.classList.contains("armed")) return submit();
+    line.value = button.dataset.put ?? "";
+    line.rows = Math.min(10, line.value.split("\n").length);
+    arm();
   });
 
   // ---- completion
@@ -280,6 +396,7 @@
   };
   line.addEventListener("input", () => {
     line.rows = Math.min(10, line.value.split("\n").length);
+    arm();
     offer();
   });
   line.addEventListener("blur", close);
@@ -296,8 +413,9 @@
     if (!typed || running) return;
     line.value = "";
     line.rows = 1;
-    closing();
-    run(typed);
+    close();
+    arm();
+    edit(typed).then((isEdit) => { if (!isEdit) run(typed); });
   };
   /** @param {number} step */
   const recall = (step) => {
@@ -306,7 +424,8 @@
     at = next;
     line.value = history[at] ?? "";
     line.rows = Math.min(10, line.value.split("\n").length);
-    closing();
+    close();
+    arm();
   };
   line.addEventListener("keydown", (event) => {
     const single = !line.value.includes("\n");
@@ -318,7 +437,7 @@
       accept();
     } else if (event.key === "Escape" && offered.length) {
       event.preventDefault();
-      closing();
+      close();
     } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && event.ctrlKey === false && single) {
       event.preventDefault();
       const step = event.key === "ArrowUp" ? -1 : 1;
@@ -331,7 +450,7 @@
       if (running) running.abort();
       else {
         line.value = "";
-        closing();
+        close();
       }
     }
   });
@@ -340,4 +459,5 @@
     submit();
   });
   show("");
+  furnish();
 })();

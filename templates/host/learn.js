@@ -9,6 +9,17 @@
     if (said) said.textContent = words;
   };
 
+  /** Times stand in the viewer's zone. */
+  const localise = () => {
+    for (const time of document.querySelectorAll("time[datetime]")) {
+      const text = new Date(/** @type {HTMLTimeElement} */ (time).dateTime).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+      if (time.textContent !== text) time.textContent = text;
+    }
+  };
+  const bar = document.querySelector("[data-part=class]");
+  if (bar) new MutationObserver(localise).observe(bar, { childList: true, subtree: true });
+  localise();
+
   document.addEventListener("click", async (event) => {
     const target = /** @type {Element} */ (event.target);
     const button = /** @type {HTMLButtonElement | null} */ (target.closest("button"));

@@ -51,6 +51,8 @@
   }
   if (location.hash) history.replaceState(null, "", location.pathname);
 
+  /** The titles of each lab's steps. @type {Record<string, string[]>} */
+  const labs = JSON.parse(document.body.dataset.labs ?? "{}");
   /** @type {Map<string, Row>} */
   const rows = new Map();
   /** @type {Map<string, HTMLTableRowElement>} */
@@ -131,28 +133,65 @@
     if (!line) {
       line = document.createElement("tr");
       for (let cell = 0; cell < 8; cell += 1) line.insertCell();
-      const button = document.createElement("button");
+      const [button, tick] = [document.createElement("button"), document.createElement("input")];
       button.type = "button";
-      button.textContent = "Seat…";
+      button.textContent = "Open";
       button.dataset.open = row.seat;
-      button.setAttribute("aria-label", `Seat ${row.seat}`);
+      button.setAttribute("aria-label", `Open seat ${row.seat}`);
       line.cells[7].append(button);
+      tick.type = "checkbox";
+      tick.setAttribute("aria-label", `Seat ${row.seat}`);
+      line.cells[0].append(tick, ` ${row.seat}`);
       line.cells[1].className = "who";
       lines.set(row.seat, line);
     }
     sort(row, line);
     const all = isDone(row);
-    const step = row.revoked ? "ended" : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps} ${row.step_name}`;
-    const texts = [row.seat, row.name, row.lab, step, ago(row.since), row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
+    const step = row.revoked ? "ended" : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps}: ${labs[row.lab]?.[row.step - 1] ?? row.step_name}`;
+    const texts = [row.name, row.lab, step, ago(row.since), row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
     texts.forEach((text, cell) => {
-      const place = /** @type {HTMLTableRowElement} */ (line).cells[cell];
+      const place = /** @type {HTMLTableRowElement} */ (line).cells[cell + 1];
       if (place.textContent !== text) place.textContent = text;
     });
     const stuck = isStuck(row);
     line.classList.toggle("stuck", stuck);
     line.classList.toggle("away", away.has(order(row.seat)[0]));
     if (stuck) line.cells[4].textContent = `${ago(row.since)}, stuck`;
+    sift(row, line);
   };
+
+  // ---- who is shown
+
+  const search = /** @type {HTMLInputElement} */ (one("search"));
+  const show = /** @type {HTMLSelectElement} */ (one("show"));
+
+  /** @param {Row} row @param {HTMLTableRowElement} line */
+  const sift = (row, line) => {
+    const isShown = show.value === "stuck" ? isStuck(row) : show.value === "done" ? isDone(row) : true;
+    line.hidden = !isShown || !(line.textContent ?? "").toLowerCase().includes(search.value.trim().toLowerCase());
+  };
+  const siftAll = () => {
+    for (const [seat, line] of lines) {
+      const row = rows.get(seat);
+      if (row) sift(row, line);
+    }
+    counted();
+  };
+  const counted = () => {
+    const shown = [...lines.values()].filter((line) => !line.hidden).length;
+    const stuck = [...rows.values()].filter(isStuck).length;
+    one("count").textContent = `${shown} of ${lines.size} shown, ${stuck === 1 ? "1 needs" : `${stuck} need`} help`;
+  };
+  search.addEventListener("input", siftAll);
+  show.addEventListener("change", siftAll);
+  one("filters").addEventListener("submit", (event) => event.preventDefault());
+
+  /** The seats that are ticked and shown. */
+  const ticked = () => [...lines].filter(([, line]) => !line.hidden && line.querySelector("input")?.checked).map(([seat]) => seat);
+  document.addEventListener("change", () => {
+    const many = ticked().length;
+    one("hint-to").textContent = many === 0 ? "to everyone" : many === 1 ? "to 1 learner" : `to ${many} learners`;
+  });
 
   const histogram = () => {
     const place = one("histogram");
@@ -163,29 +202,36 @@
       const counts = Array.from({ length: steps + 2 }, () => 0);
       for (const row of own) counts[row.steps > 0 && row.done >= row.steps ? steps + 1 : row.step] += 1;
       const title = document.createElement("h2");
-      title.textContent = lab;
+      title.textContent = `Steps of ${lab}`;
       const list = document.createElement("ul");
+      list.className = "bar-chart";
+      const most = Math.max(1, ...counts);
       counts.forEach((count, step) => {
-        const item = document.createElement("li");
+        const [item, many, bar] = [document.createElement("li"), document.createElement("b"), document.createElement("i")];
         const label = step === 0 ? "set-up" : step > steps ? "done" : String(step);
-        const bar = document.createElement("meter");
-        bar.max = Math.max(1, own.length);
-        bar.value = count;
-        bar.setAttribute("aria-label", `${label}: ${count}`);
-        const words = document.createElement("span");
-        words.textContent = `${label}: ${count}`;
-        item.append(words, bar);
+        item.title = `${labs[lab]?.[step - 1] ?? label}: ${count}`;
+        many.textContent = count ? String(count) : "";
+        bar.style.height = `${(count / most) * 65}%`;
+        item.append(many, bar, step === 0 ? "0" : step > steps ? "✓" : label);
         list.append(item);
       });
       place.append(title, list);
     }
+    document.body.classList.toggle("one-lab", new Set([...rows.values()].map((row) => row.lab)).size < 2);
+  };
+
+  /** A time in the viewer's zone; the day only where it is another. @param {string} at */
+  const moment = (at) => {
+    const date = new Date(at);
+    const isToday = date.toDateString() === new Date().toDateString();
+    return date.toLocaleString([], { hour: "2-digit", minute: "2-digit", ...(isToday ? {} : { day: "numeric", month: "short" }) });
   };
 
   /** @param {any} facts */
   const tell = (facts) => {
     const words = [facts.phase, `${facts.seats} of ${facts.most} seats`, `${facts.people} ${facts.people === 1 ? "person" : "people"}`];
-    if (facts.closes) words.push(`closes ${new Date(facts.closes).toLocaleString()}`);
-    if (facts.code) words.push(`code ${facts.code}`);
+    if (facts.closes) words.push(`${facts.phase === "open" ? "closes" : "closed"} ${moment(facts.closes)}`);
+    one("code").textContent = facts.code ?? "–";
     if (facts.shards > 1) words.push(`${facts.shards - facts.away.length} of ${facts.shards} shards`);
     one("facts").textContent = words.join(" · ");
     const gone = facts.away.length === 1 ? `Shard ${facts.away[0]} is` : `Shards ${facts.away.join(", ")} are`;
@@ -201,6 +247,7 @@
         button.type = "button";
         button.dataset.act = `revoke?code=${code.number}`;
         button.textContent = "Revoke";
+        button.className = "danger";
         line.append(button);
       }
       codes.append(line);
@@ -221,6 +268,7 @@
     }
     tell(news.class);
     histogram();
+    counted();
   });
   source.addEventListener("error", () => say("The host does not answer; the page tries again."));
   source.addEventListener("open", () => say(""));
@@ -234,8 +282,8 @@
   document.addEventListener("click", async (event) => {
     const button = /** @type {Element} */ (event.target).closest("button");
     if (!button) return;
-    const { act, ask, open: opened, seat: does, codes } = button.dataset;
-    if (act && (!ask || confirm(ask))) await post(act);
+    const { act, open: opened, seat: does, codes } = button.dataset;
+    if (act) await post(act);
     if (opened) {
       seat = opened;
       const row = rows.get(seat);
@@ -243,6 +291,8 @@
       /** @type {HTMLAnchorElement} */ (one("look")).href = `${base}seats/${seat}/`;
       one("revoke").hidden = row?.revoked ?? false;
       one("readmit").hidden = !(row?.revoked ?? false);
+      const steps = ["the set-up", ...(labs[row?.lab ?? ""] ?? [])];
+      one("seat-step").replaceChildren(...steps.map((title, number) => new Option(number ? `${number}: ${title}` : title, String(number), false, number === row?.done)));
       dialog.showModal();
     }
     if (does) {
@@ -262,7 +312,13 @@
     }
     if (codes) {
       const text = await post(codes === "class" ? "codes" : `codes?seats=${codes}`);
+      one("fresh").hidden = !text;
       if (text) one("fresh").textContent = text;
+    }
+    if (button.id === "end") /** @type {HTMLDialogElement} */ (one("closing")).showModal();
+    if (button.id === "copy-code") {
+      const isCopied = await navigator.clipboard.writeText(one("code").textContent ?? "").then(() => true, () => false);
+      button.textContent = isCopied ? "Copied" : "Not allowed";
     }
     if (button.id === "names") {
       hidden = !hidden;
@@ -275,6 +331,8 @@
   one("hint").addEventListener("submit", async (event) => {
     event.preventDefault();
     const input = /** @type {HTMLInputElement} */ (one("hint").querySelector("input"));
-    await post("hint", input.value);
+    const seats = ticked();
+    const sent = await Promise.all((seats.length ? seats.map((seat) => `seats/${seat}/hint`) : ["hint"]).map((path) => post(path, input.value)));
+    if (!sent.includes(null)) input.value = "";
   });
 })();

@@ -34,6 +34,7 @@ use super::{board_view, cookie, grading, learner, replication};
 use crate::barring;
 use crate::codes;
 use klab_cluster::clock::later;
+use klab_lab::spec::Step;
 use klab_operations::lesson::words::find;
 
 /// The shards whose seats are missing in a spreadsheet.
@@ -50,7 +51,17 @@ pub async fn whole(State(host): State<Arc<Host>>, headers: HeaderMap) -> Respons
     let sign_in = host.sign_in().filter(|sign_in| !sign_in.settings.instructors.is_empty());
     let sign_in = sign_in
         .map(|sign_in| json!({ "place": sign_in.place(), "at": format!("{}/oidc/begin?then=teach", host.url()) }));
-    page("teach.html", &json!({ "base": host.base(), "title": title, "known": known, "sign_in": sign_in }))
+    let steps = |step: &Step| step.title.clone().unwrap_or_else(|| step.name.value.clone());
+    let labs: serde_json::Map<String, Value> = host
+        .courses()
+        .filter(|_| known)
+        .map(|(name, course)| (name.clone(), course.lab().steps.iter().map(steps).collect()))
+        .collect();
+    let labs = Value::Object(labs).to_string();
+    page(
+        "teach.html",
+        &json!({ "base": host.base(), "title": title, "known": known, "sign_in": sign_in, "labs": labs }),
+    )
 }
 
 /// Gives a browser the instructor's cookie for the word of the link.

@@ -35,9 +35,11 @@ pub async fn page(State(host): State<Arc<Host>>, headers: HeaderMap) -> Response
 
 /// The form, with what is wrong with what was typed.
 fn form(host: &Host, problem: Option<&Refusal>, typed: &Attempt) -> Response {
-    let title = |lab: &Lab| lab.title.clone().unwrap_or_else(|| lab.name.value.clone());
-    let labs: Vec<Value> =
-        host.courses().map(|(name, course)| json!({ "name": name, "title": title(course.lab()) })).collect();
+    let lab = |(name, lab): (&String, &Lab)| {
+        let title = lab.title.as_ref().unwrap_or(&lab.name.value);
+        json!({ "name": name, "title": title, "steps": lab.steps.len() })
+    };
+    let labs: Vec<Value> = host.courses().map(|(name, course)| lab((name, course.lab()))).collect();
     let words = match host.phase() {
         Phase::Open => None,
         Phase::Ahead => Some("The class is not open yet: come back when it begins."),
@@ -49,7 +51,7 @@ fn form(host: &Host, problem: Option<&Refusal>, typed: &Attempt) -> Response {
         json!({ "place": sign_in.place(), "needs_code": sign_in.settings.needs_code(), "at": format!("{}/oidc/begin", host.url()) })
     });
     let document = json!({
-        "base": host.base(), "title": "Join", "labs": labs, "several": labs.len() > 1, "words": words,
+        "base": host.base(), "title": "Join", "class": host.settings.name, "console": host.console().is_some(), "labs": labs, "several": labs.len() > 1, "words": words,
         "problem": problem.map(|problem| &problem.message), "name": typed.name, "lab": typed.lab,
         "needs_pin": problem.is_some_and(|problem| problem.code == 409), "sign_in": sign_in,
     });
@@ -106,7 +108,10 @@ pub async fn by_form(
                 // Shown once: it is not kept as it is.
                 Some(pin) => page_of(
                     "welcome.html",
-                    &json!({ "base": base, "title": "Welcome", "pin": pin, "name": typed.name, "lab": ticket.lab }),
+                    &json!({
+                        "base": base, "title": "Welcome", "class": host.settings.name, "url": host.url(), "seat": ticket.seat,
+                        "pin": pin, "name": typed.name, "lab": ticket.lab,
+                    }),
                 ),
                 None => Redirect::to(&format!("{base}/learn/{}/", ticket.lab)).into_response(),
             };

@@ -9,15 +9,16 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{failed, page, refused, typed};
+use super::answer::{failed, page as page_of, refused, typed};
 use super::board_cache::Viewer;
 use super::event_stream::EventStream;
 use super::refusal::{Refusal, without_places};
 use super::register::{Entry, Phase};
 use super::state::{Host, Learner};
 use super::typed::shell_functions;
-use super::{board_view, grading, steps};
+use super::{board_view, grading, renderer, steps};
 use crate::admission;
+use klab_operations::board::page;
 use klab_operations::error::Kind;
 use klab_operations::exec::quoted;
 use klab_operations::lesson::session::Goal;
@@ -62,6 +63,7 @@ pub async fn part(
             Ok(([(header::CONTENT_DISPOSITION, name)], typed("application/yaml", text)).into_response())
         }
         "lines" => lines(&host, &learner),
+        "summary" => summary(&host, &learner).await,
         what => {
             let seat = (learner.seat, lab.as_str(), Viewer::Learner);
             board_view::answer(&host, seat, (what, uri.query().unwrap_or_default()), &headers).await
@@ -91,7 +93,7 @@ fn lines(host: &Host, learner: &Learner) -> Result<Response, Refusal> {
         None => ("-d code=CODE -d name=NAME -d pin=PIN".to_owned(), "CODE --name NAME".to_owned()),
     };
     let document = json!({
-        "base": host.base(), "lab": lab, "has_pass": pass.is_some(),
+        "base": host.base(), "title": "Your own terminal", "lab": lab, "has_pass": pass.is_some(),
         "shells": shells.map(|(name, lines)| json!({ "name": name, "lines": lines })),
         "curl": format!(
             "curl -fsS{authority} {fields} {url}/api/join > {file}\nexport KUBECONFIG=\"$PWD/{file}\""
@@ -99,7 +101,17 @@ fn lines(host: &Host, learner: &Learner) -> Result<Response, Refusal> {
         "klab": format!("klab join {} {words}", quoted(&address)),
         "functions": shell_functions(host, learner.seat).map(|(name, line)| json!({ "name": name, "line": line })),
     });
-    Ok(page("lines.html", &document))
+    Ok(page_of("lines.html", &document))
+}
+
+/// The lesson and the cluster as one file, for the learner to keep.
+async fn summary(host: &Host, learner: &Learner) -> Result<Response, Refusal> {
+    let course = host.course(&learner.lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
+    let frame = renderer::frame(host, learner.seat, &learner.lab).await.map_err(|error| failed(&error))?;
+    let seat = learner.seat.to_string();
+    let html = page::summary(&frame, &course.written, &learner.name, &seat).map_err(|error| failed(&error))?;
+    let name = format!("attachment; filename=\"klab-{}.html\"", learner.lab);
+    Ok(([(header::CONTENT_DISPOSITION, name)], typed("text/html; charset=utf-8", html)).into_response())
 }
 
 /// Goes on to the next step, where what is to be done is done.

@@ -146,7 +146,8 @@ fn bar(host: &Host, stage: &Stage) -> Result<String> {
         json!({
             "base": base, "lab": stage.lab, "seat": stage.seat, "name": name, "hints": register.hints(stage.seat),
             "agreed": register.agreed(stage.seat), "is_learner": stage.viewer == Viewer::Learner,
-            "closes": register.times().closes.map(|at| at.strftime("%H:%M UTC").to_string()),
+            "closes": register.times().closes.map(|at| at.to_string()),
+            "closes_at": register.times().closes.map(|at| at.strftime("%H:%M UTC").to_string()),
             "is_open": register.phase(Timestamp::now()) == Phase::Open,
         })
     };

@@ -18,6 +18,8 @@ pub const POOL_LABEL: &str = "agentpool";
 pub const AKS_POOL_LABEL: &str = "kubernetes.azure.com/agentpool";
 /// Label by which AKS says what a pool is for: `system` or `user`.
 pub const MODE_LABEL: &str = "kubernetes.azure.com/mode";
+/// Machine type of the node.
+pub const SIZE_LABEL: &str = "node.kubernetes.io/instance-type";
 
 /// Annotation by which a node of the embedded cluster is said to have devices.
 pub const DEVICES_ANNOTATION: &str = "klab.dev/devices";

@@ -120,7 +120,7 @@ fn who_comes_back_gets_what_changed_since() {
     let id = first.split("id: ").nth(1).unwrap().lines().next().unwrap();
     environment.succeeds(&["step"]);
     // Only what is otherwise: the frames of the pools are not.
-    let next = stream("/events", &format!("last-event-id: {id}\r\n"), "More of it: done");
+    let next = stream("/events", &format!("last-event-id: {id}\r\n"), "All steps done");
     let data: Vec<&str> = next.lines().filter(|line| line.starts_with("data: ")).collect();
     assert!(data.iter().any(|line| line.contains("\"head\"")) && data.iter().all(|line| !line.contains("\"pools\"")));
     let moments = get(host, "/moments", &cookie);
@@ -147,12 +147,12 @@ fn the_learner_goes_on_from_the_page_where_the_checks_hold() {
     assert_eq!((done()["done"].as_u64(), done()["opened"].as_bool()), (Some(0), Some(true)));
     // The page has seen that the step is open, and its check does not hold.
     let stream = format!("GET /events?since=0 HTTP/1.1\r\nhost: {host}\r\n{cookie}\r\n");
-    ask(host, &stream, Some("More of it: open"));
+    ask(host, &stream, Some("Step 1 of 1: More of it"));
     let refused = next();
     assert_eq!(status(&refused), "409");
     assert!(refused.contains("not yet: the check does not hold"), "{refused}");
     environment.succeeds(&["step"]);
-    ask(host, &stream, Some("More of it: done"));
+    ask(host, &stream, Some("All steps done"));
     let over = next();
     assert!(status(&over) == "409" && over.contains("all steps are done"), "{over}");
 }
@@ -197,7 +197,7 @@ fn a_saved_page_needs_nothing_and_carries_its_board() {
     environment.succeeds(&["step", "--report", "step.html"]);
     environment.succeeds(&["test", "small.toml", "--seeds", "2", "--report", "test.html"]);
     for (file, wanted) in
-        [("verify.html", "the check holds"), ("step.html", "More of it: done"), ("test.html", "step <code>more</code>")]
+        [("verify.html", "the check holds"), ("step.html", "All steps done"), ("test.html", "step <code>more</code>")]
     {
         let html = std::fs::read_to_string(environment.folder().join(file)).unwrap();
         assert!(html.contains(wanted), "{file}: {html}");

@@ -14,7 +14,7 @@ use super::model::{
 };
 use crate::code::Code;
 use crate::membership::{is_spot, zone_of};
-use crate::names::{HOST_LABEL, is_system_namespace};
+use crate::names::{HOST_LABEL, MODE_LABEL, SIZE_LABEL, is_system_namespace};
 use crate::spec::{Lab, Subject};
 use crate::verify::{
     Context, Places, PodLocation, PodState, PodView, Report, Snapshot, View, cluster, is_cordoned, is_ready, places,
@@ -49,7 +49,7 @@ impl Board {
             lab: lab.map(|lab| lab.name.value.clone()),
             title: lab.and_then(|lab| lab.title.clone()),
             taken_at: snapshot.taken_at.map(|time| time.to_string()),
-            pools: pools(&nodes, lab),
+            pools: pools(&view, &nodes, lab),
             zones,
             workloads,
             pending: pending(&view),
@@ -158,14 +158,19 @@ fn node(
     }
 }
 
-fn pools(nodes: &[Node], lab: Option<&Lab>) -> Vec<Pool> {
+fn pools(view: &View<'_>, nodes: &[Node], lab: Option<&Lab>) -> Vec<Pool> {
     let there = lab.into_iter().flat_map(|lab| &lab.pools).filter(|pool| !pool.deferred);
     let mut names: BTreeSet<_> = there.map(|pool| pool.name.as_str()).collect();
     names.extend(nodes.iter().filter_map(|node| node.pool.as_deref()));
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_by_key(|name| rank(lab, Some(name)));
-    let count = |name: &str| nodes.iter().filter(|node| node.pool.as_deref() == Some(name)).count();
-    names.into_iter().map(|name| Pool { name: name.to_owned(), nodes: count(name) }).collect()
+    let pool = |name: &str| {
+        let own = || nodes.iter().filter(|node| node.pool.as_deref() == Some(name));
+        let first = own().next().and_then(|node| view.nodes.get(node.name.as_str())?.metadata.labels.as_ref());
+        let label = |key: &str| first.and_then(|labels| labels.get(key).cloned());
+        Pool { name: name.to_owned(), nodes: own().count(), size: label(SIZE_LABEL), mode: label(MODE_LABEL) }
+    };
+    names.into_iter().map(pool).collect()
 }
 
 fn pod(view: &PodView<'_>, workload: String) -> Pod {

@@ -11,6 +11,7 @@ mod legend;
 mod make;
 mod mermaid;
 mod model;
+mod plain_words;
 mod svg;
 
 #[cfg(test)]

@@ -2,8 +2,12 @@
 
 use serde::Serialize;
 
+use crate::words::plural;
+
 /// Name and version of the document's form.
 pub const SCHEMA: &str = "klab.board/1";
+/// What a cordon taints a node with.
+const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable:";
 
 /// A cluster as it is shown. Everything refers to everything else by name: nodes and pools by theirs, pods by
 /// `namespace/name`, workloads by their `id`.
@@ -44,6 +48,10 @@ pub struct Pool {
     pub name: String,
     /// How many nodes it has.
     pub nodes: usize,
+    /// The machine type of its nodes, where they say it.
+    pub size: Option<String>,
+    /// `system` or `user`, where its nodes say it.
+    pub mode: Option<String>,
 }
 
 /// A zone that has nodes.
@@ -229,6 +237,25 @@ impl Board {
         self.workloads.iter().find(|workload| workload.id == id)
     }
 
+    /// Where the lesson is, in words; none where there is none.
+    pub fn position(&self) -> Option<String> {
+        let (done, total) = (self.steps_done(), self.steps.len());
+        Some(match self.open_step() {
+            _ if total == 0 => return None,
+            Some((number, step)) => {
+                format!("Step {number} of {total}: {}", step.title.as_deref().unwrap_or(&step.name))
+            }
+            None if done == 0 => format!("Set-up, {} ahead", plural(total, "step")),
+            None if done == total => "All steps done".to_owned(),
+            None => format!("{done} of {} done", plural(total, "step")),
+        })
+    }
+
+    /// How many steps are behind.
+    pub fn steps_done(&self) -> usize {
+        self.steps.iter().filter(|step| step.state == StepState::Done).count()
+    }
+
     /// The step that the learner is at, with its number from 1.
     pub fn open_step(&self) -> Option<(usize, &Step)> {
         (1..).zip(&self.steps).find(|(_, step)| step.state == StepState::Open)
@@ -236,6 +263,18 @@ impl Board {
 }
 
 impl Node {
+    /// Its name without what all nodes of its pool have in common on AKS: `vmss000001` of `aks-POOL-HASH-vmss000001`.
+    pub fn short_name(&self) -> &str {
+        let of_pool = self.pool.as_ref().and_then(|pool| self.name.strip_prefix("aks-")?.strip_prefix(pool.as_str()));
+        let short = of_pool.and_then(|rest| rest.strip_prefix('-')?.split_once('-')).map(|(_, short)| short);
+        short.unwrap_or(&self.name)
+    }
+
+    /// Its taints, but for the one that says again that it is cordoned.
+    pub fn shown_taints(&self) -> impl Iterator<Item = &String> {
+        self.taints.iter().filter(|taint| !(self.cordoned && taint.starts_with(CORDON_TAINT)))
+    }
+
     /// What is the matter with it, or special about it, in words.
     pub fn states(&self) -> impl Iterator<Item = &'static str> {
         let all = [(!self.ready, "NotReady"), (self.cordoned, "cordoned"), (self.spot, "spot")];

@@ -11,17 +11,19 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use self::cell::Scale;
-use self::drawing::{Drawing, FAINT, Face, INK, WRONG, flow, frame, stack};
+use self::drawing::{CALM, Drawing, Face, WRONG, flow, frame, stack};
 pub use self::parts::parts;
 use self::pieces::Pieces;
 pub use self::text::escaped;
 use self::text::{cut, lines};
-use super::model::{Board, Node, Spot, Step, StepState, Usage, Workload};
+use super::model::{Board, Node, Pool, Spot, Usage, Workload};
 use crate::words::plural;
 
 const WIDTH: i64 = 1000;
 const MARGIN: i64 = 20;
 const INNER: i64 = WIDTH - 2 * MARGIN;
+/// The width of the bar of the lesson's progress.
+const PROGRESS: i64 = 240;
 /// Characters of prose in a line of the whole width.
 const COLUMNS: usize = 128;
 
@@ -67,37 +69,14 @@ fn head(board: &Board) -> Drawing {
     let lab =
         board.lab.as_ref().filter(|_| board.title.is_some()).map(|lab| format!("lab {lab}: ")).unwrap_or_default();
     head.text(0, 38, Face::Prose, &cut(&format!("{lab}{}", summary(board)), COLUMNS));
-    if !board.steps.is_empty() {
-        let done = board.steps.iter().filter(|step| step.state == StepState::Done).count();
-        let total = plural(board.steps.len(), "step");
-        let words = match board.open_step() {
-            Some((number, step)) => format!("step {number} of {total}: {}", name(step)),
-            None if done == 0 => format!("at the set-up, {total} ahead"),
-            None => format!("{done} of {total} done"),
-        };
+    if let Some(words) = board.position() {
         head.text(0, 58, Face::Prose, &cut(&words, COLUMNS));
-        let squares: Vec<Drawing> = board.steps.iter().map(square).collect();
-        let squares = flow(&squares, INNER, 3);
-        head.place(0, 65, &squares);
-        head.height = 65 + squares.height;
+        head.rect((0, 66, PROGRESS, 6), "rx=\"3\" fill=\"#E3E7EC\"");
+        let done = PROGRESS * board.steps_done() as i64 / board.steps.len().max(1) as i64;
+        head.rect((0, 66, done, 6), &format!("rx=\"3\" fill=\"{CALM}\""));
+        head.height = 76;
     }
     head
-}
-
-fn name(step: &Step) -> &str {
-    step.title.as_deref().unwrap_or(&step.name)
-}
-
-/// A step: full when done, thick-edged when open, empty when ahead.
-fn square(step: &Step) -> Drawing {
-    let mut square = Drawing::new(16, 12);
-    let (fill, edge, word) = match step.state {
-        StepState::Done => (FAINT, "1", "done"),
-        StepState::Open => ("#FFFFFF", "3", "open"),
-        StepState::Ahead => ("#FFFFFF", "1", "ahead"),
-    };
-    square.rect((2, 2, 12, 8), &format!("fill=\"{fill}\" stroke=\"{INK}\" stroke-width=\"{edge}\""));
-    square.titled(&format!("{}: {word}", name(step)))
 }
 
 /// The workloads that are on the picture, each with the number of its pods.
@@ -181,7 +160,7 @@ fn pools(board: &Board, pieces: &Pieces<'_>) -> Drawing {
             parts.push(flow(&ghosts, node::INNER, 4).lettered());
             parts.retain(|part| part.height > 0);
             let inside = stack(&parts, 8);
-            frame(&format!("pool {}", cut(&pool.name, 20)), &plural(pool.nodes, "node"), &inside, FRAME)
+            frame(&format!("pool {}", cut(&pool.name, 20)), &facts(pool, &board.nodes).join(" · "), &inside, FRAME)
         })
         .collect();
     let rest = of(None);
@@ -189,6 +168,14 @@ fn pools(board: &Board, pieces: &Pieces<'_>) -> Drawing {
         frames.push(frame("no pool", &plural(rest.len(), "node"), &zones(&rest, pieces), FRAME));
     }
     flow(&frames, INNER, 12)
+}
+
+/// What is to be said of a pool beside its name: how many nodes, which machines, what for, and the zone where it is only one.
+fn facts(pool: &Pool, nodes: &[Node]) -> Vec<String> {
+    let mut zones = nodes.iter().filter(|node| node.pool.as_ref() == Some(&pool.name)).map(|node| &node.zone);
+    let zone = zones.next().cloned().flatten().filter(|one| zones.all(|zone| zone.as_ref() == Some(one)));
+    let more = [pool.size.clone(), pool.mode.clone(), zone.map(|zone| format!("zone {zone}"))];
+    [plural(pool.nodes, "node")].into_iter().chain(more.into_iter().flatten()).collect()
 }
 
 /// Nodes, by zone where there are several.

@@ -206,7 +206,8 @@ fn parts_of_a_page_hold_places_for_their_nodes_and_change_alone() {
         }
     }
     assert_eq!(of(&before, "summary"), "2 nodes, 3 pods, 1 without a node, 0 of 1 check hold");
-    assert!(of(&before, "tray").contains("<p>0/2 nodes are available: 2 Insufficient cpu.</p>"));
+    assert!(of(&before, "tray").contains("<p>None of 2 nodes takes them: 2 have too little cpu left.</p>"));
+    assert!(of(&before, "tray").contains("<q>0/2 nodes are available: 2 Insufficient cpu.</q>"));
     assert_eq!(
         of(&before, "row/extra-0"),
         "<th scope=\"row\">extra-0</th><td>extra</td><td>cordoned</td><td>dedicated=special:NoSchedule, node.kubernetes.io/unschedulable:NoSchedule</td><td>default/web-1</td>"
@@ -267,10 +268,10 @@ fn mermaid_of_a_small_lab() {
 fn svg_of_a_small_lab() {
     let lab = lab(LAB);
     insta::assert_snapshot!(svg(&board(&small(), Some(&lab))), @r##"
-    <svg xmlns="http://www.w3.org/2000/svg" width="1000" height="523" viewBox="0 0 1000 523" role="img" font-family="system-ui,'Segoe UI','DejaVu Sans',sans-serif">
+    <svg xmlns="http://www.w3.org/2000/svg" width="1000" height="526" viewBox="0 0 1000 526" role="img" font-family="system-ui,'Segoe UI','DejaVu Sans',sans-serif">
     <title>Where &lt;pods&gt; go</title>
     <desc>2 nodes, 3 pods, 1 without a node, 0 of 1 check hold</desc>
-    <rect x="0" y="0" width="1000" height="523" fill="#FFFFFF"/>
+    <rect x="0" y="0" width="1000" height="526" fill="#FFFFFF"/>
     <g transform="translate(20 20)">
     <g transform="translate(0 0)">
     <text x="0" y="18" font-size="20" font-weight="700" fill="#1A1A1A">Where &lt;pods&gt; go</text>
@@ -292,34 +293,34 @@ fn svg_of_a_small_lab() {
     </g>
     <g transform="translate(0 98)">
     <g transform="translate(0 0)">
-    <rect x="0" y="0" width="316" height="162" rx="8" fill="#F5F7FA" stroke="#8A94A6" stroke-width="1.5"/>
+    <rect x="0" y="0" width="268" height="183" rx="8" fill="#F5F7FA" stroke="#8A94A6" stroke-width="1.5"/>
     <text x="10" y="21" font-size="14" font-weight="700" fill="#1A1A1A">pool main</text>
-    <text x="99" y="21" font-size="11" fill="#595959">1 node</text>
+    <text x="99" y="21" font-size="11" fill="#595959">1 node · zone z0</text>
     <g transform="translate(10 32)">
     <g transform="translate(0 0)">
     <g transform="translate(0 0)">
     <g>
     <title>node main-0</title>
-    <path d="M1 1H295L295 1V119H1Z" fill="#FFFFFF" stroke="#595959" stroke-width="1.2"/>
+    <rect x="1" y="1" width="246" height="139" rx="6" fill="#FFFFFF" stroke="#8A94A6" stroke-width="1"/>
     <g transform="translate(10 8)">
     <g class="node" data-name="main-0">
     <title>node main-0</title>
     <text x="0" y="12" font-size="12" font-weight="700" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">main-0</text>
     </g>
     </g>
-    <text x="10" y="39" font-size="11" fill="#595959">CPU</text>
-    <rect x="62" y="30" width="88" height="10" fill="#FFFFFF" stroke="#595959" stroke-width="0.8"/>
-    <rect x="62" y="30" width="4" height="10" fill="#595959"/>
-    <text x="158" y="39" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">0.1 of 2</text>
-    <text x="10" y="56" font-size="11" fill="#595959">memory</text>
-    <rect x="62" y="47" width="88" height="10" fill="#FFFFFF" stroke="#595959" stroke-width="0.8"/>
-    <rect x="62" y="47" width="1" height="10" fill="#595959"/>
-    <text x="158" y="56" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">64Mi of 8Gi</text>
-    <text x="10" y="73" font-size="11" fill="#595959">pods</text>
-    <rect x="62" y="64" width="88" height="10" fill="#FFFFFF" stroke="#595959" stroke-width="0.8"/>
-    <rect x="62" y="64" width="3" height="10" fill="#595959"/>
-    <text x="158" y="73" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">1 of 30</text>
-    <g transform="translate(10 84)">
+    <text x="10" y="38" font-size="11" fill="#595959">CPU</text>
+    <text x="238" y="38" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" text-anchor="end">0.1 of 2 · 5 %</text>
+    <rect x="10" y="42" width="228" height="6" rx="3" fill="#E3E7EC"/>
+    <rect x="10" y="42" width="11" height="6" rx="3" fill="#0A58CA"/>
+    <text x="10" y="62" font-size="11" fill="#595959">memory</text>
+    <text x="238" y="62" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" text-anchor="end">64Mi of 8Gi · 1 %</text>
+    <rect x="10" y="66" width="228" height="6" rx="3" fill="#E3E7EC"/>
+    <rect x="10" y="66" width="2" height="6" rx="3" fill="#0A58CA"/>
+    <text x="10" y="86" font-size="11" fill="#595959">pods</text>
+    <text x="238" y="86" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" text-anchor="end">1 of 30 · 3 %</text>
+    <rect x="10" y="90" width="228" height="6" rx="3" fill="#E3E7EC"/>
+    <rect x="10" y="90" width="8" height="6" rx="3" fill="#0A58CA"/>
+    <g transform="translate(10 105)">
     <g font-size="13" font-weight="700" text-anchor="middle">
     <g transform="translate(0 0)">
     <g class="pod" data-name="default/web-2">
@@ -336,17 +337,17 @@ fn svg_of_a_small_lab() {
     </g>
     </g>
     </g>
-    <g transform="translate(328 0)">
-    <rect x="0" y="0" width="316" height="246" rx="8" fill="#F5F7FA" stroke="#8A94A6" stroke-width="1.5"/>
+    <g transform="translate(280 0)">
+    <rect x="0" y="0" width="268" height="249" rx="8" fill="#F5F7FA" stroke="#8A94A6" stroke-width="1.5"/>
     <text x="10" y="21" font-size="14" font-weight="700" fill="#1A1A1A">pool extra</text>
-    <text x="108" y="21" font-size="11" fill="#595959">1 node</text>
+    <text x="108" y="21" font-size="11" fill="#595959">1 node · zone z0</text>
     <g transform="translate(10 32)">
     <g transform="translate(0 0)">
     <g transform="translate(0 0)">
     <g>
     <title>node extra-0 (cordoned)</title>
-    <path d="M1 1H295L295 1V203H1Z" fill="#F2F2F2" stroke="#595959" stroke-width="1.2"/>
-    <path d="M5 5H291L291 5V199H5Z" fill="none" stroke="#1A1A1A" stroke-width="1"/>
+    <rect x="1" y="1" width="246" height="205" rx="6" fill="#F2F2F2" stroke="#8A94A6" stroke-width="1"/>
+    <rect x="5" y="5" width="238" height="197" rx="6" fill="none" stroke="#1A1A1A" stroke-width="1"/>
     <g transform="translate(10 8)">
     <g class="node" data-name="extra-0">
     <title>node extra-0 (cordoned)</title>
@@ -361,27 +362,36 @@ fn svg_of_a_small_lab() {
     </g>
     <text x="20" y="13" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">cordoned</text>
     </g>
+    <g transform="translate(0 22)">
+    <g>
+    <title>taint dedicated=special:NoSchedule</title>
+    <rect x="0" y="0" width="204" height="18" rx="3" fill="#FFFFFF" stroke="#A03B00"/>
+    <text x="6" y="13" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">dedicated=special</text>
+    <rect x="125" y="0" width="79" height="18" rx="3" fill="#A03B00"/>
+    <text x="131" y="13" font-size="11" font-weight="700" fill="#FFFFFF" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">NoSchedule</text>
     </g>
-    <text x="10" y="60" font-size="11" fill="#595959">taint</text>
-    <text x="46" y="60" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">dedicated=special:NoSchedule</text>
-    <text x="10" y="75" font-size="11" fill="#595959">taint</text>
-    <text x="46" y="75" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">node.kubernetes.io/unschedulable:</text>
-    <text x="46" y="90" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">NoSchedule</text>
-    <text x="10" y="105" font-size="11" fill="#595959">label</text>
-    <text x="46" y="105" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">disk=ssd</text>
-    <text x="10" y="123" font-size="11" fill="#595959">CPU</text>
-    <rect x="62" y="114" width="88" height="10" fill="#FFFFFF" stroke="#595959" stroke-width="0.8"/>
-    <rect x="62" y="114" width="4" height="10" fill="#595959"/>
-    <text x="158" y="123" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">0.1 of 2</text>
-    <text x="10" y="140" font-size="11" fill="#595959">memory</text>
-    <rect x="62" y="131" width="88" height="10" fill="#FFFFFF" stroke="#595959" stroke-width="0.8"/>
-    <rect x="62" y="131" width="1" height="10" fill="#595959"/>
-    <text x="158" y="140" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">64Mi of 8Gi</text>
-    <text x="10" y="157" font-size="11" fill="#595959">pods</text>
-    <rect x="62" y="148" width="88" height="10" fill="#FFFFFF" stroke="#595959" stroke-width="0.8"/>
-    <rect x="62" y="148" width="3" height="10" fill="#595959"/>
-    <text x="158" y="157" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">1 of 30</text>
-    <g transform="translate(10 168)">
+    </g>
+    <g transform="translate(0 44)">
+    <g>
+    <title>label disk=ssd</title>
+    <rect x="0" y="0" width="65" height="18" rx="9" fill="#FFFFFF" stroke="#8A94A6"/>
+    <text x="6" y="13" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">disk=ssd</text>
+    </g>
+    </g>
+    </g>
+    <text x="10" y="104" font-size="11" fill="#595959">CPU</text>
+    <text x="238" y="104" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" text-anchor="end">0.1 of 2 · 5 %</text>
+    <rect x="10" y="108" width="228" height="6" rx="3" fill="#E3E7EC"/>
+    <rect x="10" y="108" width="11" height="6" rx="3" fill="#0A58CA"/>
+    <text x="10" y="128" font-size="11" fill="#595959">memory</text>
+    <text x="238" y="128" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" text-anchor="end">64Mi of 8Gi · 1 %</text>
+    <rect x="10" y="132" width="228" height="6" rx="3" fill="#E3E7EC"/>
+    <rect x="10" y="132" width="2" height="6" rx="3" fill="#0A58CA"/>
+    <text x="10" y="152" font-size="11" fill="#595959">pods</text>
+    <text x="238" y="152" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" text-anchor="end">1 of 30 · 3 %</text>
+    <rect x="10" y="156" width="228" height="6" rx="3" fill="#E3E7EC"/>
+    <rect x="10" y="156" width="8" height="6" rx="3" fill="#0A58CA"/>
+    <g transform="translate(10 171)">
     <g font-size="13" font-weight="700" text-anchor="middle">
     <g transform="translate(0 0)">
     <g class="pod" data-name="default/web-1">
@@ -405,7 +415,7 @@ fn svg_of_a_small_lab() {
     </g>
     </g>
     </g>
-    <g transform="translate(0 358)">
+    <g transform="translate(0 361)">
     <rect x="0" y="0" width="960" height="93" rx="8" fill="#FFF8EC" stroke="#A03B00" stroke-width="1.5" stroke-dasharray="6 4"/>
     <text x="10" y="21" font-size="14" font-weight="700" fill="#1A1A1A">Pending</text>
     <text x="81" y="21" font-size="11" fill="#595959">1 pod</text>
@@ -426,7 +436,7 @@ fn svg_of_a_small_lab() {
     </g>
     </g>
     </g>
-    <g transform="translate(0 465)">
+    <g transform="translate(0 468)">
     <text x="0" y="14" font-size="12" font-weight="700" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">✗</text>
     <text x="18" y="14" font-size="13" fill="#1A1A1A">does not hold</text>
     <text x="112" y="14" font-size="13" fill="#1A1A1A">web: on pool:extra: 1 of 3 on pool:extra, 1 on main, 1 Pending</text>

@@ -13,12 +13,16 @@ use crate::lesson::{Tools, look};
 pub use klab_lab::board::escaped;
 use klab_lab::board::{Board, parts};
 use klab_lab::report::{self, explanation_json, markdown_html};
-use klab_lab::spec::Lab;
+use klab_lab::spec::{Lab, Step};
 use klab_lab::verify::{self, Explanation, Why};
 use klab_lab::words::plural;
 
 /// What the page looks like, and what it does.
-pub const STYLE: &str = include_str!("../../templates/board/board.css");
+pub const STYLE: &str = concat!(
+    include_str!("../../templates/design/tokens.css"),
+    include_str!("../../templates/design/parts.css"),
+    include_str!("../../templates/board/board.css")
+);
 /// See [`STYLE`].
 pub const SCRIPT: &str = include_str!("../../templates/board/board.js");
 
@@ -29,13 +33,22 @@ const GUESTS: usize = 30;
 const ASIDES: usize = 8;
 
 /// The templates; names that end in `.html` are escaped.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 9] = [
+    ("aside.html", include_str!("../../templates/board/aside.html.tera")),
+    ("step.html", include_str!("../../templates/board/step.html.tera")),
+    ("summary.html", include_str!("../../templates/board/summary.html.tera")),
     ("page.html", include_str!("../../templates/board/page.html.tera")),
     ("lesson.html", include_str!("../../templates/board/lesson.html.tera")),
     ("checks.html", include_str!("../../templates/board/checks.html.tera")),
     ("pod.html", include_str!("../../templates/board/pod.html.tera")),
     ("node.html", include_str!("../../templates/board/node.html.tera")),
     ("trials.html", include_str!("../../templates/board/trials.html.tera")),
+];
+
+/// What all pages include.
+const SHARED: [(&str, &str); 2] = [
+    ("head.html", include_str!("../../templates/design/head.html.tera")),
+    ("logo.html", include_str!("../../templates/design/logo.html.tera")),
 ];
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| engine(&TEMPLATES));
@@ -48,7 +61,7 @@ pub type Engine = Result<Tera, String>;
 pub fn engine(templates: &[(&'static str, &'static str)]) -> Engine {
     let mut tera = Tera::default();
     tera.register_filter("words", words);
-    tera.add_raw_templates(templates.iter().copied()).map_err(|error| error.to_string())?;
+    tera.add_raw_templates(SHARED.iter().chain(templates).copied()).map_err(|error| error.to_string())?;
     Ok(tera)
 }
 
@@ -258,18 +271,8 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
         Some(next) if next.saturating_add(1) == total => Some("I have done it: finish".to_owned()),
         Some(_) => Some("I have done it: next step".to_owned()),
     };
-    let step = written.steps.get(shown).map(|step| {
-        let lines = command::of_step(written, shown, tools);
-        let (before, looks) = match &step.text {
-            Some(whole) if !lines.is_empty() => look::apart(whole),
-            whole => (whole.as_deref().unwrap_or_default(), None),
-        };
-        let title = step.title.as_deref().unwrap_or(&step.name.value);
-        json!({
-            "title": title, "text": markdown_html(before), "looks": looks.map(markdown_html),
-            "lines": lines.iter().map(|line| line_document(line, tools)).collect::<Vec<_>>(),
-        })
-    });
+    let step = written.steps.get(shown).map(|step| step_document(of, shown, step));
+    let keeps = *tools == Tools::Seat && total > 0 && progress.next(total).is_none();
     let text = match (&written.description, progress.next(total)) {
         (_, None) if total > 0 => "<p>All steps are done.</p>".to_owned(),
         (Some(description), _) => markdown_html(description),
@@ -285,12 +288,58 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
     rendered(
         "lesson.html",
         &json!({
-            "step": step, "number": shown.saturating_add(1), "total": total,
+            "step": step, "number": shown.saturating_add(1), "total": total, "keeps": keeps,
             "title": written.title.as_deref().unwrap_or(&written.name.value), "text": text,
             "moves": form != Form::Saved, "has_before": before.is_some(), "before": before,
             "has_after": after.is_some(), "after": after, "is_current": shown == here.unwrap_or(introduction),
             "goes_on": goes_on, "performs": form == Form::Live && *tools == Tools::Seat && here == Some(shown),
         }),
+    )
+}
+
+/// A step's text, what is typed for it, and what is looked at then.
+fn step_document(of: &Written, at: usize, step: &Step) -> Value {
+    let lines = command::of_step(&of.lab, at, &of.tools);
+    let (before, looks) = match &step.text {
+        Some(whole) if !lines.is_empty() => look::apart(whole),
+        whole => (whole.as_deref().unwrap_or_default(), None),
+    };
+    json!({
+        "title": step.title.as_deref().unwrap_or(&step.name.value), "text": markdown_html(before), "looks": looks.map(markdown_html),
+        "lines": lines.iter().map(|line| line_document(line, &of.tools)).collect::<Vec<_>>(),
+    })
+}
+
+/// What a learner keeps of a lesson: every step, which of them are done, and the cluster as it is, as one file that needs nothing else.
+///
+/// # Errors
+/// When a template fails.
+pub fn summary(frame: &Frame, of: &Written, learner: &str, seat: &str) -> Result<String> {
+    let step = |(at, step)| {
+        let mut document = step_document(of, at, step);
+        document["is_done"] = (at < frame.progress.done).into();
+        document
+    };
+    let board = &frame.board;
+    rendered(
+        "summary.html",
+        &json!({
+            "title": title(frame), "learner": learner, "seat": seat, "position": board.position().unwrap_or_default(),
+            "taken_at": board.taken_at, "text": of.lab.description.as_deref().map(markdown_html).unwrap_or_default(),
+            "steps": of.lab.steps.iter().enumerate().map(step).collect::<Vec<_>>(), "moves": false,
+            "picture": picture(&parts(board)), "style": STYLE, "version": env!("CARGO_PKG_VERSION"),
+        }),
+    )
+}
+
+/// The cluster of a board in a page that is a file.
+pub fn picture(parts: &[(String, String)]) -> String {
+    filled(
+        "<p class=\"summary\" data-part=\"summary\"></p><div class=\"legend\" data-part=\"legend\"></div>\
+         <div class=\"pools\" data-part=\"pools\"></div><div data-part=\"tray\"></div>\
+         <details class=\"twin\"><summary>As a table</summary><div data-part=\"table\" \
+         tabindex=\"0\" role=\"region\" aria-label=\"Nodes and pods\"></div></details>",
+        &parts.iter().map(|(name, html)| (name.as_str(), html.as_str())).collect(),
     )
 }
 
@@ -301,7 +350,7 @@ fn line_document(line: &Line, tools: &Tools) -> Value {
         Line::Edit(edit) => {
             let told = edit.told().into_iter();
             let told = told.map(|(words, below)| json!({ "words": words, "text": below.join("\n") }));
-            // The console of a seat has no editor.
+            // At a seat a patch is quicker than the page's editor.
             let patches = if *tools == Tools::Seat { edit.patches.as_slice() } else { &[] };
             json!({ "open": edit.open, "told": told.collect::<Vec<_>>(), "patches": patches })
         }

@@ -1,13 +1,13 @@
 //! What came of trials as one HTML file that needs nothing else: every moment with the cluster before and after it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
 use super::outcome::{Failure, LabTrial, Moment, Picture, Trial};
 use super::report;
-use crate::board::page::{Form, STYLE, checks, embedded, filled, rendered};
+use crate::board::page::{Form, STYLE, checks, embedded, picture, rendered};
 use crate::error::Result;
 use klab_lab::board::{Board, parts};
 use klab_lab::words::{duration, plural};
@@ -20,32 +20,46 @@ pub fn page(labs: &[LabTrial]) -> Result<String> {
     let mut shapes = Shapes::default();
     let mut ordered: Vec<&LabTrial> = labs.iter().collect();
     ordered.sort_by_key(|lab| lab.ok());
-    let told: Result<Vec<Value>> = ordered.into_iter().map(|lab| told(lab, &mut shapes)).collect();
+    let told: Result<Vec<Value>> = (1..).zip(ordered).map(|(number, lab)| told(lab, number, &mut shapes)).collect();
+    let told = told?;
     let failed = labs.iter().filter(|lab| !lab.ok()).count();
     let all = plural(labs.len(), "lesson");
     let summary = if failed == 0 { format!("{all} passed") } else { format!("{failed} of {all} failed") };
+    let failures: Vec<&Value> = told.iter().filter_map(|lab| lab["failures"].as_array()).flatten().collect();
     rendered(
         "trials.html",
         &json!({
-            "summary": summary, "total": labs.len(), "style": STYLE, "version": env!("CARGO_PKG_VERSION"),
-            "labs": told?, "shapes": shapes.definitions, "document": embedded(&report::json(labs)),
+            "title": format!("klab test: {summary}"), "summary": summary, "failures": failures, "total": labs.len(), "style": STYLE, "version": env!("CARGO_PKG_VERSION"),
+            "labs": told, "shapes": shapes.definitions, "document": embedded(&report::json(labs)),
         }),
     )
 }
 
-fn told(lab: &LabTrial, shapes: &mut Shapes) -> Result<Value> {
+fn told(lab: &LabTrial, number: usize, shapes: &mut Shapes) -> Result<Value> {
     let trial = lab.failed().next().or(lab.trials.first());
     let seed = trial.map(|trial| trial.seed);
     let failed: Vec<u64> = lab.failed().map(|trial| trial.seed).collect();
     let again = format!("klab test {}{} --seed {}", lab.path.display(), lab.options, seed.unwrap_or_default());
     let moments = match trial {
-        Some(trial) => moments(trial, shapes)?,
+        Some(trial) => moments(trial, number, shapes)?,
         None => Vec::new(),
     };
+    let problems = trial.map(problems).unwrap_or_default();
+    let at = format!("lab-{number}");
+    let mut failures: Vec<Value> =
+        problems.iter().map(|what| json!({ "at": at, "lab": lab.lab, "what": what })).collect();
+    let failing = moments.iter().filter(|moment| moment["failing"].is_string());
+    failures.extend(failing.map(
+        |moment| json!({ "at": moment["id"], "lab": lab.lab, "moment": moment["title"], "what": moment["failing"] }),
+    ));
+    if failures.is_empty() && !lab.ok() {
+        failures.push(json!({ "at": at, "lab": lab.lab }));
+    }
     Ok(json!({
+        "failures": failures,
         "lab": lab.lab, "ok": lab.ok(), "file": lab.path.display().to_string(), "steps": lab.steps, "checks": lab.checks,
         "seeds": lab.trials.len(), "failed_seeds": if lab.trials.len() > 1 { failed } else { Vec::new() }, "again": again,
-        "seed": seed, "took": duration(lab.elapsed()), "problems": trial.map(problems).unwrap_or_default(), "moments": moments,
+        "seed": seed, "took": duration(lab.elapsed()), "problems": problems, "moments": moments,
     }))
 }
 
@@ -59,14 +73,16 @@ fn problems(trial: &Trial) -> Vec<String> {
     failure.into_iter().chain(left).collect()
 }
 
-fn moments(trial: &Trial, shapes: &mut Shapes) -> Result<Vec<Value>> {
-    let moment = |picture: &Picture| {
+fn moments(trial: &Trial, lab: usize, shapes: &mut Shapes) -> Result<Vec<Value>> {
+    let moment = |(number, picture): (usize, &Picture)| {
         let mut told = String::new();
-        let mut warning = None;
+        let (mut warning, mut failing) = (None, None);
         let is_before =
             |of: &Moment| matches!((of, &picture.moment), (Moment::Before(one), Moment::Step(other)) if one == other);
         for phase in trial.phases.iter().filter(|phase| phase.moment == picture.moment || is_before(&phase.moment)) {
             told.push_str(&checks(&phase.report, Form::Saved)?);
+            let open = phase.report.checks.iter().find(|check| !check.verdict.is_held());
+            failing = failing.or(open.map(|check| format!("{} → {}", check.name, check.now())));
             if phase.held_before {
                 warning = Some("all its checks held before its actions, so they prove nothing");
             }
@@ -76,10 +92,11 @@ fn moments(trial: &Trial, shapes: &mut Shapes) -> Result<Vec<Value>> {
         // What changed nothing that is drawn needs no picture of before.
         let before = before.filter(|before| *before != after);
         Ok(json!({
-            "title": picture.moment.to_string(), "before": before, "after": after, "checks": told, "warning": warning,
+            "id": format!("lab-{lab}-{number}"), "title": picture.moment.to_string(), "before": before, "after": after,
+            "checks": told, "warning": warning, "failing": failing,
         }))
     };
-    trial.pictures.iter().map(moment).collect()
+    trial.pictures.iter().enumerate().map(moment).collect()
 }
 
 /// Pictures of nodes, each once: most nodes are the same before and after a step.
@@ -95,14 +112,7 @@ impl Shapes {
             .into_iter()
             .map(|(name, html)| if name.starts_with("node/") { (name, self.used(&html)) } else { (name, html) })
             .collect();
-        let parts: BTreeMap<&str, &str> = parts.iter().map(|(name, html)| (name.as_str(), html.as_str())).collect();
-        filled(
-            "<p class=\"summary\" data-part=\"summary\"></p><div class=\"legend\" data-part=\"legend\"></div>\
-             <div class=\"pools\" data-part=\"pools\"></div><div data-part=\"tray\"></div>\
-             <details class=\"twin\"><summary>As a table</summary><div data-part=\"table\" \
-             tabindex=\"0\" role=\"region\" aria-label=\"Nodes and pods\"></div></details>",
-            &parts,
-        )
+        picture(&parts)
     }
 
     /// A picture that uses a shape: `<svg ATTRIBUTES>SHAPE</svg>` with the shape elsewhere.
@@ -147,7 +157,7 @@ mod tests {
             steps: 0,
             checks: 0,
             planned: Vec::new(),
-            step_lines: BTreeMap::new(),
+            step_lines: std::collections::BTreeMap::new(),
             trials: Vec::new(),
         };
         let html = page(&[lab]).unwrap();

@@ -20,6 +20,8 @@ pub(super) enum Face {
     Prose,
     Name,
     Mono,
+    Strong,
+    Inverse,
     Faint,
 }
 
@@ -27,6 +29,9 @@ pub(super) enum Face {
 pub(super) const INK: &str = "#1A1A1A";
 pub(super) const FAINT: &str = "#595959";
 pub(super) const WRONG: &str = "#A03B00";
+/// Edges of what is as it should be, and how full it is while there is room.
+pub(super) const EDGE: &str = "#8A94A6";
+pub(super) const CALM: &str = "#0A58CA";
 
 const MONO: &str = r#"font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace""#;
 
@@ -38,6 +43,8 @@ impl Face {
             Self::Prose => (13, 400, INK, ""),
             Self::Name => (12, 700, INK, MONO),
             Self::Mono => (11, 400, INK, MONO),
+            Self::Strong => (11, 700, INK, MONO),
+            Self::Inverse => (11, 700, "#FFFFFF", MONO),
             Self::Faint => (11, 400, FAINT, ""),
         };
         let weight = if weight == 400 { String::new() } else { format!(" font-weight=\"{weight}\"") };
@@ -56,6 +63,12 @@ impl Drawing {
     pub(super) fn text(&mut self, x: i64, y: i64, face: Face, text: &str) {
         let (attributes, text) = (face.attributes(), escaped(text));
         let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" {attributes}>{text}</text>");
+    }
+
+    /// A line of text that ends at `x`.
+    pub(super) fn text_before(&mut self, x: i64, y: i64, face: Face, text: &str) {
+        let (attributes, text) = (face.attributes(), escaped(text));
+        let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" {attributes} text-anchor=\"end\">{text}</text>");
     }
 
     /// A rectangle; `attributes` are the caller's own.

@@ -8,8 +8,9 @@ use super::cell;
 use super::node;
 use super::pieces::Pieces;
 use super::text::escaped;
-use super::{name, shown, signs, summary, tray_scale};
-use crate::board::model::{Board, Node, Pod, Spot, StepState};
+use super::{facts, shown, signs, summary, tray_scale};
+use crate::board::model::{Board, Node, Pod, Spot};
+use crate::board::plain_words::in_plain_words;
 use crate::words::plural;
 
 /// Most cells of a reason in the tray: more cannot be counted by looking.
@@ -44,21 +45,14 @@ fn place(element: &str, class: &str, part: &str) -> String {
 fn head(board: &Board) -> String {
     let title = board.title.as_ref().or(board.lab.as_ref()).map_or("Cluster", String::as_str);
     let mut html = format!("<h1>{}</h1>", escaped(title));
-    if board.steps.is_empty() {
-        return html;
+    if let Some(words) = board.position() {
+        let (done, total) = (board.steps_done(), board.steps.len());
+        let _ = write!(
+            html,
+            "<p class=\"position\"><span>{}</span> <progress aria-label=\"Steps done\" value=\"{done}\" max=\"{total}\"></progress></p>",
+            escaped(&words)
+        );
     }
-    html.push_str("<ol class=\"steps\" aria-label=\"Steps of the lesson\">");
-    for step in &board.steps {
-        let (class, word) = match step.state {
-            StepState::Done => ("done", "done"),
-            StepState::Open => ("open", "open"),
-            StepState::Ahead => ("ahead", "ahead"),
-        };
-        let text = escaped(&format!("{}: {word}", name(step)));
-        let current = if step.state == StepState::Open { " aria-current=\"step\"" } else { "" };
-        let _ = write!(html, "<li class=\"{class}\"{current} title=\"{text}\"><span>{text}</span></li>");
-    }
-    html.push_str("</ol>");
     html
 }
 
@@ -87,17 +81,20 @@ fn pools(board: &Board, pieces: &Pieces<'_>) -> String {
         let ghosts = if ghosts.is_empty() { ghosts } else { format!("<div class=\"cells\">{ghosts}</div>") };
         let _ = write!(
             html,
-            "<section class=\"pool\"><h3>pool {} <small>{}</small></h3>{}{ghosts}</section>",
+            "<section class=\"pool\"><h3>pool {}</h3><ul class=\"chips\">{}</ul>{}{ghosts}</section>",
             escaped(&pool.name),
-            plural(pool.nodes, "node"),
+            facts(pool, &board.nodes).iter().map(|fact| format!("<li>{}</li>", escaped(fact))).collect::<String>(),
             zones(&of(Some(&pool.name)))
         );
     }
     let rest = of(None);
     if !rest.is_empty() {
         let count = plural(rest.len(), "node");
-        let _ =
-            write!(html, "<section class=\"pool\"><h3>no pool <small>{count}</small></h3>{}</section>", zones(&rest));
+        let _ = write!(
+            html,
+            "<section class=\"pool\"><h3>no pool</h3><ul class=\"chips\"><li>{count}</li></ul>{}</section>",
+            zones(&rest)
+        );
     }
     html
 }
@@ -136,7 +133,14 @@ fn tray(board: &Board, pieces: &Pieces<'_>) -> String {
         let cells: String = pods.map(|pod| pieces.cell(pod, scale).lettered().picture("cell")).collect();
         let more = group.pods.len().saturating_sub(CELLS);
         let more = if more > 0 { format!("<span>and {more} more</span>") } else { String::new() };
-        let _ = write!(html, "<p>{}</p><div class=\"cells\">{cells}{more}</div>", escaped(&group.reason));
+        let reason = escaped(&group.reason);
+        let words = match in_plain_words(&group.reason) {
+            Some(plain) => {
+                format!("<p>{}</p><p class=\"verbatim\">The scheduler: <q>{reason}</q></p>", escaped(&plain))
+            }
+            None => format!("<p>{reason}</p>"),
+        };
+        let _ = write!(html, "<div class=\"lane\">{words}<div class=\"cells\">{cells}{more}</div></div>");
     }
     let ghosts: String = ghosts.into_iter().map(|ghost| ghost.lettered().picture("cell")).collect();
     if !ghosts.is_empty() {
