@@ -202,6 +202,16 @@ fn a_saved_page_needs_nothing_and_carries_its_board() {
         let html = std::fs::read_to_string(environment.folder().join(file)).unwrap();
         assert!(html.contains(wanted), "{file}: {html}");
     }
+    // What failed comes first, and leads to its moment.
+    let grown = "[[step]]\nname = 'grow'\ndo = [{ scale = 'web', replicas = 2 }]\n[[step.check]]\nworkload = 'web'\npending = 1\n";
+    let failing = format!(
+        "lab = 'failing'\n[pool.p]\nnodes = 1\n[workload.web]\nimage = 'nginx'\nreplicas = 1\nnode_selector = {{ agentpool = 'p' }}\n{grown}"
+    );
+    environment.write("failing.toml", &failing);
+    environment.klab(&["test", "failing.toml", "--step-timeout", "0s", "--report", "failing.html"]);
+    let html = std::fs::read_to_string(environment.folder().join("failing.html")).unwrap();
+    let first = html.split_once("What failed").unwrap().1.split_once("</ul>").unwrap().0;
+    assert!(first.contains("<a href=\"#") && first.contains("step <code>grow</code>"), "{first}");
 }
 
 #[test]

@@ -177,6 +177,12 @@ async fn a_lesson_is_typed_as_its_guide_shows_it() {
     for (number, step) in lesson("scheduling").steps.iter().enumerate() {
         learners[number % learners.len()].does(number, &step.name).await;
     }
+    // What the learner keeps of it is one file that loads and runs nothing.
+    let summary = learners[1].page("GET", "summary", Vec::new()).await;
+    assert!(summary.contains("Ann, seat 0-1") && summary.contains("A taint repels"), "{summary}");
+    for loads in ["<script", "src=", "href=\"http", "@import"] {
+        assert!(!summary.contains(loads), "{loads}");
+    }
 }
 
 /// Of every lesson, the lines that need the host's answer, each in all ways: klab's own, and the lab's files. That the others can be

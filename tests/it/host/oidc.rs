@@ -264,7 +264,7 @@ async fn where_nobody_says_who_may_come_the_code_is_needed_once() {
     // A browser follows no form to another site: a page leads on.
     let (status, to, text) = browser.ask("POST", &begin, &format!("code={}", host.code)).await;
     assert_eq!((status, to), (200, None));
-    let to = text.split_once("<a class=\"button next\" href=\"").unwrap().1.split('"').next().unwrap();
+    let to = text.split_once("<a class=\"button next primary\" href=\"").unwrap().1.split('"').next().unwrap();
     let to = to.replace("&amp;", "&").replace("&#x2F;", "/").replace("&#x3D;", "=");
     assert!(!to.contains(&host.code), "{to}");
     assert_eq!(seat(&browser.go(&to).await), "0-1");

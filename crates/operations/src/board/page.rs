@@ -321,11 +321,13 @@ pub fn summary(frame: &Frame, of: &Written, learner: &str, seat: &str) -> Result
         document
     };
     let board = &frame.board;
+    // To the minute, as a person says it.
+    let minute = |at: &String| at.get(..16).map_or_else(|| at.clone(), |minute| minute.replace('T', " ") + " UTC");
     rendered(
         "summary.html",
         &json!({
             "title": title(frame), "learner": learner, "seat": seat, "position": board.position().unwrap_or_default(),
-            "taken_at": board.taken_at, "text": of.lab.description.as_deref().map(markdown_html).unwrap_or_default(),
+            "taken_at": board.taken_at.as_ref().map(minute), "text": of.lab.description.as_deref().map(markdown_html).unwrap_or_default(),
             "steps": of.lab.steps.iter().enumerate().map(step).collect::<Vec<_>>(), "moves": false,
             "picture": picture(&parts(board)), "style": STYLE, "version": env!("CARGO_PKG_VERSION"),
         }),

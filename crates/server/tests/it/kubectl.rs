@@ -115,13 +115,13 @@ fn minor_version(kubectl: &Path) -> u32 {
 }
 
 fn executes(kubectl: &dyn Fn(&[&str]) -> Output) {
-    let executed = kubectl(&["exec", "box", "--", "cat", "/etc/hostname", "/tmp/none"]);
+    const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let (there, none) = (format!("{ACCOUNT}/namespace"), format!("{ACCOUNT}/none"));
+    let executed = kubectl(&["exec", "box", "--", "cat", &there, &none]);
     let said = String::from_utf8_lossy(&executed.stderr).into_owned();
-    assert_eq!(
-        (executed.status.code(), said.as_str()),
-        (Some(1), "cat: can't open '/tmp/none': No such file or directory\ncommand terminated with exit code 1\n")
-    );
-    assert_eq!(String::from_utf8_lossy(&executed.stdout), "box\n");
+    let missing = format!("cat: can't open '{none}': No such file or directory\ncommand terminated with exit code 1\n");
+    assert_eq!((executed.status.code(), said), (Some(1), missing));
+    assert_eq!(String::from_utf8_lossy(&executed.stdout), "default");
     assert_eq!(text(&kubectl(&["exec", "-i", "box", "--", "hostname"])), "box\n");
     let refused = kubectl(&["exec", "box", "--", "ps"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -159,8 +159,8 @@ pub(super) const KINDS: [&str; 32] = [
 const OTHERS: [(&[&str], &str); 11] = [
     (
         &["edit"],
-        "the console has no editor for it. Where the guide has you edit an object, it has a `kubectl patch` that does the same. To change \
-         something else: `kubectl get KIND NAME -o yaml`, the button \"To the editor\" below what that prints, a change, and \"Apply\"",
+        "the page opens its editor for `kubectl edit KIND/NAME` alone. For more than that: `kubectl get KIND NAME -o yaml`, the button \
+         \"To the editor\" below what that prints, a change, and \"Apply\"",
     ),
     (
         &["exec", "attach", "debug"],
