@@ -118,26 +118,23 @@ impl Typed {
 
     /// The values there are, whatever was begun.
     fn found(&self, values: Values) -> Option<Vec<String>> {
-        match values {
-            Values::Providers => return Some(Provider::ALL.iter().map(ToString::to_string).collect()),
-            Values::Codes => return Some(code::pages().iter().map(|page| page.code.clone()).collect()),
-            _ => {}
-        }
-        let context = context()?;
+        let context = context();
+        let lab = || self.lab(context.as_ref()?);
         Some(match values {
-            Values::Providers | Values::Codes => Vec::new(),
-            Values::Labs => context.home.labs().ok()?,
+            Values::Providers => Provider::ALL.iter().map(ToString::to_string).collect(),
+            Values::Codes => code::pages().iter().map(|page| page.code.clone()).collect(),
+            Values::Labs => context?.home.labs().ok()?,
             Values::LabFiles => {
                 let lessons = bundled_lessons::all().into_iter().map(|lesson| lesson.name.to_owned());
-                lessons.chain(context.home.labs().ok()?).collect()
+                lessons.chain(context?.home.labs().ok()?).collect()
             }
-            Values::Steps => self.lab(&context)?.steps.into_iter().map(|step| step.name.value).collect(),
-            Values::Workloads => workloads(&self.lab(&context)?),
-            Values::Pools => self.lab(&context)?.pools.into_iter().map(|pool| pool.name.value).collect(),
+            Values::Steps => lab()?.steps.into_iter().map(|step| step.name.value).collect(),
+            Values::Workloads => workloads(&lab()?),
+            Values::Pools => lab()?.pools.into_iter().map(|pool| pool.name.value).collect(),
             Values::Targets => {
-                let lab = self.lab(&context)?;
+                let lab = lab()?;
                 let mut targets = workloads(&lab);
-                targets.extend(pods(&context, &lab.name.value).unwrap_or_default());
+                targets.extend(pods(context.as_ref()?, &lab.name.value).unwrap_or_default());
                 targets
             }
         })
