@@ -7,6 +7,7 @@ use tera::Context;
 use klab_lab::spec::template::{Limited, engine};
 use klab_lab::spec::{Lab, Source};
 use klab_operations::exec::quoted;
+use klab_operations::lesson::words::title;
 
 /// The built-in template.
 const TEMPLATE: &str = include_str!("../templates/handout.md.tera");
@@ -29,13 +30,12 @@ pub fn handout(
         .enumerate()
         .map(|(number, step)| {
             let commands = commands.get(number).map_or(&[][..], Vec::as_slice);
-            let title = step.title.as_deref().unwrap_or(&step.name.value);
-            serde_json::json!({ "name": step.name.value, "title": title, "text": step.text, "commands": commands })
+            serde_json::json!({ "name": step.name.value, "title": title(step), "text": step.text, "commands": commands })
         })
         .collect();
     let mut context = Context::new();
     context.insert("name", &lab.name.value);
-    context.insert("title", lab.title.as_deref().unwrap_or(&lab.name.value));
+    context.insert("title", lab.shown_title());
     context.insert("description", &lab.description);
     context.insert("provider", lab.provider.as_str());
     context.insert("seat", &seat);

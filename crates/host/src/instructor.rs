@@ -34,8 +34,7 @@ use super::{board_view, cookie, grading, learner, replication};
 use crate::barring;
 use crate::codes;
 use klab_cluster::clock::later;
-use klab_lab::spec::Step;
-use klab_operations::lesson::words::find;
+use klab_operations::lesson::words::{self, find};
 
 /// The shards whose seats are missing in a spreadsheet.
 const AWAY: HeaderName = HeaderName::from_static("klab-shards-away");
@@ -51,11 +50,10 @@ pub async fn whole(State(host): State<Arc<Host>>, headers: HeaderMap) -> Respons
     let sign_in = host.sign_in().filter(|sign_in| !sign_in.settings.instructors.is_empty());
     let sign_in = sign_in
         .map(|sign_in| json!({ "place": sign_in.place(), "at": format!("{}/oidc/begin?then=teach", host.url()) }));
-    let steps = |step: &Step| step.title.clone().unwrap_or_else(|| step.name.value.clone());
     let labs: serde_json::Map<String, Value> = host
         .courses()
         .filter(|_| known)
-        .map(|(name, course)| (name.clone(), course.lab().steps.iter().map(steps).collect()))
+        .map(|(name, course)| (name.clone(), course.lab().steps.iter().map(words::title).collect()))
         .collect();
     let labs = Value::Object(labs).to_string();
     page(

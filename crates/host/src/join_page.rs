@@ -19,7 +19,6 @@ use super::shard_routing::Beyond;
 use super::state::{Attempt, Host, Ticket};
 use super::typed::shell_functions;
 use crate::joining;
-use klab_lab::spec::Lab;
 
 /// The page that people come to first. Who has joined in this browser is led on.
 pub async fn page(State(host): State<Arc<Host>>, headers: HeaderMap) -> Response {
@@ -35,11 +34,10 @@ pub async fn page(State(host): State<Arc<Host>>, headers: HeaderMap) -> Response
 
 /// The form, with what is wrong with what was typed.
 fn form(host: &Host, problem: Option<&Refusal>, typed: &Attempt) -> Response {
-    let lab = |(name, lab): (&String, &Lab)| {
-        let title = lab.title.as_ref().unwrap_or(&lab.name.value);
-        json!({ "name": name, "title": title, "steps": lab.steps.len() })
-    };
-    let labs: Vec<Value> = host.courses().map(|(name, course)| lab((name, course.lab()))).collect();
+    let courses = host.courses().map(|(name, course)| (name, course.lab()));
+    let labs: Vec<Value> = courses
+        .map(|(name, lab)| json!({ "name": name, "title": lab.shown_title(), "steps": lab.steps.len() }))
+        .collect();
     let words = match host.phase() {
         Phase::Open => None,
         Phase::Ahead => Some("The class is not open yet: come back when it begins."),

@@ -72,6 +72,11 @@ pub struct Lab {
 }
 
 impl Lab {
+    /// Its title, or its name where it has none.
+    pub fn shown_title(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name.value)
+    }
+
     /// Whether objects of the lab, or of one of its steps, are made from templates of the author's.
     pub fn has_templates(&self) -> bool {
         self.workloads.iter().any(|workload| workload.template.is_some()) || self.files.has_templates()

@@ -9,7 +9,7 @@ use tera::{Context, Kwargs, State, Tera};
 use super::Frame;
 use crate::error::{Code, Context as _, Result};
 use crate::lesson::command::{self, Line};
-use crate::lesson::{Tools, look};
+use crate::lesson::{Tools, look, words};
 pub use klab_lab::board::escaped;
 use klab_lab::board::{Board, parts};
 use klab_lab::report::{self, explanation_json, markdown_html};
@@ -289,7 +289,7 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
         "lesson.html",
         &json!({
             "step": step, "number": shown.saturating_add(1), "total": total, "keeps": keeps,
-            "title": written.title.as_deref().unwrap_or(&written.name.value), "text": text,
+            "title": written.shown_title(), "text": text,
             "moves": form != Form::Saved, "has_before": before.is_some(), "before": before,
             "has_after": after.is_some(), "after": after, "is_current": shown == here.unwrap_or(introduction),
             "goes_on": goes_on, "performs": form == Form::Live && *tools == Tools::Seat && here == Some(shown),
@@ -305,7 +305,7 @@ fn step_document(of: &Written, at: usize, step: &Step) -> Value {
         whole => (whole.as_deref().unwrap_or_default(), None),
     };
     json!({
-        "title": step.title.as_deref().unwrap_or(&step.name.value), "text": markdown_html(before), "looks": looks.map(markdown_html),
+        "title": words::title(step), "text": markdown_html(before), "looks": looks.map(markdown_html),
         "lines": lines.iter().map(|line| line_document(line, &of.tools)).collect::<Vec<_>>(),
     })
 }
@@ -321,13 +321,11 @@ pub fn summary(frame: &Frame, of: &Written, learner: &str, seat: &str) -> Result
         document
     };
     let board = &frame.board;
-    // To the minute, as a person says it.
-    let minute = |at: &String| at.get(..16).map_or_else(|| at.clone(), |minute| minute.replace('T', " ") + " UTC");
     rendered(
         "summary.html",
         &json!({
             "title": title(frame), "learner": learner, "seat": seat, "position": board.position().unwrap_or_default(),
-            "taken_at": board.taken_at.as_ref().map(minute), "text": of.lab.description.as_deref().map(markdown_html).unwrap_or_default(),
+            "taken_at": frame.snapshot.taken_at.map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string()), "text": of.lab.description.as_deref().map(markdown_html).unwrap_or_default(),
             "steps": of.lab.steps.iter().enumerate().map(step).collect::<Vec<_>>(), "moves": false,
             "picture": picture(&parts(board)), "style": STYLE, "version": env!("CARGO_PKG_VERSION"),
         }),

@@ -47,7 +47,7 @@ fn body(page: Page, text: Option<&str>) -> String {
 
 /// What the lab is about, and its steps.
 pub fn intro(lab: &Lab, progress: &Progress, page: Page) -> String {
-    let mut text = heading(lab.title.as_deref().unwrap_or(&lab.name.value));
+    let mut text = heading(lab.shown_title());
     text.push_str(&body(page, lab.description.as_deref()));
     if lab.steps.is_empty() {
         text.push_str("\nThis lab has no steps.\n");
