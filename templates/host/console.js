@@ -224,9 +224,13 @@
   let original = "";
   const EDITED = "edit.yaml";
 
-  /** The lines that go and come, with what stands around them, by the longest common run of lines. */
+  /** The lines that go and come, by the longest common run of lines. What is alike at both ends is left out first: an object may be long. */
   const differ = () => {
-    const [old, now] = [original.split("\n"), edited.value.split("\n")];
+    let [old, now] = [original.split("\n"), edited.value.split("\n")];
+    let [head, tail] = [0, 0];
+    while (head < old.length && old[head] === now[head]) head += 1;
+    while (tail < Math.min(old.length, now.length) - head && old.at(-1 - tail) === now.at(-1 - tail)) tail += 1;
+    [old, now] = [old, now].map((lines) => lines.slice(head, lines.length - tail));
     const width = now.length + 1;
     const length = new Uint16Array((old.length + 1) * width);
     for (let i = old.length - 1; i >= 0; i -= 1) {

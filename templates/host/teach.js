@@ -148,15 +148,15 @@
     sort(row, line);
     const all = isDone(row);
     const step = row.revoked ? "ended" : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps}: ${labs[row.lab]?.[row.step - 1] ?? row.step_name}`;
-    const texts = [row.name, row.lab, step, ago(row.since), row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
+    const stuck = isStuck(row);
+    const since = stuck ? `${ago(row.since)}, stuck` : ago(row.since);
+    const texts = [row.name, row.lab, step, since, row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
     texts.forEach((text, cell) => {
       const place = /** @type {HTMLTableRowElement} */ (line).cells[cell + 1];
       if (place.textContent !== text) place.textContent = text;
     });
-    const stuck = isStuck(row);
     line.classList.toggle("stuck", stuck);
     line.classList.toggle("away", away.has(order(row.seat)[0]));
-    if (stuck) line.cells[4].textContent = `${ago(row.since)}, stuck`;
     sift(row, line);
   };
 
@@ -196,11 +196,12 @@
   const histogram = () => {
     const place = one("histogram");
     place.textContent = "";
-    for (const lab of new Set([...rows.values()].map((row) => row.lab))) {
+    const names = new Set([...rows.values()].map((row) => row.lab));
+    for (const lab of names) {
       const own = [...rows.values()].filter((row) => row.lab === lab);
       const steps = Math.max(0, ...own.map((row) => row.steps));
       const counts = Array.from({ length: steps + 2 }, () => 0);
-      for (const row of own) counts[row.steps > 0 && row.done >= row.steps ? steps + 1 : row.step] += 1;
+      for (const row of own) counts[isDone(row) ? steps + 1 : row.step] += 1;
       const title = document.createElement("h2");
       title.textContent = `Steps of ${lab}`;
       const list = document.createElement("ul");
@@ -212,12 +213,12 @@
         item.title = `${labs[lab]?.[step - 1] ?? label}: ${count}`;
         many.textContent = count ? String(count) : "";
         bar.style.height = `${(count / most) * 65}%`;
-        item.append(many, bar, step === 0 ? "0" : step > steps ? "✓" : label);
+        item.append(many, bar, step > steps ? "✓" : String(step));
         list.append(item);
       });
       place.append(title, list);
     }
-    document.body.classList.toggle("one-lab", new Set([...rows.values()].map((row) => row.lab)).size < 2);
+    document.body.classList.toggle("one-lab", names.size < 2);
   };
 
   /** A time in the viewer's zone; the day only where it is another. @param {string} at */
