@@ -23,6 +23,7 @@ pub struct Instance<'a> {
     /// When it started.
     pub since: Timestamp,
 }
+
 /// What has been done to the files of a container since it started, and before in its volumes.
 pub(crate) fn interventions(
     objects: &dyn Objects,

@@ -32,8 +32,8 @@ const MEANINGS: [(&str, &str, &str); 14] = [
 pub(super) fn in_plain_words(message: &str) -> Option<String> {
     let (of, reasons) = message.strip_prefix("0/")?.split_once(" nodes are available: ")?;
     let nodes: usize = of.parse().ok()?;
-    let told: Option<Vec<String>> = reasons.trim_end_matches('.').split(", ").map(meaning).collect();
-    Some(format!("None of {} takes them: {}.", plural(nodes, "node"), told?.join(", ")))
+    let meanings: Option<Vec<String>> = reasons.trim_end_matches('.').split(", ").map(meaning).collect();
+    Some(format!("None of {} takes them: {}.", plural(nodes, "node"), meanings?.join(", ")))
 }
 
 /// `2 Insufficient cpu` as `2 have too little cpu left`.
@@ -43,13 +43,21 @@ fn meaning(reason: &str) -> Option<String> {
     if let Some(resource) = words.strip_prefix("Insufficient ") {
         return Some(format!("{count} {} too little {resource} left", if is_one { "has" } else { "have" }));
     }
-    let (_, one, several) = MEANINGS.iter().find(|(said, ..)| words.starts_with(said))?;
+    let (_, one, several) = MEANINGS.iter().find(|(begin, ..)| words.starts_with(begin))?;
     Some(format!("{count} {}", if is_one { one } else { several }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_meaning_is_of_a_message_that_the_scheduler_has() {
+        let messages = include_str!("../../../scheduler/src/reason.rs");
+        for (begin, ..) in MEANINGS {
+            assert!(messages.contains(&format!("\"{begin}")), "{begin}");
+        }
+    }
 
     #[test]
     fn messages_are_said_in_plain_words_where_all_of_them_is_known() {

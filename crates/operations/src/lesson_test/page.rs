@@ -131,6 +131,7 @@ impl Shapes {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::PathBuf;
 
     use super::*;
@@ -157,7 +158,7 @@ mod tests {
             steps: 0,
             checks: 0,
             planned: Vec::new(),
-            step_lines: std::collections::BTreeMap::new(),
+            step_lines: BTreeMap::new(),
             trials: Vec::new(),
         };
         let html = page(&[lab]).unwrap();
