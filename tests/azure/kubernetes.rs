@@ -52,9 +52,10 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
                     }
                     server.add(&cluster, seed()).expect("the name is one of klab's");
                     let api = server.api(&cluster).expect("it was just added");
-                    // What a test takes away at this very moment is looked at again in the next step.
-                    if follow(api.client(), &pools).await.is_ok() {
-                        followed.insert(cluster, pools);
+                    match follow(api.client(), &pools).await {
+                        Ok(()) => drop(followed.insert(cluster, pools)),
+                        // What a test takes away at this very moment is looked at again in the next step.
+                        Err(error) => eprintln!("the nodes of {cluster} do not follow its pools yet: {error}"),
                     }
                 }
             }

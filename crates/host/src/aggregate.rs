@@ -32,6 +32,8 @@ const TOGETHER: Duration = Duration::from_millis(150);
 const SILENCE: Duration = Duration::from_secs(5);
 /// How long one that is away is left alone.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long an answer waits for the observer, which looks again at a seat whose lesson has just gone on.
+const LOOK: Duration = Duration::from_secs(1);
 /// Pieces of news that wait for a slow page.
 const WAITING: usize = 8;
 
@@ -71,6 +73,21 @@ pub(super) fn standings(host: &Host) -> Vec<LearnerProgress> {
     seats.into_iter().filter_map(|seat| observer::standing(host, seat)).collect()
 }
 
+/// [`standings`], once the observer has seen each seat at the step that its lesson has come to.
+async fn current_standings(host: &Host) -> Vec<LearnerProgress> {
+    let mut newest = host.standings.follow();
+    let end = klab_cluster::deadline::within(LOOK);
+    loop {
+        newest.mark_unchanged();
+        let rows = standings(host);
+        let was_looked_at = |seat| host.standings.get(seat).is_some_and(|seen| seen.held.is_some());
+        let are_current = rows.iter().all(|row| row.held.is_some() || !was_looked_at(row.seat));
+        if are_current || !matches!(tokio::time::timeout_at(end.into(), newest.changed()).await, Ok(Ok(()))) {
+            return rows;
+        }
+    }
+}
+
 fn facts(host: &Host) -> Facts {
     let register = host.register();
     let used = register.codes().filter(|(_, used, _)| *used > 0).map(|(code, used, _)| (code.hash.clone(), used));
@@ -88,8 +105,12 @@ async fn news(host: &Host, seen: &ShardSnapshot, patience: Duration) -> News {
             tokio::time::sleep(TOGETHER).await;
         }
     }
-    let (number, rows) =
-        if whole { (host.standings.since(u64::MAX).0, standings(host)) } else { host.standings.since(seen.number) };
+    let (number, rows) = if whole {
+        let number = host.standings.since(u64::MAX).0;
+        (number, current_standings(host).await)
+    } else {
+        host.standings.since(seen.number)
+    };
     News { seen: ShardSnapshot { run: host.run.clone(), number }, whole, rows, facts: facts(host) }
 }
 

@@ -136,10 +136,12 @@ pub fn standing(host: &Host, seat: SeatId) -> Option<LearnerProgress> {
     // By the step that is graded, or by the next one, which a learner may be at without opening it.
     let number = |step: usize| step.saturating_add(1);
     let here = [Some(step.map_or(0, number)), acting(course.lab(), &progress).map(number)];
-    let since = match &seen {
-        Some(seen) if seen.done == progress.done && here.contains(&Some(seen.step)) => seen.since,
-        Some(_) => Timestamp::now(),
-        None => klab_operations::state::Progress::written_at(&host.seat_folder(seat))
+    // What was seen at a step that the lesson has left says nothing of where it is now.
+    let current = seen.as_ref().filter(|seen| seen.done == progress.done && here.contains(&Some(seen.step)));
+    let since = match (current, &seen) {
+        (Some(current), _) => current.since,
+        (None, Some(_)) => Timestamp::now(),
+        (None, None) => klab_operations::state::Progress::written_at(&host.seat_folder(seat))
             .and_then(|time| Timestamp::try_from(time).ok())
             .unwrap_or(at),
     };
@@ -152,10 +154,10 @@ pub fn standing(host: &Host, seat: SeatId) -> Option<LearnerProgress> {
         step_name: spec.map(|step| step.name.value.clone()).unwrap_or_default(),
         done: progress.done,
         steps,
-        held: seen.as_ref().and_then(|seen| seen.held),
-        failing: seen.as_ref().map(|seen| seen.failing.clone()).unwrap_or_default(),
+        held: current.and_then(|current| current.held),
+        failing: current.map(|current| current.failing.clone()).unwrap_or_default(),
         since,
-        active: seen.and_then(|seen| seen.active),
+        active: seen.as_ref().and_then(|seen| seen.active),
         agreed,
         revoked,
     })

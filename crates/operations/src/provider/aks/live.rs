@@ -49,10 +49,12 @@ fn pool_drift(lab: &Lab, pool: &Pool, nodes: &[&Node]) -> Vec<String> {
         }
         _ => {}
     }
+    let lacks_nodes = !drift.is_empty();
     // One sentence for all nodes that differ in the same way.
     let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in nodes {
-        for difference in node_drift(lab, pool, node) {
+        let not_ready = Some(format!("not ready: {}", why_not_ready(node))).filter(|_| lacks_nodes && !is_ready(node));
+        for difference in not_ready.into_iter().chain(node_drift(lab, pool, node)) {
             same.entry(difference).or_default().push(node.name_any());
         }
     }
@@ -62,6 +64,15 @@ fn pool_drift(lab: &Lab, pool: &Pool, nodes: &[&Node]) -> Vec<String> {
         format!("pool {name}: {difference} ({which})")
     }));
     drift
+}
+
+/// What the kubelet says, or the node controller for it.
+fn why_not_ready(node: &Node) -> String {
+    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.find(|condition| condition.type_ == "Ready").map_or_else(
+        || "its kubelet has not reported yet".to_owned(),
+        |ready| [&ready.reason, &ready.message].into_iter().flatten().cloned().collect::<Vec<_>>().join(": "),
+    )
 }
 
 fn node_drift(lab: &Lab, pool: &Pool, node: &Node) -> Vec<String> {
@@ -260,7 +271,10 @@ mod tests {
     fn every_difference_is_told_with_its_node() {
         let labels = "/metadata/labels";
         let set = |pointer: &'static str, key: &'static str, value: Value| {
-            move |node: &mut Value| node.pointer_mut(pointer).unwrap()[key] = value
+            move |node: &mut Value| match node.pointer_mut(pointer).unwrap() {
+                Value::Array(entries) => entries[key.parse::<usize>().unwrap()] = value,
+                object => object[key] = value,
+            }
         };
         assert_eq!(found(set(labels, "team", json!("b"))), ["pool extra: label team is b, a declared (aks-extra-1)"]);
         assert_eq!(
@@ -275,9 +289,20 @@ mod tests {
             found(set("/status/nodeInfo", "kubeletVersion", json!("v1.33.1"))),
             ["pool extra: Kubernetes is 1.33.1, 1.34 declared (aks-extra-1)"]
         );
+        let silent = json!({ "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status." });
         assert_eq!(
-            found(set("/status/conditions/0", "status", json!("False"))),
-            ["pool extra: 1 node ready, 2 declared"]
+            found(set("/status/conditions", "0", silent)),
+            [
+                "pool extra: 1 node ready, 2 declared",
+                "pool extra: not ready: NodeStatusUnknown: Kubelet stopped posting node status. (aks-extra-1)"
+            ]
+        );
+        assert_eq!(
+            found(set("/status", "conditions", json!([]))),
+            [
+                "pool extra: 1 node ready, 2 declared",
+                "pool extra: not ready: its kubelet has not reported yet (aks-extra-1)"
+            ]
         );
     }
 
