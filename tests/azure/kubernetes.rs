@@ -55,7 +55,10 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
                     match follow(api.client(), &pools).await {
                         Ok(()) => drop(followed.insert(cluster, pools)),
                         // What a test takes away at this very moment is looked at again in the next step.
-                        Err(error) => eprintln!("the nodes of {cluster} do not follow its pools yet: {error}"),
+                        Err(error) => {
+                            let line = format!("the nodes of {cluster} do not follow its pools yet: {error}\n");
+                            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+                        }
                     }
                 }
             }

@@ -5,11 +5,14 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, PODS};
+use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS};
 use klab_cluster::clock::SystemClock;
 use klab_cluster::cluster::{Cluster, Part, WriteOptions};
+use klab_cluster::control::{ControlPlane, Progress};
+use klab_cluster::seed::Seed;
+use klab_cluster::system::Flavour;
 use klab_fields::Patch;
 use serde_json::{Value, json};
 
@@ -31,6 +34,39 @@ fn main() {
     let start = Instant::now();
     let (_, recovery) = Cluster::open(&path, Arc::new(SystemClock), 1).unwrap();
     println!("restart: {} objects from {size} MiB in {:?}", recovery.objects, start.elapsed());
+    nodes();
+}
+
+/// A lab of very many nodes, as its control plane sees it.
+fn nodes() {
+    const COUNT: usize = 5_000;
+    let cluster = Arc::new(Cluster::new(Arc::new(SystemClock), 1));
+    let seed = Seed { flavour: Flavour::Aks, ..Seed::default() };
+    seed.fill(&cluster, "bench").unwrap();
+    let mut plane = ControlPlane::new(Arc::clone(&cluster), seed.settings());
+    plane.run();
+    let resources = json!({ "cpu": "2", "memory": "8Gi", "pods": "110", "ephemeral-storage": "100Gi" });
+    for at in 0..COUNT {
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": { "name": format!("n{at}"), "labels": { "kubernetes.io/os": "linux", "agentpool": "p" } },
+            "status": { "capacity": resources, "allocatable": resources },
+        });
+        cluster.create(NODES, "", node, &WriteOptions::by("kubelet")).unwrap();
+    }
+    apply(&cluster, deployment(0));
+    let start = Instant::now();
+    let is_running = || {
+        let (pods, _) = cluster.list(PODS, Some("default"));
+        !pods.is_empty() && pods.iter().all(|pod| pod.value()["status"]["phase"] == "Running")
+    };
+    while !is_running() {
+        plane.run_for(Duration::from_millis(10));
+    }
+    let running = start.elapsed();
+    while plane.run_for(Duration::from_millis(10)) == Progress::Unfinished {}
+    let pods = cluster.list(PODS, None).0.len();
+    println!("{COUNT} nodes as on AKS: a workload runs after {running:?}, all {pods} pods after {:?}", start.elapsed());
 }
 
 fn apply(cluster: &Cluster, value: Value) {

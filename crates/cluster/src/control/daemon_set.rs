@@ -29,6 +29,9 @@ use klab_scheduler::typed::Typed;
 const COMPONENT: &str = "daemonset-controller";
 /// At most this many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).
 const BURST: usize = 250;
+/// The number of pods that a DaemonSet makes before other work has its turn: on a real cluster controllers work side by
+/// side, and a Deployment does not wait for the pods of all DaemonSets.
+const FIRST: usize = 10;
 const GENERATION_LABEL: &str = "pod-template-generation";
 const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 const NAME_FIELD: &str = "metadata.name";
@@ -89,7 +92,7 @@ impl Reconciler for DaemonSets {
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
         // The rest of a burst is to come: it will see all there is.
         if key.is_late() || !plane.queue.is_due(&key.clone().late()) {
-            plane.sync_daemon_set(&key.name);
+            plane.sync_daemon_set(&key.name, if key.is_late() { BURST } else { FIRST });
         }
     }
 }
@@ -100,7 +103,7 @@ pub(super) fn key(name: ObjectName) -> Key {
 }
 
 impl Plane {
-    fn sync_daemon_set(&mut self, name: &ObjectName) {
+    fn sync_daemon_set(&mut self, name: &ObjectName, most: usize) {
         let Some(object) = self.cluster.get(DAEMON_SETS, &name.namespace, &name.name) else {
             self.refused.remove(&key(name.clone()));
             return;
@@ -124,7 +127,7 @@ impl Plane {
             .into_iter()
             .filter_map(|node| Some((Arc::clone(&node), daemon.fit(self.scheduler_cache.node(&node)?.as_ref()))))
             .collect();
-        let acted = self.place_daemons(&daemon, &fits, &by_node) || self.roll_daemons(&daemon, &fits, &by_node);
+        let acted = self.place_daemons(&daemon, &fits, &by_node, most) || self.roll_daemons(&daemon, &fits, &by_node);
         let live = |revision: &Revision| owned.iter().any(|pod| pod.object.label(HASH_LABEL) == Some(revision.hash()));
         self.trim_revisions(&daemon.value, &revisions, &live);
         if !acted {
@@ -132,13 +135,13 @@ impl Plane {
         }
     }
 
-    /// Creates missing pods, deletes misplaced, failed and surplus ones; whether it did anything.
-    fn place_daemons(&mut self, daemon: &Daemon, fits: &[(Arc<str>, Fit)], by_node: &ByNode) -> bool {
+    /// Creates missing pods (at most `most`), deletes misplaced, failed and surplus ones; whether it did anything.
+    fn place_daemons(&mut self, daemon: &Daemon, fits: &[(Arc<str>, Fit)], by_node: &ByNode, most: usize) -> bool {
         let (mut acted, mut made) = (false, 0);
         for (node, fit) in fits {
             let pods = by_node.get(node.as_ref()).map(Vec::as_slice).unwrap_or_default();
             if fit.runs && pods.is_empty() {
-                if made == BURST {
+                if made == most {
                     let name = ObjectName::new(&daemon.object.namespace, &daemon.object.name);
                     self.queue.add(key(name).late());
                     break;

@@ -79,8 +79,8 @@ impl Reconciler for NodeLifecycle {
         let ready = |node: Option<&NodeInfo>| node.is_some_and(|node| node.ready.as_ref() == "True");
         if ready(before) != ready(after) {
             // What the others that are not ready wait for may have changed.
-            for node in plane.view.nodes().filter(|node| matches!(node.ready.as_ref(), "False" | "Unknown")) {
-                plane.queue.add(key(&node.object.name));
+            for node in plane.view.nodes_not_ready() {
+                plane.queue.add(key(node));
             }
         }
         if before.is_some_and(|node| !node.stopped) && after.is_some_and(|node| node.stopped) {

@@ -263,6 +263,8 @@ pub(crate) type ObjectKey = (ResourceId, ObjectName);
 pub(crate) struct View {
     pods: BTreeMap<ObjectName, Arc<PodInfo>>,
     nodes: BTreeMap<Box<str>, Arc<NodeInfo>>,
+    /// Those whose condition Ready is False or Unknown.
+    not_ready: BTreeSet<Box<str>>,
     pod_ranges: PodRanges,
     by_node: HashMap<Box<str>, BTreeSet<ObjectName>>,
     /// Pods that no controller manages.
@@ -372,6 +374,11 @@ impl View {
         self.nodes.values()
     }
 
+    /// The nodes whose condition Ready is False or Unknown.
+    pub(crate) fn nodes_not_ready(&self) -> impl Iterator<Item = &str> {
+        self.not_ready.iter().map(AsRef::as_ref)
+    }
+
     /// The first address range for pods that no node has.
     pub(crate) fn free_pod_range(&self) -> String {
         self.pod_ranges.first_free()
@@ -381,6 +388,11 @@ impl View {
     pub(crate) fn put_node(&mut self, object: &Arc<Object>, heartbeat: &str) -> Option<Arc<NodeInfo>> {
         let node = Arc::new(node_info(object, heartbeat));
         self.pod_ranges.take(&node.pod_range);
+        if matches!(node.ready.as_ref(), "False" | "Unknown") {
+            self.not_ready.insert(object.name.clone());
+        } else {
+            self.not_ready.remove(&object.name);
+        }
         let before = self.nodes.insert(object.name.clone(), node);
         if let Some(before) = &before {
             self.pod_ranges.give_back(&before.pod_range);
@@ -391,6 +403,7 @@ impl View {
     /// Forgets a node.
     pub(crate) fn remove_node(&mut self, name: &str) -> Option<Arc<NodeInfo>> {
         let before = self.nodes.remove(name);
+        self.not_ready.remove(name);
         if let Some(before) = &before {
             self.pod_ranges.give_back(&before.pod_range);
         }
