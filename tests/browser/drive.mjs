@@ -397,6 +397,54 @@ const scenarios = {
     await page.waitForSelector("#console-apply:disabled", { state: "attached" });
   },
 
+  /** Every step of lessons (`NAME=STEPS`), each at a seat of its own, with a browser alone: what the guide shows is put into the console and run. */
+  async lessons(browser, url, code, link, ...labs) {
+    await Promise.all(labs.map(async (it) => {
+      const [lab, steps] = it.split("=");
+      const page = await open(browser, { ignoreHTTPSErrors: true, reducedMotion: "reduce", expected: /status of (409|412)/ });
+      page.setDefaultTimeout(180_000);
+      await page.goto(url);
+      await page.locator("[name=code]").fill(code);
+      await page.locator("[name=name]").fill(`Ann in ${lab}`);
+      await page.locator("[name=lab]").selectOption(lab);
+      await page.locator("button[type=submit]").click();
+      await page.locator("a.next").click();
+      await page.waitForSelector("#console-line");
+      const isAt = (title) => page.waitForFunction((title) => document.querySelector("#lesson h2")?.textContent?.startsWith(title), title);
+      const next = async (title) => {
+        // The page waits for ten seconds, and an autoscaler that removes a node for longer.
+        for (const until = Date.now() + 180_000; Date.now() < until; ) {
+          const answered = page.waitForResponse((answer) => answer.url().endsWith("/next"));
+          await page.locator("#lesson .next").click();
+          const answer = await answered;
+          if (answer.ok()) return title ? isAt(title) : page.waitForSelector("#lesson a[href=summary]");
+          said.push(await answer.text());
+        }
+        throw new Error(`${lab}: ${said.join("\n")}\n${await page.locator("#console-screen").innerText()}`);
+      };
+      let said = [];
+      for (let step = 1; step <= Number(steps); step += 1) {
+        await next(`Step ${step} of ${steps}`);
+        said = [`step ${step}`];
+        // Of a change that can also be made in an editor, the line is typed.
+        const puts = page.locator("#lesson .type .put:not([data-put^='kubectl edit '])");
+        const lines = await puts.evaluateAll((all) => all.map((put) => put.dataset.put));
+        for (const [number, line] of lines.entries()) {
+          await puts.nth(number).click();
+          assert.equal((await page.locator("#console-line").inputValue()).trim(), line);
+          await puts.nth(number).click();
+          await page.waitForFunction((line) => document.querySelector("#console-end")?.hidden
+            && document.querySelector("#console-screen .entry:last-child .typed")?.textContent === `$ ${line}`, line);
+        }
+        // Some steps are about what the cluster refuses; the console itself refuses nothing that the guide shows.
+        const refused = await page.locator("#console-screen .entry[data-failed]").allInnerTexts();
+        assert.deepEqual(refused.filter((entry) => !entry.includes("exit code")), [], lab);
+      }
+      await next();
+      await page.close();
+    }));
+  },
+
   /** How long things take: printed, for `cargo bench --bench board`. */
   async figures(browser, link, taint, back) {
     const page = await open(browser);
@@ -438,7 +486,7 @@ try {
   await scenarios[name](browser, ...words);
   assert.deepEqual(troubles, []);
 } catch (error) {
-  console.error(error.message);
+  console.error(error.stack);
   if (troubles.length) console.error(troubles.join("\n"));
   if (process.env.KLAB_PICTURES) writeFileSync(`${process.env.KLAB_PICTURES}/${name}.txt`, String(error.stack));
   process.exitCode = 1;

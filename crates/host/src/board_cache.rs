@@ -1,6 +1,7 @@
 //! Seats that somebody looks at: the board of each as it is drawn, for all who look at it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use jiff::Timestamp;
@@ -15,6 +16,9 @@ use klab_operations::error::Result;
 
 /// Bytes that are kept of a board's past.
 const PAST: usize = 512 << 10;
+
+/// More changes than a board has while somebody looks at it. All numbers together are far from what a browser counts exactly.
+const CHANGES: Number = 1 << 24;
 
 /// What makes a page of the number of a board's newest change, its parts and its title.
 pub type Written<'w> = &'w dyn Fn(Number, BTreeMap<&str, &str>, &str) -> Result<String>;
@@ -46,6 +50,7 @@ pub struct Stage {
 #[derive(Default)]
 pub struct Stages {
     all: Mutex<HashMap<(SeatId, Viewer), Weak<Stage>>>,
+    begun: AtomicU64,
 }
 
 impl Stages {
@@ -54,6 +59,21 @@ impl Stages {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, stage| stage.strong_count() > 0);
         all.get(&(seat, viewer)).and_then(Weak::upgrade)
+    }
+
+    /// A board of a seat on which nothing is drawn yet. Its changes have higher numbers than those of all boards before it: a page that
+    /// slept, or loads slowly, may come back when its board is forgotten and another one is drawn.
+    pub fn begin(&self, seat: SeatId, lab: &str, viewer: Viewer) -> Stage {
+        let last = self.begun.fetch_add(CHANGES, Ordering::Relaxed);
+        Stage {
+            seat,
+            lab: lab.to_owned(),
+            viewer,
+            scene: Mutex::new((Scene::keeping(PAST, last), None)),
+            asides: Mutex::default(),
+            newest: watch::Sender::new(last),
+            changed: Arc::new(Notify::new()),
+        }
     }
 
     /// Takes a board in, unless somebody was faster; gives the one that is looked at, and whether it is this one.
@@ -85,19 +105,6 @@ impl Stages {
 }
 
 impl Stage {
-    /// A board of a seat on which nothing is drawn yet.
-    pub fn new(seat: SeatId, lab: &str, viewer: Viewer) -> Self {
-        Self {
-            seat,
-            lab: lab.to_owned(),
-            viewer,
-            scene: Mutex::new((Scene::keeping(PAST), None)),
-            asides: Mutex::default(),
-            newest: watch::Sender::new(0),
-            changed: Arc::new(Notify::new()),
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, (Scene, Option<Arc<Board>>)> {
         self.scene.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,5 +164,23 @@ impl Stage {
     /// Hears of each change.
     pub fn follow(&self) -> watch::Receiver<Number> {
         self.newest.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_comes_back_to_another_board_gets_all_of_it() {
+        let stages = Stages::default();
+        let seat = "0-1".parse().unwrap();
+        let drawn = || {
+            let stage = stages.begin(seat, "lab", Viewer::Learner);
+            stage.lock().0.show(vec![("lesson".to_owned(), "step 1".to_owned())], &[], 0);
+            stage
+        };
+        let last = drawn().since(0).number;
+        assert_eq!(drawn().since(last).parts.into_keys().collect::<Vec<_>>(), ["lesson"]);
     }
 }

@@ -38,7 +38,7 @@ pub async fn stage_of(host: &Arc<Host>, seat: SeatId, lab: &str, viewer: Viewer)
     if let Some(known) = host.stages.get(seat, viewer) {
         return Ok(known);
     }
-    let (own, stage) = (Arc::clone(host), Arc::new(Stage::new(seat, lab, viewer)));
+    let (own, stage) = (Arc::clone(host), Arc::new(host.stages.begin(seat, lab, viewer)));
     let first = host.boards.spawn(async move {
         draw(&own, &stage).await?;
         let (stage, is_new) = own.stages.put(stage);

@@ -12,12 +12,12 @@ use crate::environment::has_kubectl;
 /// Longest that a scenario may take; beside two others it takes up to four minutes on two processors.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Plays a scenario with a class: its address, its code, the instructor's link.
-fn play(host: &Running, scenario: &str) {
+/// Plays a scenario with a class: its address, its code, the instructor's link, and what else it takes.
+pub(super) fn play(host: &Running, scenario: &str, words: &[String]) {
     let said = host.home().join("drive.err");
     let mut node = Command::new("node");
     node.arg(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/browser/drive.mjs")).arg(scenario);
-    node.args([&host.url, &host.code, host.document["instructor"].as_str().unwrap()]);
+    node.args([&host.url, &host.code, host.document["instructor"].as_str().unwrap()]).args(words);
     let mut node = node.stdin(Stdio::null()).stderr(std::fs::File::create(&said).unwrap()).spawn().unwrap();
     let until = Instant::now() + PATIENCE;
     let status = loop {
@@ -38,7 +38,7 @@ fn play(host: &Running, scenario: &str) {
 #[test]
 fn somebody_joins_and_learns_while_the_instructor_helps() {
     if is_driven() {
-        play(&Running::start(&["scheduling"]), "class");
+        play(&Running::start(&["scheduling"]), "class", &[]);
     }
 }
 
@@ -47,13 +47,13 @@ async fn somebody_signs_in_from_two_browsers_and_has_one_seat() {
     if is_driven() {
         let provider = Provider::start().await;
         let (host, _folder) = super::oidc::class(&provider, &["--oidc-instructors", "groups=platform"]);
-        tokio::task::spawn_blocking(move || play(&host, "signin")).await.unwrap();
+        tokio::task::spawn_blocking(move || play(&host, "signin", &[])).await.unwrap();
     }
 }
 
 #[test]
 fn a_console_is_typed_in_by_keyboard_and_axe_finds_nothing() {
     if is_driven() && has_kubectl() {
-        play(&Running::start(&["scheduling", "--console", "--console-unconfined"]), "console");
+        play(&Running::start(&["scheduling", "--console", "--console-unconfined"]), "console", &[]);
     }
 }

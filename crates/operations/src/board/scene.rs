@@ -58,9 +58,9 @@ pub struct Changes {
 }
 
 impl Scene {
-    /// One that keeps no more bytes than this of its past.
-    pub fn keeping(past: usize) -> Self {
-        Self { past: Some(past), ..Self::default() }
+    /// One that keeps no more bytes than this of its past, and numbers its changes from after this.
+    pub fn keeping(past: usize, last: Number) -> Self {
+        Self { past: Some(past), last, ..Self::default() }
     }
 
     /// Shows these parts, and no others, from now on; says whether any is otherwise than before.
