@@ -22,7 +22,7 @@ use klab_operations::grade::{hinted, verdict};
 use klab_operations::lesson::pass::{self, Grader, Passed};
 use klab_operations::lesson::peek::holds;
 use klab_operations::lesson::words::{find, label};
-use klab_operations::lesson::{Tools, note_before, open_next, staged};
+use klab_operations::lesson::{Tools, note_before, open_next, staged, until_answering};
 use klab_operations::observe;
 use klab_operations::state::Progress;
 use klab_operations::until_decided::{ApiPoller, Until, look_until};
@@ -135,6 +135,10 @@ pub async fn grade(
     let (lab, mut progress, client) = (locked.lab, locked.progress()?, locked.client()?);
     let timeout = timeout.min(MAX_WAIT);
     count(&host.metrics.verified);
+    if tokio::time::timeout(timeout, until_answering(&client)).await.is_err() {
+        let hint = "wait until `kubectl get nodes` answers again";
+        return Err(Error::message(Code::NoAnswer, format!("the API server of seat {seat} does not answer")).hint(hint));
+    }
     let mut looks = HostGrader { client: &client, lab, progress: &progress, timeout };
     let mut graded = match step {
         Some(name) => {

@@ -28,6 +28,9 @@ pub(super) fn free_port() -> u16 {
     }
 }
 
+/// Connections to a host, made when somebody asks.
+pub(super) type Connections = tokio::sync::OnceCell<kube::Client>;
+
 /// The first line of what a host says on its standard output; what it says on the other is shown where it says nothing. `within`
 /// are words before klab's own, for another network namespace.
 #[expect(clippy::zombie_processes, reason = "whoever is given the process waits for it")]
@@ -68,7 +71,7 @@ pub(super) struct Running {
     pub(super) document: Value,
     pub(super) url: String,
     pub(super) code: String,
-    client: tokio::sync::OnceCell<kube::Client>,
+    client: Connections,
 }
 
 impl Running {
@@ -149,8 +152,20 @@ impl Running {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> (u16, http::HeaderMap, String) {
+        self.ask_through(&self.client, method, path, headers, body).await
+    }
+
+    /// As [`Running::ask`], through connections of one's own: those of a seat are cut when its API server falls silent.
+    pub(super) async fn ask_through(
+        &self,
+        connections: &Connections,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> (u16, http::HeaderMap, String) {
         let made = || bearer::client(&self.url, Trust::Anybody, None, PATIENCE);
-        let client = self.client.get_or_try_init(made).await.unwrap();
+        let client = connections.get_or_try_init(made).await.unwrap();
         answered(client, method, path, headers, body).await.unwrap()
     }
 
@@ -183,9 +198,21 @@ impl Running {
 
     /// What the API of a seat answers to its owner.
     pub(super) async fn of_seat(&self, seat: &Value, method: &str, path: &str) -> Result<Value, String> {
+        self.of_seat_through(&self.client, seat, method, path).await
+    }
+
+    /// As [`Running::of_seat`], through connections of one's own.
+    pub(super) async fn of_seat_through(
+        &self,
+        connections: &Connections,
+        seat: &Value,
+        method: &str,
+        path: &str,
+    ) -> Result<Value, String> {
         let bearer = format!("Bearer {}", seat["token"].as_str().unwrap());
         let path = format!("/api/seats/{}{path}", seat["seat"].as_str().unwrap());
-        let (status, _, text) = self.ask(method, &path, &[("authorization", &bearer)], Vec::new()).await;
+        let headers = [("authorization", bearer.as_str())];
+        let (status, _, text) = self.ask_through(connections, method, &path, &headers, Vec::new()).await;
         // A talk is lines; the last one says what came of it.
         let last = text.lines().rfind(|line| !line.is_empty()).unwrap_or_default();
         document(status, last)

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch};
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::nodes::failure;
@@ -87,6 +88,18 @@ pub(super) fn fail(
     wait_for_answer(performer, work)?;
     events.note(Verb::FailApi, format!("the API server for {told}; it answers again"));
     Ok(())
+}
+
+/// Returns once an embedded cluster answers clients from outside, which one that is silent does not. A host asks within its
+/// own process, where it always gets an answer, and would let a learner go on who cannot type the next step.
+pub async fn until_answering(client: &Client) {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    while let Ok(namespace) = namespaces.get_metadata("kube-system").await
+        && let Some(asked) = namespace.annotations().get(SILENCE_ANNOTATION)
+        && asked.parse::<SignedDuration>().is_ok_and(|asked| asked.is_positive())
+    {
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 fn wait_for_answer(performer: &Performer<'_>, work: &mut Work<'_>) -> Result<()> {

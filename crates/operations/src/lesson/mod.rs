@@ -33,6 +33,7 @@ mod workloads;
 
 pub use crate::stage::{note_before, open_next, stage, stage_within, staged};
 pub use actions::undo;
+pub use control_plane::until_answering;
 pub use goal_arguments::GoalArguments;
 pub use nodes::change as change_nodes;
 pub use performer::{Performer, Run};
