@@ -276,7 +276,10 @@
   const goOn = async (button) => {
     button.disabled = true;
     const answer = await fetch("next", { method: "POST" });
-    if (!answer.ok) say(await answer.text());
+    const words = answer.ok ? "" : await answer.text();
+    say(words);
+    button.parentElement?.querySelector(".refused")?.remove();
+    if (words) button.parentElement?.append(Object.assign(document.createElement("span"), { className: "refused", textContent: words }));
     button.disabled = false;
   };
 

@@ -332,8 +332,8 @@
 
   // ---- completion
 
-  /** @type {{ verbs: Record<string, string[]>, kinds: string[] }} */
-  let words = { verbs: {}, kinds: [] };
+  /** @type {{ verbs: Record<string, string[]>, kinds: string[], klab: Record<string, string[]> }} */
+  let words = { verbs: {}, kinds: [], klab: {} };
   fetch(`${base}/learn/${lab}/console/words`).then(async (answer) => {
     if (!answer.ok) return;
     words = await answer.json();
@@ -348,16 +348,18 @@
     const typed = before.split(/\s+/);
     const last = typed.pop() ?? "";
     if (typed.length === 0) return last ? ["kubectl", "klab"].filter((word) => word.startsWith(last) && word !== last).map((word) => `${word} `) : [];
-    if (typed[0] !== "kubectl" && typed[0] !== "k") return [];
+    const isKlab = typed[0] === "klab";
+    if (!isKlab && typed[0] !== "kubectl" && typed[0] !== "k") return [];
+    const table = isKlab ? words.klab : words.verbs;
     const said = typed.slice(1).filter((word) => !word.startsWith("-"));
     const previous = typed[typed.length - 1];
     if (previous === "-f" || previous === "--filename") return Object.keys(files).filter((file) => file.startsWith(last));
-    const verbs = Object.keys(words.verbs);
+    const verbs = Object.keys(table);
     const verb = [3, 2, 1].map((length) => said.slice(0, length).join(" ")).find((name) => verbs.includes(name));
-    if (last.startsWith("-")) return (words.verbs[verb ?? ""] ?? []).filter((flag) => flag.startsWith(last)).map((flag) => (flag.endsWith("=") ? flag : `${flag} `));
+    if (last.startsWith("-")) return (table[verb ?? ""] ?? []).filter((flag) => flag.startsWith(last)).map((flag) => (flag.endsWith("=") ? flag : `${flag} `));
     const path = said.join(" ");
     const next = verbs.filter((name) => name.startsWith(path ? `${path} ` : "")).map((name) => name.split(" ")[said.length]);
-    const kinds = verb && said.length === verb.split(" ").length && !verb.startsWith("create") ? words.kinds : [];
+    const kinds = verb && !isKlab && said.length === verb.split(" ").length && !verb.startsWith("create") ? words.kinds : [];
     return [...new Set([...next, ...kinds])].filter((word) => word?.startsWith(last) && word !== last).map((word) => `${word} `);
   };
   /** @type {string[]} */

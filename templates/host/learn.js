@@ -44,12 +44,7 @@
     say(words);
     // What was refused is shown to all, beside the button.
     button.parentElement?.querySelector(".refused")?.remove();
-    if (!answer.ok) {
-      const shown = document.createElement("span");
-      shown.className = "refused";
-      shown.textContent = words;
-      button.after(shown);
-    }
+    if (!answer.ok) button.after(Object.assign(document.createElement("span"), { className: "refused", textContent: words }));
     button.disabled = false;
   });
 })();

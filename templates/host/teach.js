@@ -208,12 +208,13 @@
       list.className = "bar-chart";
       const most = Math.max(1, ...counts);
       counts.forEach((count, step) => {
-        const [item, many, bar] = [document.createElement("li"), document.createElement("b"), document.createElement("i")];
+        const [item, many, bar, number] = ["li", "b", "i", "span"].map((kind) => document.createElement(kind));
         const label = step === 0 ? "set-up" : step > steps ? "done" : String(step);
         item.title = `${labs[lab]?.[step - 1] ?? label}: ${count}`;
         many.textContent = count ? String(count) : "";
         bar.style.height = `${(count / most) * 65}%`;
-        item.append(many, bar, step > steps ? "✓" : String(step));
+        number.textContent = step > steps ? "✓" : String(step);
+        item.append(many, bar, number);
         list.append(item);
       });
       place.append(title, list);

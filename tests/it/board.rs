@@ -9,14 +9,14 @@ use std::process::{Child, Stdio};
 use crate::environment::Environment;
 
 /// A page that is served until it is dropped.
-struct Page {
+pub(crate) struct Page {
     klab: Child,
     /// The address that opens it once.
-    link: String,
+    pub(crate) link: String,
 }
 
 impl Page {
-    fn of(environment: &Environment) -> Self {
+    pub(crate) fn of(environment: &Environment) -> Self {
         Self::with(environment, &[])
     }
 

@@ -48,7 +48,9 @@ pub(super) fn routes() -> Router<Arc<Host>> {
 }
 
 async fn words() -> Response {
-    json_answer(StatusCode::OK, &policy::words())
+    let mut words = policy::words();
+    words["klab"] = json!(typed::words());
+    json_answer(StatusCode::OK, &words)
 }
 
 /// Runs a line for the learner whose browser it is. A refusal is an answer like any: the page shows it where output would be.

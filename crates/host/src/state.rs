@@ -26,7 +26,6 @@ use super::seat_locks::SeatLocks;
 use super::secret::{Secret, ring_equal};
 use super::shards::Shards;
 use super::standings::Standings;
-use super::template;
 use crate::console::Console;
 use klab_lab::spec::Lab;
 use klab_operations::board::Written;
@@ -574,8 +573,7 @@ pub(super) fn path_of(url: &str) -> &str {
 /// Makes a seat, where there is none yet.
 pub(super) fn make_seat(server: &Server, seat: SeatId, lab: &str) -> Result<(), Refusal> {
     let copy = NewCopy::named(seat.to_string());
-    let made =
-        server.copy(&template::name(lab), &[copy]).and_then(|made| made.into_iter().collect::<Result<Vec<_>, _>>());
+    let made = server.copy(lab, &[copy]).and_then(|made| made.into_iter().collect::<Result<Vec<_>, _>>());
     made.map(drop).map_err(|status| {
         tracing::error!(%seat, "the seat could not be made: {}", status.message);
         Refusal::internal("the seat could not be made: the host's log says why")

@@ -24,31 +24,27 @@ use klab_server::files::create_private_folder;
 /// How long its checks are waited for.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The name of its cluster.
-pub fn name(lab: &str) -> String {
-    format!("template-{lab}")
-}
-
 /// Makes the template of a lab, where it was not made already, and gives how far its lesson has come then. `folder` is the
-/// template's own; what says that it is complete is written last.
+/// template's own; what says that it is complete is written last. Its cluster is called as the lab, and so are the nodes of one
+/// like kind; no seat is called as a lab.
 ///
 /// # Errors
 /// When it cannot be made, or its set-up does not hold.
 pub fn make(server: &Arc<Server>, lab: &Lab, folder: &Path, events: &Events) -> Result<Progress> {
-    let (cluster, complete) = (name(&lab.name.value), folder.join("progress.json"));
-    if complete.is_file() && server.api(&cluster).is_some() {
+    let (cluster, complete) = (lab.name.value.as_str(), folder.join("progress.json"));
+    if complete.is_file() && server.api(cluster).is_some() {
         return Progress::of(folder, lab.steps.len());
     }
     let failed = |error| klab_operations::state::home::state_error(error, "use", folder);
     create_private_folder(folder).map_err(failed)?;
-    server.remove(&cluster).map_err(|status| Error::message(Code::ClassFault, status.message))?;
+    server.remove(cluster).map_err(|status| Error::message(Code::ClassFault, status.message))?;
     let activity = events.start(Verb::CreateCluster, format!("the template of lab {}", lab.name));
-    let seat = Seat::begin(server, &cluster, lab)?;
+    let seat = Seat::begin(server, cluster, lab)?;
     let quiet = Events::nowhere();
     let mut journal = Journal::nowhere();
     let mut work = Work { journal: &mut journal, events: &quiet };
     let beginning = stage(lab, 0);
-    let observed = seat.observe(&cluster, Some(&beginning))?;
+    let observed = seat.observe(cluster, Some(&beginning))?;
     seat.perform_all(&beginning, &plan(&beginning, &observed), &Options::default(), &mut work)?;
     let client = seat.client();
     let mut progress = Progress::default();

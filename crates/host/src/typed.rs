@@ -1,5 +1,6 @@
 //! klab's commands at a seat whose learner has no klab: typed into the page's console, or sent with kubectl alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,6 +152,23 @@ impl Command {
             | Self::Status { .. } => false,
         }
     }
+}
+
+/// What a page offers while a line of klab's is typed: commands with their options, `=` behind one that takes a value.
+pub(super) fn words() -> BTreeMap<String, Vec<String>> {
+    fn add(command: &clap::Command, path: &str, all: &mut BTreeMap<String, Vec<String>>) {
+        for under in command.get_subcommands() {
+            let path = format!("{path} {}", under.get_name()).trim_start().to_owned();
+            let options = under.get_opts().filter_map(|option| Some(format!("--{}=", option.get_long()?)));
+            let switches = under.get_arguments().filter(|one| !one.get_action().takes_values());
+            let switches = switches.filter_map(|one| Some(format!("--{}", one.get_long()?)));
+            all.insert(path.clone(), switches.chain(options.collect::<Vec<_>>()).collect());
+            add(under, &path, all);
+        }
+    }
+    let mut all = BTreeMap::new();
+    add(&<Line as clap::CommandFactory>::command(), "", &mut all);
+    all
 }
 
 /// What makes `klab` of kubectl, in bash and zsh, and in PowerShell. Each word is a line of what is sent to the seat; each line of the
@@ -332,6 +350,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_page_offers_commands_and_their_options() {
+        let words = words();
+        assert!(
+            words["guide"].contains(&"--step=".to_owned()) && words["step"].contains(&"--all".to_owned()),
+            "{words:?}"
+        );
+        assert!(
+            words["pool add"].contains(&"--nodes=".to_owned()) && !words["guide"].contains(&"--step".to_owned()),
+            "{words:?}"
+        );
+    }
 
     #[test]
     fn klabs_own_lines_are_understood_without_klab() {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::identity::Provider;
 use super::running::Running;
+use crate::board::Page;
 use crate::board::browser::is_driven;
-use crate::environment::has_kubectl;
+use crate::environment::{Environment, has_kubectl};
 
 /// Longest that a scenario may take; beside two others it takes up to four minutes on two processors.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -56,4 +57,19 @@ fn a_console_is_typed_in_by_keyboard_and_axe_finds_nothing() {
     if is_driven() && has_kubectl() {
         play(&Running::start(&["scheduling", "--console", "--console-unconfined"]), "console", &[]);
     }
+}
+
+#[test]
+fn every_page_looks_as_it_did() {
+    if !is_driven() || !has_kubectl() {
+        return;
+    }
+    let environment = Environment::new();
+    environment.succeeds(&["up", concat!(env!("CARGO_MANIFEST_DIR"), "/labs/scheduling.toml")]);
+    environment.succeeds(&["test", "taints", "--report", "report.html"]);
+    let board = Page::of(&environment);
+    let report = format!("report={}", environment.folder().join("report.html").display());
+    let design = concat!("design=", env!("CARGO_MANIFEST_DIR"), "/templates/design/index.html").to_owned();
+    let host = Running::start(&["scheduling", "--console", "--console-unconfined"]);
+    play(&host, "pictures", &[board.link.clone(), report, design]);
 }

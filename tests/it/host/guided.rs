@@ -95,6 +95,8 @@ impl<'h> Learner<'h> {
     /// Types what the guide shows for each step, which passes then.
     async fn goes_through(&self) {
         let mut shown = self.shell("klab verify --timeout 120s").await.unwrap_or_else(|said| panic!("{said}"));
+        let differs = self.shell("klab diff").await;
+        differs.unwrap_or_else(|said| panic!("a seat of {} is not as the lab says: {said}", self.lab));
         for step in lesson(self.lab).steps {
             let at = format!("{:?} of {}, step {}", self.hands, self.lab, step.name);
             let guide = self.host.of_seat_through(&self.connections, &self.seat, "GET", "/guide").await;
