@@ -8,6 +8,8 @@
 (() => {
   const LONGEST_FLIGHT = 600;
   const MOST_FLIGHTS = 200;
+  /** A page may be left open for a night. */
+  const MOST_MOMENTS = 5000;
   /** Parts that hold others. */
   const CONTAINERS = ["pools", "table"];
   /** @type {<T extends HTMLElement>(id: string) => T} */
@@ -402,6 +404,7 @@
     if (run !== body.dataset.run) return location.reload();
     newest = changes.number;
     moments.push({ number: changes.number, at: changes.at });
+    if (moments.length > MOST_MOMENTS) moments.shift();
     if (isLive) {
       shown = newest;
       change(changes);

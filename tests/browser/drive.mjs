@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import assert from "node:assert/strict";
+import { classFigures } from "./figures.mjs";
 import { pictures } from "./pictures.mjs";
 
 const require = createRequire(process.env.KLAB_BROWSER + "/");
@@ -66,6 +67,7 @@ const shot = async (page, name) => {
 const count = (page, selector) => page.locator(selector).count();
 
 const scenarios = {
+  classFigures: (...words) => classFigures({ open }, ...words),
   pictures: (...words) => pictures({ open, shot }, ...words),
 
   /** A taint fills the tray, a pod says why it waits, the past can be looked at, the present comes back. */
