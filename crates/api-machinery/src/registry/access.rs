@@ -2,7 +2,7 @@
 
 use klab_cel::names;
 
-use super::aspects::{ANSWERED_ONLY, Aspects, Field, InitialStatus, Validation};
+use super::aspects::{Aspects, Field, InitialStatus, PLAIN, Validation};
 use crate::defaults;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LOCAL_SUBJECT_ACCESS_REVIEWS, ROLE_BINDINGS,
@@ -13,45 +13,31 @@ use crate::table;
 use crate::validation;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
-    (SELF_SUBJECT_REVIEWS, Aspects { schema: Some("io.k8s.api.authentication.v1.SelfSubjectReview"), ..ANSWERED_ONLY }),
-    (TOKEN_REVIEWS, Aspects { schema: Some("io.k8s.api.authentication.v1.TokenReview"), ..ANSWERED_ONLY }),
+    (SELF_SUBJECT_REVIEWS, Aspects { schema: Some("io.k8s.api.authentication.v1.SelfSubjectReview"), ..PLAIN }),
+    (TOKEN_REVIEWS, Aspects { schema: Some("io.k8s.api.authentication.v1.TokenReview"), ..PLAIN }),
     (
         LOCAL_SUBJECT_ACCESS_REVIEWS,
-        Aspects { schema: Some("io.k8s.api.authorization.v1.LocalSubjectAccessReview"), ..ANSWERED_ONLY },
+        Aspects { schema: Some("io.k8s.api.authorization.v1.LocalSubjectAccessReview"), ..PLAIN },
     ),
     (
         SELF_SUBJECT_ACCESS_REVIEWS,
-        Aspects { schema: Some("io.k8s.api.authorization.v1.SelfSubjectAccessReview"), ..ANSWERED_ONLY },
+        Aspects { schema: Some("io.k8s.api.authorization.v1.SelfSubjectAccessReview"), ..PLAIN },
     ),
     (
         SELF_SUBJECT_RULES_REVIEWS,
-        Aspects { schema: Some("io.k8s.api.authorization.v1.SelfSubjectRulesReview"), ..ANSWERED_ONLY },
+        Aspects { schema: Some("io.k8s.api.authorization.v1.SelfSubjectRulesReview"), ..PLAIN },
     ),
-    (
-        SUBJECT_ACCESS_REVIEWS,
-        Aspects { schema: Some("io.k8s.api.authorization.v1.SubjectAccessReview"), ..ANSWERED_ONLY },
-    ),
+    (SUBJECT_ACCESS_REVIEWS, Aspects { schema: Some("io.k8s.api.authorization.v1.SubjectAccessReview"), ..PLAIN }),
     (
         CERTIFICATE_SIGNING_REQUESTS,
         Aspects {
             schema: Some("io.k8s.api.certificates.v1.CertificateSigningRequest"),
-            name: names::subdomain,
             initial_status: InitialStatus::Empty,
-            defaults: None,
-            prepare: None,
             validation: Validation::New(validation::signing_request::check),
-            update_validation: None,
-            metadata_reports: 2,
-            quota: None,
-            generation: None,
-            orphans_dependents: false,
-            answers_with_deleted: false,
-            conversion: None,
-            warning: None,
-            warnings: None,
             fields: &[Field::at("spec.signerName")],
             columns: "Name:name|Age|SignerName|Requestor|RequestedDuration|Condition",
             cells: table::other::signing_request,
+            ..PLAIN
         },
     ),
     (
@@ -59,22 +45,12 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
         Aspects {
             schema: Some("io.k8s.api.rbac.v1.ClusterRoleBinding"),
             name: names::path_segment,
-            initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::binding),
-            prepare: None,
             validation: Validation::Each(|value, errors| validation::rbac::role_binding(value, false, errors)),
             update_validation: Some(validation::rbac::role_binding_update),
-            metadata_reports: 2,
-            quota: None,
-            generation: None,
-            orphans_dependents: false,
-            answers_with_deleted: false,
-            conversion: None,
-            warning: None,
-            warnings: None,
-            fields: &[],
             columns: "Name:name|Role|Age|Users*|Groups*|ServiceAccounts*",
             cells: table::other::binding,
+            ..PLAIN
         },
     ),
     (
@@ -82,22 +58,10 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
         Aspects {
             schema: Some("io.k8s.api.rbac.v1.ClusterRole"),
             name: names::path_segment,
-            initial_status: InitialStatus::AsGiven,
-            defaults: None,
-            prepare: None,
             validation: Validation::Each(|value, errors| validation::rbac::role(value, false, errors)),
-            update_validation: None,
-            metadata_reports: 2,
-            quota: None,
-            generation: None,
-            orphans_dependents: false,
-            answers_with_deleted: false,
-            conversion: None,
-            warning: None,
-            warnings: None,
-            fields: &[],
             columns: "Name:name|Created At:date",
             cells: table::other::name_and_creation,
+            ..PLAIN
         },
     ),
     (
@@ -105,22 +69,12 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
         Aspects {
             schema: Some("io.k8s.api.rbac.v1.RoleBinding"),
             name: names::path_segment,
-            initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::binding),
-            prepare: None,
             validation: Validation::Each(|value, errors| validation::rbac::role_binding(value, true, errors)),
             update_validation: Some(validation::rbac::role_binding_update),
-            metadata_reports: 2,
-            quota: None,
-            generation: None,
-            orphans_dependents: false,
-            answers_with_deleted: false,
-            conversion: None,
-            warning: None,
-            warnings: None,
-            fields: &[],
             columns: "Name:name|Role|Age|Users*|Groups*|ServiceAccounts*",
             cells: table::other::binding,
+            ..PLAIN
         },
     ),
     (
@@ -128,22 +82,10 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
         Aspects {
             schema: Some("io.k8s.api.rbac.v1.Role"),
             name: names::path_segment,
-            initial_status: InitialStatus::AsGiven,
-            defaults: None,
-            prepare: None,
             validation: Validation::Each(|value, errors| validation::rbac::role(value, true, errors)),
-            update_validation: None,
-            metadata_reports: 2,
-            quota: None,
-            generation: None,
-            orphans_dependents: false,
-            answers_with_deleted: false,
-            conversion: None,
-            warning: None,
-            warnings: None,
-            fields: &[],
             columns: "Name:name|Created At:date",
             cells: table::other::name_and_creation,
+            ..PLAIN
         },
     ),
 ];

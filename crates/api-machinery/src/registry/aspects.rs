@@ -8,8 +8,7 @@ use crate::table::{self, Row};
 use crate::validation::warnings::Warnings;
 use crate::validation::{Errors, metadata};
 
-/// How the API server treats the objects of one kind, and shows them. Every row names every aspect, so that none is
-/// forgotten; `None` is what most kinds have.
+/// How the API server treats the objects of one kind, and shows them. A row names what differs from [`PLAIN`].
 pub struct Aspects {
     /// The name of its schema in OpenAPI documents, where there is one with descriptions.
     pub schema: Option<&'static str>,
@@ -52,8 +51,8 @@ pub struct Aspects {
     pub cells: fn(&Row<'_>) -> Vec<Value>,
 }
 
-/// Kinds whose objects are sent, answered and never stored: reviews and bindings.
-pub(super) const ANSWERED_ONLY: Aspects = Aspects {
+/// What most kinds have, and all of what there is to say of kinds whose objects are answered and never stored.
+pub(super) const PLAIN: Aspects = Aspects {
     schema: None,
     name: names::subdomain,
     initial_status: InitialStatus::AsGiven,

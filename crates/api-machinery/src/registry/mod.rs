@@ -1,4 +1,4 @@
-//! How the API server treats each kind: one row a kind that names every aspect of it, `None` included.
+//! How the API server treats each kind: one row a kind that names what is not as with most kinds.
 //!
 //! Its name and its path are in its row of `resource`. A kind that has a row there and none here, or two, does not compile.
 // upstream: pkg/registry/<group>/<kind>/strategy.go, pkg/printers/internalversion/printers.go (v1.36)
@@ -19,11 +19,9 @@ mod workloads;
 
 pub use aspects::{Aspects, Field, InitialStatus, Quota, Validation};
 
-use klab_cel::names;
 use serde_json::{Value, json};
 
 use crate::resource::{RESOURCES, ResourceId};
-use crate::table;
 
 /// The rows, by groups of the API.
 static GROUPS: &[&[(ResourceId, Aspects)]] = &[
@@ -62,24 +60,9 @@ static KINDS: [&Aspects; RESOURCES.len()] = {
 
 /// Kinds that CustomResourceDefinitions define. Their columns and schemas are those of the definition.
 static CUSTOM: Aspects = Aspects {
-    schema: None,
-    name: names::subdomain,
     initial_status: InitialStatus::Removed,
-    defaults: None,
-    prepare: None,
-    validation: Validation::None,
-    update_validation: None,
-    metadata_reports: 2,
-    quota: None,
     generation: Some(strategy::all_but_metadata_and_status),
-    orphans_dependents: false,
-    answers_with_deleted: false,
-    conversion: None,
-    warning: None,
-    warnings: None,
-    fields: &[],
-    columns: "Name:name|Age",
-    cells: table::other::name_and_age,
+    ..aspects::PLAIN
 };
 
 /// The aspects of a kind.
