@@ -177,8 +177,7 @@ impl Log {
         }
     }
 
-    /// Notes that the cluster is a copy that begins again at `version`: nothing of what the file says before that is true any
-    /// more.
+    /// Notes that the cluster is a copy that begins again at `version`: what the file says before that no longer holds.
     ///
     /// # Errors
     /// When the file cannot be written; all that it says then stays true.

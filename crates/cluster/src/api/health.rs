@@ -13,8 +13,7 @@ use crate::body::Body;
 
 use crate::KUBERNETES_VERSION as VERSION;
 
-/// Annotation of the namespace `kube-system` with another version that `/version` answers, such as `1.35.0`; all else stays
-/// as it is.
+/// Annotation of the namespace `kube-system` with another version that `/version` answers, such as `1.35.0`.
 pub const VERSION_ANNOTATION: &str = "klab.dev/kubernetes";
 
 /// The version that is asked for in place of the cluster's own, and its minor.

@@ -1,6 +1,5 @@
 //! The controllers by identity, in the order in which due work is done: what pods need first, so that their owners then
-//! count settled pods once instead of watching them settle one by one. What each of them is, its row in `controllers`
-//! says.
+//! count settled pods once instead of watching them settle one by one. The rows in `controllers` say what each is.
 
 macro_rules! controllers {
     ($($(#[$doc:meta])* $name:ident,)*) => {

@@ -29,8 +29,7 @@ use klab_scheduler::typed::Typed;
 const COMPONENT: &str = "daemonset-controller";
 /// At most this many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).
 const BURST: usize = 250;
-/// The number of pods that a DaemonSet makes before other work has its turn: on a real cluster controllers work side by
-/// side, and a Deployment does not wait for the pods of all DaemonSets.
+/// And at most this many before other work has its turn: on a real cluster a Deployment does not wait for DaemonSets.
 const FIRST: usize = 10;
 const GENERATION_LABEL: &str = "pod-template-generation";
 const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";

@@ -1,5 +1,4 @@
-//! NoExecute taints of devices: pods whose claims do not tolerate them go at once, others when their time of toleration is
-//! over.
+//! NoExecute taints of devices: pods whose claims do not tolerate them go at once, others when their toleration ends.
 
 // upstream: pkg/controller/devicetainteviction/device_taint_eviction.go claimEvictionTime, podEvictionTime,
 // maybeDeletePod (v1.36)

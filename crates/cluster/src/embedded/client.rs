@@ -11,8 +11,7 @@ use crate::api::{Body, PendingWebhooks, receive, status_response};
 
 impl Cluster {
     /// A client of its API, as the administrator: requests made side by side are answered before the cluster acts on any
-    /// of them. Nothing is retried, so that every refusal is seen. Must be called in the runtime that will drive the
-    /// client.
+    /// of them. Nothing is retried, so that every refusal is seen. Call it in the runtime that drives the client.
     pub fn client(&self) -> kube::Client {
         let cluster = self.clone();
         client(move |request| {

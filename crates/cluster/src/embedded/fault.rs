@@ -1,5 +1,4 @@
-//! Injected faults: refusals that the next matching requests get instead of an answer, so that a test sees how a client
-//! copes.
+//! Injected faults: refusals that the next matching requests get instead of an answer, so that tests see clients cope.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

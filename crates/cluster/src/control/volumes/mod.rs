@@ -1,5 +1,4 @@
-//! Claims and volumes: claims are bound to volumes that fit, or to hollow ones made for them; volumes go through their
-//! phases.
+//! Claims and volumes: claims are bound to volumes that fit, or to hollow ones made for them; volumes have phases.
 
 // upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncUnboundClaim, syncBoundClaim (v1.36)
 
