@@ -128,7 +128,15 @@ export const pictures = async ({ open, shot }, browser, url, code, link, board, 
   const own = { ignoreHTTPSErrors: true, bypassCSP: true };
   const canvas = await (await browser.newContext()).newPage();
   const troubles = [];
-  const see = async (page, name) => troubles.push(...(await look(canvas, page, name, shot)));
+  const see = async (page, name) => {
+    // A live page may have been between two states: what looks otherwise is looked at twice more.
+    let found = await look(canvas, page, name, shot);
+    for (let left = 2; found.length && left; left -= 1) {
+      await page.waitForTimeout(1000);
+      found = await look(canvas, page, name, shot);
+    }
+    troubles.push(...found);
+  };
   const learner = await open(browser, own);
   await learner.goto(url);
   await see(learner, "entrance");
