@@ -8,7 +8,7 @@ use crate::table::{self, Row};
 use crate::validation::warnings::Warnings;
 use crate::validation::{Errors, metadata};
 
-/// How the API server treats the objects of one kind, and shows them. A row names what differs from [`PLAIN`].
+/// How the API server treats the objects of one kind, and shows them. A row names what differs from `PLAIN`.
 pub struct Aspects {
     /// The name of its schema in OpenAPI documents, where there is one with descriptions.
     pub schema: Option<&'static str>,
