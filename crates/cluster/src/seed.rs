@@ -131,7 +131,9 @@ impl Seed {
     pub fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
         cluster.set_flavour(self.flavour);
         let mut made = system::bootstrap(cluster, self.flavour);
-        if self.flavour == Flavour::Kind {
+        // A seed may bring the control planes itself.
+        let brings_it = self.objects.iter().any(system::is_control_plane);
+        if self.flavour == Flavour::Kind && !brings_it {
             made.extend(add_objects(cluster, &[system::control_plane_node(name)])?);
         }
         made.extend(add_objects(cluster, &self.objects)?);

@@ -10,7 +10,7 @@ mod ordinary_node;
 mod roles;
 mod workload;
 
-pub use self::kind::control_plane_node;
+pub use self::kind::{control_plane_node, is_control_plane};
 pub use self::ordinary_node::ordinary_node;
 pub use super::flavour::Flavour;
 

@@ -53,6 +53,11 @@ pub fn control_plane_node(lab: &str) -> Value {
     })
 }
 
+/// Whether a manifest is that of a control plane's node.
+pub fn is_control_plane(object: &Value) -> bool {
+    object["kind"] == "Node" && object["metadata"]["labels"][CONTROL_PLANE].is_string()
+}
+
 /// Everything a new kind cluster has.
 pub(super) fn objects() -> Vec<Value> {
     let mut objects = core_dns();
