@@ -72,6 +72,8 @@ enum Command {
     Pool(commands::pool::Arguments),
     /// Answer az's commands for labs that are not in Azure.
     Az(commands::az::Arguments),
+    /// Answer kind's commands with embedded clusters, without Docker.
+    Kind(commands::kind::Arguments),
     /// List the labs that are up.
     List(commands::list::Arguments),
     /// Explain why a pod is where it is, or why it has no node.
@@ -126,6 +128,14 @@ impl Cli {
     pub fn az(&self) -> Option<&[std::ffi::OsString]> {
         match &self.command {
             Command::Az(arguments) => Some(&arguments.words),
+            _ => None,
+        }
+    }
+
+    /// What was typed after `kind`, where that is the command.
+    pub fn kind(&self) -> Option<&[std::ffi::OsString]> {
+        match &self.command {
+            Command::Kind(arguments) => Some(&arguments.words),
             _ => None,
         }
     }
@@ -237,7 +247,7 @@ impl Cli {
             Command::Pool(arguments) => commands::pool::run(context, &arguments),
             // The caller asks [`Cli::az`] and [`Cli::sandbox`] first: the one has exit codes of az's own, the other no thread
             // beside it.
-            Command::Az(_) | Command::Sandbox(_) => Ok(()),
+            Command::Az(_) | Command::Kind(_) | Command::Sandbox(_) => Ok(()),
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::ExplainCode(arguments) => commands::explain_code::run(context, &arguments),

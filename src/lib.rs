@@ -37,6 +37,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(words) = commands::az::typed(&arguments) {
         return with_context(&Ui::new(Format::Human, false, false), |context| Ok(commands::az::run(context, words)));
     }
+    if let Some(words) = commands::kind::typed(&arguments) {
+        let ui = Ui::new(Format::Human, commands::kind::is_quiet(words), false);
+        return with_context(&ui, |context| Ok(commands::kind::run(context, words)));
+    }
     let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), Cli::commands());
     let is_verbose = version::is_asked(&arguments);
     let cli = match Cli::read(arguments, &invocation) {
@@ -53,8 +57,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             };
         }
     };
-    let ui = match cli.az() {
-        // az has flags of its own for what is written and how much of it.
+    let ui = match cli.az().or(cli.kind()) {
+        // az and kind have flags of their own for what is written and how much of it.
         Some(_) => Ui::new(Format::Human, false, cli.verbose > 0),
         None => Ui::new(cli.format, cli.quiet, cli.verbose > 0),
     };
@@ -80,9 +84,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             error.kind().exit_code()
         });
     }
-    with_context(&ui, |context| match cli.az() {
-        Some(words) => Ok(commands::az::run(context, words)),
-        None => cli.run(context).map(|()| 0),
+    with_context(&ui, |context| match (cli.az(), cli.kind()) {
+        (Some(words), _) => Ok(commands::az::run(context, words)),
+        (_, Some(words)) => Ok(commands::kind::run(context, words)),
+        _ => cli.run(context).map(|()| 0),
     })
 }
 

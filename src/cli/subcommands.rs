@@ -76,6 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         "klab pool update extra --taints dedicated=special:NoSchedule", "klab pool delete extra", "klab pool list",
     ]),
     row("az", Group::Learner, NONE, &["klab az aks nodepool list --output table", "klab az aks nodepool add --name extra --node-count 1"]),
+    row("kind", Group::Learner, NONE, &["klab kind create cluster --name demo --config kind.yaml", "klab kind delete cluster --name demo"]),
     row("status", Group::Learner, JSON, &["klab status", "klab status scheduling --format json"]),
     row("board", Group::Learner, &[Format::Json, Format::Svg, Format::Mermaid], &[
         "klab board", "klab board scheduling --save board.html", "klab board --format svg > board.svg",

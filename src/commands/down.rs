@@ -36,7 +36,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             let classes = context.home.hosted().map_err(|error| state_error(error, "read", &context.home.hosts()))?;
             let kept =
                 classes.iter().map(|class| format!("; `klab down {class}` removes the class that was hosted here"));
-            context.ui.events().note(Verb::RemoveLab, format!("no lab is up{}", kept.collect::<String>()));
+            let clusters = super::kind::clusters(context).unwrap_or_default();
+            let of_kind =
+                clusters.iter().map(|name| format!("; `klab kind delete cluster --name {name}` removes that one"));
+            context
+                .ui
+                .events()
+                .note(Verb::RemoveLab, format!("no lab is up{}", kept.chain(of_kind).collect::<String>()));
             return Ok(());
         }
         (_, argument) => context.lab_or_class_name(argument)?,

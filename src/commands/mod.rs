@@ -24,6 +24,7 @@ pub mod host;
 pub mod init;
 pub mod join;
 mod joined;
+pub mod kind;
 pub mod kubeconfig;
 mod lesson;
 pub mod lessons;

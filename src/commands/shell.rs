@@ -51,17 +51,24 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     let kubeconfig = provider.kubeconfig(&lab)?;
     let profile = record.provider.profile();
     let azure = profile.makes_nodes.then(|| context.azure_names(&lab, record.provider)).transpose()?;
-    let programs = if profile.stands_in_for_azure() { Some(programs(context, &lab)?) } else { None };
+    // Where klab stands in for a tool, the tool's name leads to klab.
+    let names: Vec<&str> = [("az", profile.stands_in_for_azure()), ("kind", profile.is_embedded)]
+        .into_iter()
+        .filter_map(|(name, stands_in)| stands_in.then_some(name))
+        .collect();
+    let programs = if names.is_empty() { None } else { Some(programs(context, &lab, &names)?) };
     Ok(LabShell { lab, kubeconfig, azure, programs })
 }
 
-/// A folder with an `az` that is klab, for a lab that is not in Azure; one that is there, or may be, has the real one.
-fn programs(context: &Context, lab: &str) -> Result<PathBuf> {
+/// A folder with programs of these names that are klab: `az` for a lab that is not in Azure, `kind` for an embedded one. One
+/// that is there, or may be, has the real one.
+fn programs(context: &Context, lab: &str, names: &[&str]) -> Result<PathBuf> {
     let folder = context.home.lab(lab).join("shell").join("bin");
-    let link = folder.join("az");
-    let failed = |error| state_error(error, "write", &link);
+    let failed = |error| state_error(error, "write", &folder);
     create_private_folder(&folder).map_err(failed)?;
     let klab = std::env::current_exe().map_err(failed)?;
-    write_link(&klab, &link).map_err(failed)?;
+    for name in names {
+        write_link(&klab, &folder.join(name)).map_err(failed)?;
+    }
     Ok(folder)
 }

@@ -54,7 +54,7 @@ variables! {
     KUBECONFIG Others "which lab is meant where none is named: the one whose kubeconfig it is; and your own kubeconfig, as kubectl reads it, for clusters that klab did not make";
     SHELL Others "the shell that `klab shell` opens";
     ZDOTDIR Others "where zsh reads its files in `klab shell`";
-    PATH Others "where programs are found; `klab shell` puts klab's `az` before them where the lab is not on AKS";
+    PATH Others "where programs are found; `klab shell` puts klab's `az` before them where the lab is not on AKS, and klab's `kind` where it is embedded";
     HOME Others "where klab's state and az's login are by default";
     USER Others "your name in a class, where `klab join` has none";
     XDG_STATE_HOME Others "where klab's state is by default";
@@ -65,6 +65,7 @@ variables! {
     NO_PROXY Others "hosts that are reached without a proxy, as kubectl reads it; `no_proxy` works too";
     DOCKER_HOST Others "where the container runtime is";
     KIND_EXPERIMENTAL_PROVIDER Others "the container runtime that kind uses: docker, podman or nerdctl";
+    KIND_CLUSTER_NAME Others "the cluster that `klab kind` means where `--name` is not given";
     AZURE_CONFIG_DIR Others "az's folder";
     MIMALLOC_PURGE_DELAY Others "after how many milliseconds the allocator gives memory back; klab's servers and hosts set it to 0";
     MIMALLOC_ALLOW_THP Others "whether the allocator takes memory in pieces of 2 MiB; klab's servers and hosts set it to 0";

@@ -13,6 +13,7 @@
 pub mod allocator;
 pub mod apply;
 pub mod background;
+pub mod behind_klab;
 pub mod board;
 pub mod bundled_lessons;
 pub mod changes;

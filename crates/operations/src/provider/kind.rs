@@ -39,6 +39,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
+pub use self::desired::kubelet_may_set;
 use self::docker::{Container, Info, Runtime};
 use self::kind_tool::KindTool;
 use self::live::Starts;

@@ -60,6 +60,19 @@ impl Home {
         self.root.join("server")
     }
 
+    /// The folder of the clusters that `klab kind` made.
+    pub fn kind(&self) -> PathBuf {
+        self.root.join("kind")
+    }
+
+    /// The clusters that `klab kind` made, by name.
+    ///
+    /// # Errors
+    /// When the folder exists and cannot be read.
+    pub fn kind_clusters(&self) -> io::Result<Vec<String>> {
+        folders(&self.kind())
+    }
+
     /// The folder of the classes that are hosted.
     pub fn hosts(&self) -> PathBuf {
         self.root.join("hosts")

@@ -1,7 +1,7 @@
 //! Runs az: one call, one answer or one failure; every call is in the lab's transcript.
 
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::arguments::Arguments;
 use super::failure::Failure;
 use super::printed;
+use crate::behind_klab;
 use crate::environment;
 use crate::error::{Code, Error};
 use crate::exec::{self, Command, Written};
@@ -50,19 +51,7 @@ pub(super) struct Taken {
 /// The az of the environment: `KLAB_AZ`, else `az` on PATH; in a `klab shell`, the one behind klab's own. None where klab's own
 /// is the only one.
 pub fn program() -> Option<OsString> {
-    let path = environment::PATH.value().unwrap_or_default();
-    let klab = std::env::current_exe().and_then(|klab| klab.canonicalize()).ok();
-    environment::KLAB_AZ.value().or_else(|| behind(&path, klab.as_deref()))
-}
-
-/// `az`, or where it is, if a klab that is called so comes before it on `path`.
-fn behind(path: &OsStr, klab: Option<&Path>) -> Option<OsString> {
-    let mut all = std::env::split_paths(path).map(|folder| folder.join("az")).filter(|az| az.is_file()).peekable();
-    let is_klab = |az: &PathBuf| klab.is_some() && az.canonicalize().ok().as_deref() == klab;
-    if !all.peek().is_some_and(is_klab) {
-        return Some(OsString::from("az"));
-    }
-    all.find(|az| !is_klab(az)).map(PathBuf::into_os_string)
+    environment::KLAB_AZ.value().or_else(|| behind_klab::program("az"))
 }
 
 impl Az {
@@ -251,24 +240,6 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn az_of_a_labs_shell_is_passed_over_for_the_one_behind_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let [ours, theirs] = ["ours", "theirs"].map(|name| folder.path().join(name));
-        let klab = folder.path().join("klab");
-        for place in [&ours, &theirs] {
-            std::fs::create_dir(place).unwrap();
-        }
-        std::fs::write(&klab, "").unwrap();
-        std::fs::write(theirs.join("az"), "").unwrap();
-        std::os::unix::fs::symlink(&klab, ours.join("az")).unwrap();
-        let klab = klab.canonicalize().unwrap();
-        let of = |folders: &[&PathBuf]| behind(&std::env::join_paths(folders).unwrap(), Some(&klab));
-        assert_eq!(of(&[&ours, &theirs]), Some(theirs.join("az").into_os_string()));
-        assert_eq!([of(&[&theirs, &ours]), of(&[])], ["az", "az"].map(|az| Some(OsString::from(az))));
-        assert_eq!(of(&[&ours]), None);
-    }
 
     #[test]
     fn looks_grow_rarer_the_longer_it_takes() {

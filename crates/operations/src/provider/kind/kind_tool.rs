@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::failure;
 use super::tool::Tool;
 use super::version::KindVersion;
+use crate::behind_klab;
 use crate::environment;
 use crate::error::{Code, Error, Result};
 use crate::exec;
@@ -42,7 +43,10 @@ pub fn delete_arguments(cluster: &str, kubeconfig: &Path) -> Vec<String> {
 impl KindTool {
     /// kind, with the runtime that klab uses.
     pub fn new(runtime: &str) -> Self {
-        Self { tool: Tool::new("kind").env(environment::KIND_EXPERIMENTAL_PROVIDER.name, runtime) }
+        // Where klab's own is the only one, there is none: a name that no program has says so.
+        let program = behind_klab::program("kind").unwrap_or_else(|| "kind (klab's own is no other)".into());
+        let tool = Tool::new(program.to_string_lossy());
+        Self { tool: tool.env(environment::KIND_EXPERIMENTAL_PROVIDER.name, runtime) }
     }
 
     /// Writes down what it says from now on.

@@ -10,6 +10,7 @@ mod pools;
 pub mod seat;
 pub mod server;
 pub mod server_lock;
+mod standalone;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
