@@ -7,7 +7,7 @@ use super::host::stored_classes;
 use super::kind;
 use klab_lab::plan::Observed;
 use klab_lab::words::table;
-use klab_operations::error::{Code, Error, Result};
+use klab_operations::error::{Code, Result};
 use klab_operations::event::About;
 use klab_operations::provider::sim::daemon;
 use klab_operations::state::Joined;
@@ -115,19 +115,9 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         rows.push(row);
         documents.push(document);
     }
-    for name in kind::clusters(context).map_err(|why| Error::message(Code::StateFolder, why))? {
-        let stored = kind::Stored::read(context, &name).map_err(|why| Error::message(Code::StateFolder, why))?;
-        let nodes = stored.as_ref().map(|stored| stored.nodes.len());
-        let created = stored.map(|stored| stored.created);
-        rows.push(vec![
-            name.clone(),
-            "klab kind".to_owned(),
-            if nodes.is_some() { "up" } else { "partly up" }.to_owned(),
-            nodes.map_or("-".to_owned(), |nodes| nodes.to_string()),
-            created.map_or("-".to_owned(), |created| created.strftime("%Y-%m-%d %H:%M").to_string()),
-            "-".to_owned(),
-        ]);
-        documents.push(json!({ "kindCluster": name, "nodes": nodes, "created": created }));
+    for (row, document) in kind::rows(context)? {
+        rows.push(row);
+        documents.push(document);
     }
     match context.ui.format() {
         Format::Json => context.ui.result(&json!({ "schema": "klab.list/1", "labs": documents }).to_string()),

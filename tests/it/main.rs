@@ -29,6 +29,7 @@ mod hostile;
 mod house;
 mod kills;
 mod kind;
+mod kind_commands;
 mod labs;
 mod lesson;
 mod lesson_tests;

@@ -10,8 +10,9 @@ use klab_server::{Delays, Flavour, Seed};
 use serde_json::Value;
 
 use super::super::Context;
+use super::meant::{Done, given_name, in_words, sim};
 use super::stored::{Stored, exists};
-use super::{Done, given_name, in_words, kubeconfig, remove, sim};
+use super::{kubeconfig, remove};
 use klab_kind::command_line::Typed;
 
 /// From how many characters on kind warns of a name.
@@ -44,7 +45,9 @@ pub(super) fn cluster(context: &Context, typed: &Typed) -> Done {
     refuse_labels(&manifests)?;
     kubeconfig::check(context, typed.word("kubeconfig"))?;
     notes.extend(cluster.notes());
-    notes.iter().for_each(|note| say(&format!("klab does nothing about {note}")));
+    for note in notes {
+        say(&format!("klab does nothing about {note}"));
+    }
 
     say(&format!("Creating cluster \"{name}\" ..."));
     let of_cluster = nodes::named(&cluster, &name);

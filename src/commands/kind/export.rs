@@ -9,8 +9,8 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, LogParams};
 
 use super::super::Context;
+use super::meant::{Done, in_words, name, sim};
 use super::stored::Stored;
-use super::{Done, in_words, name, sim};
 
 /// Writes the logs of a cluster, and the folder's name to stdout.
 ///

@@ -10,8 +10,8 @@ use klab_kind::nodes::name_at_server;
 use serde_json::Value;
 
 use super::super::Context;
+use super::meant::{Done, in_words, sim};
 use super::stored::Stored;
-use super::{Done, in_words, sim};
 use klab_operations::environment;
 use klab_server::files::write_private;
 
@@ -41,7 +41,9 @@ pub(super) fn of(context: &Context, name: &str, internal: bool) -> Done<Value> {
 /// # Errors
 /// When it cannot be written as YAML.
 pub(super) fn written(config: &Value) -> Done<String> {
-    serde_saphyr::to_string(config).map_err(|error| error.to_string())
+    // Scripts read certificates by their line.
+    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+    serde_saphyr::to_string_with_options(config, options).map_err(|error| error.to_string())
 }
 
 /// Refuses a file that is klab's own: a lab's kubeconfig must lead to the lab.

@@ -3,8 +3,8 @@
 use klab_kind::command_line::Typed;
 
 use super::super::Context;
+use super::meant::{Done, name};
 use super::stored::Stored;
-use super::{Done, name};
 
 /// Loads images by name.
 ///

@@ -3,7 +3,9 @@
 mod create;
 mod export;
 mod kubeconfig;
+mod listed;
 mod load;
+mod meant;
 mod remove;
 mod stored;
 
@@ -12,12 +14,11 @@ use std::path::Path;
 
 use super::Context;
 use klab_kind::command_line::{self, Act, Asked, Typed};
-use klab_kind::configuration::DEFAULT_NAME;
-use klab_operations::environment;
-use klab_operations::error::Error;
-use klab_operations::provider::sim::Sim;
+use meant::{Done, name};
 
-pub(super) use stored::{Stored, all as clusters};
+pub(super) use listed::rows;
+use stored::Stored;
+pub(super) use stored::all as clusters;
 
 /// What can be typed after `klab kind`.
 #[derive(Debug, clap::Args)]
@@ -64,9 +65,6 @@ pub fn run(context: &Context, words: &[OsString]) -> u8 {
     }
 }
 
-/// What a command gives: an error in words, which `ERROR: ` then precedes.
-type Done<T = ()> = Result<T, String>;
-
 fn perform(context: &Context, typed: &Typed) -> Done {
     match typed.act {
         Act::CreateCluster => create::cluster(context, typed).map_err(|why| format!("failed to create cluster: {why}")),
@@ -101,27 +99,6 @@ fn perform(context: &Context, typed: &Typed) -> Done {
 
 /// Operating system and processor of this klab.
 const SYSTEM: (&str, &str) = (std::env::consts::OS, std::env::consts::ARCH);
-
-/// The cluster that is meant: `--name`, else `KIND_CLUSTER_NAME`, else kind's own.
-fn name(typed: &Typed) -> String {
-    given_name(typed).unwrap_or_else(|| DEFAULT_NAME.to_owned())
-}
-
-fn given_name(typed: &Typed) -> Option<String> {
-    let given = typed.word("name").map(str::to_owned);
-    given.or_else(|| environment::KIND_CLUSTER_NAME.text()).filter(|name| !name.is_empty())
-}
-
-/// The embedded clusters.
-fn sim(context: &Context) -> Done<Sim> {
-    Sim::new(&context.home).map_err(in_words)
-}
-
-/// An error of klab's own with what to do about it.
-fn in_words(error: Error) -> String {
-    let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
-    format!("{:#}{hints}", error.source)
-}
 
 fn get_clusters(context: &Context) -> Done {
     let names = clusters(context)?;

@@ -4,8 +4,9 @@ use klab_kind::command_line::Typed;
 use klab_kind::nodes::name_at_server;
 
 use super::super::Context;
-use super::stored::{self, Stored};
-use super::{Done, clusters as all, in_words, kubeconfig, name, sim};
+use super::kubeconfig;
+use super::meant::{Done, in_words, name, sim};
+use super::stored::{self, Stored, all};
 
 /// Deletes one; one that is not there is no mistake.
 ///

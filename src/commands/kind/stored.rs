@@ -8,7 +8,7 @@ use klab_kind::nodes::Node;
 use serde::{Deserialize, Serialize};
 
 use super::super::Context;
-use super::{Done, in_words};
+use super::meant::{Done, in_words};
 use klab_operations::state::home::{read_document, state_error};
 use klab_server::files::{create_private_folder, write_private};
 
@@ -18,11 +18,11 @@ const FILE: &str = "cluster.json";
 /// A cluster.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in super::super) struct Stored {
+pub(super) struct Stored {
     /// When it was made.
-    pub(in super::super) created: Timestamp,
+    pub(super) created: Timestamp,
     /// Its nodes.
-    pub(in super::super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// Images that were loaded.
     #[serde(default)]
     pub(super) images: Vec<String>,
@@ -33,7 +33,7 @@ impl Stored {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(in super::super) fn read(context: &Context, name: &str) -> Done<Option<Self>> {
+    pub(super) fn read(context: &Context, name: &str) -> Done<Option<Self>> {
         read_document(&folder(context, name)?.join(FILE)).map_err(in_words)
     }
 

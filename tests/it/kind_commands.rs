@@ -1,0 +1,131 @@
+//! `klab kind`: the commands of kind without Docker, through the binary.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use insta::assert_snapshot;
+
+use crate::environment::Environment;
+
+const TWO: &str = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: control-plane\n- role: worker\n  labels: { tier: gold }\n";
+
+/// klab with a kubeconfig of its own.
+fn command(environment: &Environment, line: &str) -> Command {
+    let words: Vec<&str> = std::iter::once("kind").chain(line.split_whitespace()).collect();
+    let mut command = environment.command(&words);
+    command.env("KUBECONFIG", environment.folder().join("config")).env_remove("KIND_CLUSTER_NAME").stdin(Stdio::null());
+    command
+}
+
+/// What it says, and its exit code.
+fn kind(environment: &Environment, line: &str) -> String {
+    let output = command(environment, line).output().unwrap();
+    let text = [output.stderr, output.stdout].map(|text| String::from_utf8(text).unwrap()).concat();
+    let text = format!("$ kind {line}\n{text}exit {}\n", output.status.code().unwrap());
+    text.replace(&environment.folder().display().to_string(), "FOLDER")
+}
+
+fn session(environment: &Environment, lines: &[&str]) -> String {
+    lines.iter().map(|line| kind(environment, line)).collect()
+}
+
+fn config(path: &Path) -> serde_json::Value {
+    serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_cluster_comes_and_goes_as_with_kind() {
+    let environment = Environment::new();
+    environment.write("two.yaml", TWO);
+    let file = environment.folder().join("two.yaml").display().to_string();
+    let shown = session(
+        &environment,
+        &[
+            "get clusters",
+            &format!("create cluster --name demo --config {file} --wait 1m"),
+            "create cluster --name demo",
+            "get clusters",
+            "get nodes --name demo",
+            "load docker-image shop:1 --name demo --nodes demo-worker",
+            "load docker-image shop:1 --name demo --nodes other",
+            "delete cluster --name demo",
+            "delete cluster --name demo",
+            "get nodes --name demo",
+        ],
+    );
+    assert_snapshot!(shown);
+    assert_eq!(config(&environment.folder().join("config"))["current-context"], "");
+    assert!(!environment.folder().join("config.lock").exists());
+}
+
+#[test]
+fn mistakes_are_kinds() {
+    let environment = Environment::new();
+    environment.write("bad.yaml", &TWO.replace("labels", "label"));
+    environment.write("late.yaml", &TWO.replace("tier:", "kubernetes.io/x:"));
+    let path = |name: &str| environment.folder().join(name).display().to_string();
+    let shown = session(
+        &environment,
+        &[
+            "create cluster --foo",
+            "create",
+            "create cluster --name A_b",
+            &format!("create cluster --config {}", path("bad.yaml")),
+            &format!("create cluster --config {}", path("late.yaml")),
+            "get kubeconfig",
+            "export logs",
+            "completion bash",
+            "-q get frob",
+        ],
+    );
+    assert_snapshot!(shown);
+    assert_eq!(kind(&environment, "get clusters"), "$ kind get clusters\nNo kind clusters found.\nexit 0\n");
+}
+
+#[test]
+fn the_users_kubeconfig_keeps_what_is_theirs_and_a_labs_is_left_alone() {
+    let environment = Environment::new();
+    let mine = "apiVersion: v1\nkind: Config\nclusters: [{ name: mine, cluster: { server: https://mine } }]\ncontexts: []\nusers: []\ncurrent-context: mine\n";
+    environment.write("config", mine);
+    assert!(kind(&environment, "create cluster").ends_with("exit 0\n"));
+    let with = config(&environment.folder().join("config"));
+    assert_eq!((&with["current-context"], with["clusters"].as_array().unwrap().len()), (&"kind-kind".into(), 2));
+    std::fs::write(environment.folder().join("config.lock"), "").unwrap();
+    assert!(kind(&environment, "delete cluster").contains("failed to lock config file"));
+    std::fs::remove_file(environment.folder().join("config.lock")).unwrap();
+    assert!(environment.klab(&["list"]).contains("klab kind"));
+    assert!(environment.klab(&["down"]).contains("kind delete cluster --name kind"));
+    assert!(kind(&environment, "delete clusters --all").ends_with("exit 0\n"));
+    let after = config(&environment.folder().join("config"));
+    assert_eq!(after["clusters"], config_of(mine)["clusters"]);
+
+    environment.write("lab.toml", "lab = \"one\"\n[pool.main]\nmode = \"system\"\nnodes = 1\n");
+    environment.succeeds(&["up", "lab.toml"]);
+    let own = environment.succeeds(&["kubeconfig", "one", "--path"]);
+    let before = std::fs::read_to_string(own.trim()).unwrap();
+    let refused = kind(&environment, &format!("create cluster --kubeconfig {}", own.trim()));
+    assert!(refused.contains("is the kubeconfig of a lab") && refused.ends_with("exit 1\n"), "{refused}");
+    assert_eq!(std::fs::read_to_string(own.trim()).unwrap(), before);
+    environment.succeeds(&["down", "one"]);
+}
+
+fn config_of(text: &str) -> serde_json::Value {
+    serde_saphyr::from_str(text).unwrap()
+}
+
+/// A klab that is killed while it makes a cluster leaves what `delete` removes, as kind leaves nodes.
+#[test]
+fn what_a_killed_klab_leaves_is_deleted() {
+    let environment = Environment::new();
+    for millis in [0, 2, 5, 10, 20, 40, 80] {
+        let mut child = command(&environment, "-q create cluster --name cut").spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // The lock of a kubeconfig stays, as kind's does, and is the user's to remove.
+        let _ = std::fs::remove_file(environment.folder().join("config.lock"));
+        let deleted = kind(&environment, "delete cluster --name cut");
+        assert!(deleted.ends_with("exit 0\n"), "after {millis} ms: {deleted}");
+        assert!(kind(&environment, "get clusters").contains("No kind clusters found."), "after {millis} ms");
+    }
+}
