@@ -61,8 +61,8 @@ fn a_cluster_comes_and_goes_as_with_kind() {
 #[test]
 fn mistakes_are_kinds() {
     let environment = Environment::new();
-    environment.write("bad.yaml", &TWO.replace("labels", "label"));
-    environment.write("late.yaml", &TWO.replace("tier:", "kubernetes.io/x:"));
+    environment.write("bad.yaml", TWO.replace("labels", "label"));
+    environment.write("late.yaml", TWO.replace("tier:", "kubernetes.io/x:"));
     let path = |name: &str| environment.folder().join(name).display().to_string();
     let shown = session(
         &environment,
