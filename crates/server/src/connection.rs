@@ -107,13 +107,7 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let _ = stream.set_nodelay(true);
     let config = match &shared.host.public {
         Some(Outside { config: None, .. }) => {
-            let peer = Arc::new(Peer {
-                certificate: None,
-                holder: None,
-                seat: SetOnce::new(),
-                from,
-                unread: Arc::new(Semaphore::new(MAX_UNREAD)),
-            });
+            let peer = Peer::new(from, None, None);
             return serve_stream(peer.with_write_timeout(stream), false, peer, shared).await;
         }
         Some(Outside { config: Some(config), .. }) => config,
@@ -129,13 +123,7 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = shown.map(|der| Digest::of(der));
     let holder = shown.and_then(|der| shared.holder(der));
-    let peer = Arc::new(Peer {
-        certificate,
-        holder,
-        seat: SetOnce::new(),
-        from,
-        unread: Arc::new(Semaphore::new(MAX_UNREAD)),
-    });
+    let peer = Peer::new(from, certificate, holder);
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     if shared.host.public.is_some() {
         serve_stream(peer.with_write_timeout(stream), http_2, peer, shared).await;
@@ -193,6 +181,8 @@ struct Peer {
     from: SocketAddr,
     /// A place for each answer that it has not read to its end.
     unread: Arc<Semaphore>,
+    /// How many answers of the front are under way.
+    fronts: watch::Sender<usize>,
 }
 
 /// One of a cluster's connections. It does not keep the cluster awake.
@@ -203,7 +193,27 @@ struct Seat {
     _held: Slot,
 }
 
+/// An answer of the front that is under way, until it is dropped.
+struct OfFront(Arc<Peer>);
+
+impl Drop for OfFront {
+    fn drop(&mut self) {
+        self.0.fronts.send_modify(|fronts| *fronts = fronts.saturating_sub(1));
+    }
+}
+
 impl Peer {
+    fn new(from: SocketAddr, certificate: Option<Digest>, holder: Option<Holder>) -> Arc<Self> {
+        let unread = Arc::new(Semaphore::new(MAX_UNREAD));
+        Arc::new(Self { certificate, holder, seat: SetOnce::new(), from, unread, fronts: watch::Sender::default() })
+    }
+
+    /// Notes that the front answers.
+    fn with_front(self: &Arc<Self>) -> OfFront {
+        self.fronts.send_modify(|fronts| *fronts = fronts.saturating_add(1));
+        OfFront(Arc::clone(self))
+    }
+
     /// Whether it has shown the credentials of a cluster.
     fn is_known(&self) -> bool {
         matches!(self.seat.get(), Some(Some(_)))
@@ -221,12 +231,23 @@ impl Peer {
         true
     }
 
-    /// Returns when the connection's cluster stops answering, or no longer takes the credentials that were shown.
+    /// Returns when the connection's cluster stops answering and the front has nothing more to say on it, or when the cluster no
+    /// longer takes the credentials that were shown.
     async fn silenced(&self) {
         let Some(seat) = self.seat.wait().await else { return std::future::pending().await };
         let mut renewed = seat.renewed.clone();
+        let silenced = async {
+            loop {
+                seat.hosted.silenced().await;
+                // An error means that this is gone, which is asked.
+                let _ = self.fronts.subscribe().wait_for(|fronts| *fronts == 0).await;
+                if seat.hosted.is_silent() {
+                    return;
+                }
+            }
+        };
         tokio::select! {
-            () = seat.hosted.silenced() => {}
+            () = silenced => {}
             _ = renewed.changed() => {}
         }
     }
@@ -250,7 +271,7 @@ fn bearer(request: &Request<Incoming>) -> Option<Digest> {
     exchange::bearer(request.headers()).map(|token| Digest::of(token.as_bytes()))
 }
 
-async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -> Answer {
+async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Arc<Peer>) -> Answer {
     let held = if peer.is_known() { None } else { Arc::clone(&peer.unread).acquire_owned().await.ok() };
     let answered = match &shared.host.public {
         Some(outside) => answer_outside(shared, outside, request, peer).await,
@@ -279,13 +300,20 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -
 }
 
 /// Answers a client that may be anywhere: the cluster that the path names answers one with its token, the front all others.
-async fn answer_outside(shared: &Shared, outside: &Outside, request: Request<Incoming>, peer: &Peer) -> Answer {
+async fn answer_outside(shared: &Shared, outside: &Outside, request: Request<Incoming>, peer: &Arc<Peer>) -> Answer {
     let path = without(request.uri().path(), path_of(&outside.url));
     let Some((name, rest)) = inside(path, &outside.folder).map(named) else {
+        let under_way = peer.with_front();
         let answered = outside.front.answer(request, peer.from).await;
         // Who is answered is not on probation any longer; an idle connection ends soon.
         let _ = peer.seat.set(None);
-        return answered.map(Either::Right);
+        return answered.map(|body| {
+            let body = body.map_frame(move |frame| {
+                let _until_it_ends = &under_way;
+                frame
+            });
+            Either::Right(body.boxed_unsync())
+        });
     };
     let (name, rest) = (&*name, rest.to_owned());
     let token = bearer(&request);

@@ -198,9 +198,9 @@ impl Hosted {
             Counts::add(&self.host.counts.refused);
             return frozen();
         }
-        if *self.silent.borrow() {
-            // The connection is about to end.
-            std::future::pending::<()>().await;
+        if self.is_silent() {
+            // The connection ends, unless something else is under way on it.
+            self.speaking().await;
         }
         let _room = self.quota.room(&request.body().size_hint()).await;
         let (parts, body) = match receive_at_most(request, limits.body_bytes).await {

@@ -182,6 +182,18 @@ fn every_step_of_every_lesson_is_done_in_a_browser() {
     }
 }
 
+/// kubectl asks the cluster for its version first, on the same connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_klab_says_is_heard_to_its_end_while_the_cluster_is_silent() {
+    if !has_kubectl() {
+        return;
+    }
+    let host = class(&["anatomy".to_owned()]);
+    let learner = Learner::joins(&host, "anatomy", Hands::Kubectl).await;
+    let (ended, found, said) = learner.ends("klab step --to api-silent").await;
+    assert!(ended == 0 && said.contains("it answers again") && found.contains("✓ held"), "{ended}: {found}\n{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shell_function_ends_as_klab_would() {
     if !has_kubectl() {
