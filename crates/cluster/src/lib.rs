@@ -94,7 +94,10 @@ pub const KUBERNETES_VERSION: &str = "v1.36.2";
 
 pub use api::VERSION_ANNOTATION;
 pub use clock::SteppedClock;
-pub use control::{Controller, DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, SILENCE_ANNOTATION, UnknownController};
+pub use control::{
+    Controller, DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, REMOVED_STATIC_POD_ANNOTATION, SILENCE_ANNOTATION,
+    STOPPED_COMPONENTS_ANNOTATION, UnknownController,
+};
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
 #[cfg(feature = "client")]
 pub use embedded::{Fault, Injected, Verb};

@@ -11,6 +11,7 @@ use klab_api_machinery::resource::{
     VOLUME_ATTRIBUTES_CLASSES,
 };
 
+use super::api_silence::Component;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
@@ -415,6 +416,23 @@ impl Controller {
     /// Whether it can be switched off.
     pub fn is_optional(self) -> bool {
         self.row().optional
+    }
+
+    /// The component that it is a part of, where that can be stopped. Here kubelets register their nodes by way of the node
+    /// lifecycle controller, which looks itself whether it runs.
+    pub(super) fn component(self) -> Option<Component> {
+        match self {
+            Self::Scheduler => Some(Component::Scheduler),
+            Self::Kubelet
+            | Self::HollowDevices
+            | Self::NodeLifecycle
+            | Self::ClusterAutoscaler
+            | Self::KubernetesService
+            | Self::ApiServiceAvailability
+            | Self::EventTtl
+            | Self::ApiSilence => None,
+            _ => Some(Component::ControllerManager),
+        }
     }
 
     fn watches(self, kind: ResourceId) -> bool {

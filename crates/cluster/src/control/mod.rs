@@ -56,10 +56,11 @@ mod view;
 mod volumes;
 mod zones;
 
-pub use api_silence::SILENCE_ANNOTATION;
+pub use api_silence::{SILENCE_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
 pub use control_plane::ControlPlane;
 pub use controller::Controller;
 pub use controllers::UnknownController;
+pub use kubelet::REMOVED_STATIC_POD_ANNOTATION;
 pub use run::Progress;
 pub(crate) use settings::STOPPED;
 pub use settings::{DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, HollowDelays, PRESSURE_ANNOTATION, Settings};

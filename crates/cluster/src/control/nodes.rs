@@ -14,6 +14,7 @@ use klab_api_machinery::value::{
 };
 use serde_json::{Value, json};
 
+use super::api_silence::Component;
 use super::controller::Controller;
 use super::events::{Note, reference};
 use super::plane::Plane;
@@ -98,13 +99,18 @@ impl NodeLifecycle {
     fn sync_node(&mut self, plane: &mut Plane, name: &str) {
         let Some(object) = plane.cluster.get(NODES, "", name) else {
             self.zones.forget(name);
-            self.collect_pods_of_absent_node(plane, name);
+            if !plane.is_stopped(Component::ControllerManager) {
+                self.collect_pods_of_absent_node(plane, name);
+            }
             return;
         };
         self.absent.remove(name);
         let Some(stopped) = plane.view.node(name).map(|node| node.stopped) else { return };
         let mut value = object.value();
         plane.register(&object, &mut value);
+        if plane.is_stopped(Component::ControllerManager) {
+            return;
+        }
         if stopped {
             plane.watch_silent_node(&object, &mut value);
         } else if condition(&value["status"]["conditions"], "Ready").is_some_and(|ready| ready["status"] == "Unknown") {

@@ -1,6 +1,6 @@
 //! What all controllers of one embedded cluster share: the cluster, what is known of it, and the work that is due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,6 +10,7 @@ use klab_api_machinery::resource::ResourceId;
 use klab_scheduler::Cluster as SchedulerCache;
 use serde_json::Value;
 
+use super::api_silence::Component;
 use super::events::{Note, Recorder, reference};
 use super::fault::{Faults, Subject};
 use super::queue::{Key, ObjectName, Queue};
@@ -31,6 +32,10 @@ pub(super) struct Plane {
     pub(super) refused: BTreeMap<Key, u32>,
     /// Owners whose pods fail, and how long they wait before they replace the next one.
     replacing: BTreeMap<(Key, Box<str>), Replacing>,
+    /// Components that do not run.
+    stopped: BTreeSet<Component>,
+    /// Whether one of them runs again, and has to read all objects.
+    pub(super) has_restarted: bool,
     /// What is being worked on.
     pub(super) subject: Option<Subject>,
     pub(super) faults: Faults,
@@ -69,6 +74,8 @@ impl Plane {
             recorder: Recorder::default(),
             refused: BTreeMap::new(),
             replacing: BTreeMap::new(),
+            stopped: BTreeSet::new(),
+            has_restarted: false,
             subject: None,
             faults: Faults::default(),
             #[cfg(test)]
@@ -80,6 +87,17 @@ impl Plane {
     pub(super) fn forget(&mut self) {
         self.view = View::default();
         self.scheduler_cache = scheduler_cache(&self.settings);
+    }
+
+    /// Notes which components do not run from now on.
+    pub(super) fn set_stopped(&mut self, stopped: BTreeSet<Component>) {
+        self.has_restarted |= !self.stopped.is_subset(&stopped);
+        self.stopped = stopped;
+    }
+
+    /// Whether a component does not run.
+    pub(super) fn is_stopped(&self, component: Component) -> bool {
+        self.stopped.contains(&component)
     }
 
     /// Notes what is worked on from now on.

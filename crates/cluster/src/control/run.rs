@@ -77,6 +77,9 @@ impl ControlPlane {
         }
         loop {
             self.observe();
+            if std::mem::take(&mut self.plane.has_restarted) {
+                self.relist();
+            }
             let plane = &mut self.plane;
             let Some(key) = plane.queue.pop(plane.cluster.now()) else {
                 let due = plane.queue.next_due();
@@ -86,7 +89,8 @@ impl ControlPlane {
             if !plane.faults.is_empty() && plane.faults.bar(&key) {
                 continue;
             }
-            if plane.settings.switched_off.contains(&key.controller) {
+            let is_stopped = key.controller.component().is_some_and(|component| plane.is_stopped(component));
+            if is_stopped || plane.settings.switched_off.contains(&key.controller) {
                 continue;
             }
             plane.begin(Subject::Work(key.clone()));

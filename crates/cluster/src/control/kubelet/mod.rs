@@ -17,6 +17,7 @@ mod probe;
 mod requests;
 mod resize;
 mod restart;
+mod static_pods;
 mod status;
 mod stop;
 mod volumes;
@@ -38,6 +39,7 @@ use self::container::{Role, State};
 use self::life::Look;
 use self::memory::{Memories, Memory, Step};
 use self::pressure::Pressures;
+pub use self::static_pods::REMOVED_STATIC_POD_ANNOTATION;
 use self::status::container_reference;
 use self::volumes::Volumes;
 use self::work::{key, node_key};
@@ -105,6 +107,7 @@ impl Reconciler for Kubelet {
             self.memories.forget(&change.name());
             self.volumes.forget(&change.object.uid);
             self.deferred.remove(&change.name());
+            static_pods::mirror_again(plane, change.object);
         }
         if !self.deferred.is_empty() && before.is_some() && (change.gone || requests_changed(before, after)) {
             let node = before.map(|pod| pod.node.clone()).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! An API that is to answer nobody for a while.
+//! A control plane of which parts are stopped: an API server that is silent, components, static pods.
 
-use klab_cluster::SILENCE_ANNOTATION;
+use klab_cluster::{REMOVED_STATIC_POD_ANNOTATION, SILENCE_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
 
 use super::*;
 
@@ -46,4 +46,62 @@ fn nobody_is_locked_out_for_good() {
     lab.pass(SignedDuration::from_secs(2));
     ask(&mut lab, None);
     assert!(!lab.cluster.is_silent(), "who is inside can end it");
+}
+
+fn stop(lab: &mut Lab, components: &str) {
+    let change =
+        |namespace: &mut Value| namespace["metadata"]["annotations"][STOPPED_COMPONENTS_ANNOTATION] = json!(components);
+    lab.change(NAMESPACES, "kube-system", change);
+}
+
+#[test]
+fn without_a_scheduler_pods_wait_and_are_placed_when_it_is_back() {
+    let mut lab = Lab::new(1);
+    stop(&mut lab, "kube-scheduler");
+    lab.apply(deployment("web", 2));
+    lab.pass(SignedDuration::from_mins(1));
+    let pods = lab.pods();
+    assert_eq!(pods.len(), 2, "the controller manager runs");
+    assert!(pods.iter().all(|pod| pod["spec"]["nodeName"].is_null()), "{pods:?}");
+    stop(&mut lab, "");
+    lab.pass(SignedDuration::from_secs(5));
+    assert!(lab.pods().iter().all(|pod| pod["status"]["phase"] == "Running"));
+}
+
+#[test]
+fn without_a_controller_manager_nothing_follows_from_a_deployment() {
+    let mut lab = Lab::new(1);
+    stop(&mut lab, "kube-controller-manager, kube-scheduler");
+    lab.apply(deployment("web", 2));
+    lab.pass(SignedDuration::from_mins(1));
+    assert_eq!(lab.pods().len(), 0);
+    stop(&mut lab, "kube-scheduler");
+    lab.pass(SignedDuration::from_secs(5));
+    assert_eq!(lab.pods().len(), 2);
+}
+
+#[test]
+fn a_mirror_pod_comes_back_unless_its_file_is_gone() {
+    let mut lab = Lab::new(1);
+    let node = lab.cluster.list(NODES, None).0[0].name.to_string();
+    let annotations = json!({ "kubernetes.io/config.mirror": "0123", "kubernetes.io/config.source": "file" });
+    lab.apply(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "own", "annotations": annotations },
+        "spec": { "nodeName": node, "containers": [{ "name": "main", "image": "nginx" }] },
+    }));
+    lab.pass(SignedDuration::from_secs(5));
+    let uid = |lab: &Lab| lab.cluster.get(PODS, "default", "own").map(|pod| pod.uid.to_string());
+    let first = uid(&lab);
+    let delete = |lab: &mut Lab| {
+        let options = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
+        lab.cluster.delete(PODS, "default", "own", &options).unwrap();
+        lab.pass(SignedDuration::from_secs(5));
+    };
+    delete(&mut lab);
+    let second = uid(&lab);
+    assert!(second.is_some() && second != first, "{first:?} {second:?}");
+    let mark = |pod: &mut Value| pod["metadata"]["annotations"][REMOVED_STATIC_POD_ANNOTATION] = json!("true");
+    lab.change(PODS, "own", mark);
+    delete(&mut lab);
+    assert_eq!(uid(&lab), None);
 }
