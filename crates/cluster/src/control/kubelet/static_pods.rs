@@ -24,7 +24,8 @@ pub(super) fn mirror_again(plane: &Plane, gone: &Arc<Object>) {
     }
     let metadata = &pod["metadata"];
     let kept = ["name", "namespace", "labels", "annotations", "ownerReferences"];
-    let metadata: serde_json::Map<_, _> = kept.iter().map(|field| ((*field).to_owned(), metadata[*field].clone())).collect();
+    let metadata: serde_json::Map<_, _> =
+        kept.iter().map(|field| ((*field).to_owned(), metadata[*field].clone())).collect();
     let again = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"] });
     // One that is refused is not mirrored; its containers run all the same.
     let _mirrored = plane.cluster.create(PODS, &gone.namespace, again, &WriteOptions::by("kubelet"));

@@ -149,6 +149,8 @@ fn commands_whose_outcome_is_known_are_executed() {
         let executed = ground.execute("box", command);
         assert_eq!((executed.out.as_str(), executed.code()), (out, 0), "{command:?} {executed:?}");
     }
+    let script = ground.execute("box", &["sh", "-c", "GREETING=hi; test -f /tmp/ready && echo $GREETING; exit 3"]);
+    assert_eq!((script.out.as_str(), script.code()), ("hi\n", 3));
     let failed = ground.execute("box", &["cat", "/tmp/none"]);
     assert_eq!((failed.err.as_str(), failed.code()), ("cat: can't open '/tmp/none': No such file or directory\n", 1));
     assert_eq!(ground.execute("box", &["false"]).code(), 1);
@@ -162,10 +164,11 @@ fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
     ground.start("box", sleeper());
     ground.start("web", json!({ "containers": [{ "name": "main", "image": "acme/web:1" }] }));
     ground.start("pause", json!({ "containers": [{ "name": "main", "image": "registry.k8s.io/pause:3.10" }] }));
-    let known = "is not followed; klab follows env, printenv, cat, ls, stat, id, hostname, date, echo, test, touch, rm, true, false, sleep";
+    let known = "is not followed; klab follows env, printenv, cat, ls, stat, id, hostname, date, echo, test, touch, rm, true, false, sleep, sh -c";
     for (pod, command, why) in [
         ("box", &["ping", "web"][..], format!("`ping` {known}")),
-        ("box", &["sh", "-c", "echo hi"], format!("`sh` {known}")),
+        ("box", &["sh"], format!("`sh` {known}")),
+        ("box", &["sh", "-c", "ping web"], "what `ping` does is not known".to_owned()),
         ("box", &["cat", "/etc/hosts"], "what is in `/etc/hosts` is not known".to_owned()),
         ("box", &["cat", "-n", "/tmp/ready"], "what `cat -n` does is not followed".to_owned()),
         ("box", &["ls", "-l", "/tmp"], "what `ls -l /tmp` does is not followed".to_owned()),
