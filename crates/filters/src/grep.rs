@@ -1,12 +1,12 @@
-//! Pure: `grep`.
+//! `grep`.
 
 use std::collections::VecDeque;
 
 use regex::Regex;
 
-use super::super::policy::refusal::Refusal;
 use super::options::{Known, Options};
 use super::pattern::{Form, How, finder};
+use super::refusal::Refusal;
 
 /// What is looked for, and what is shown of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,18 +1,19 @@
-//! Pure: the programs behind a pipe, which klab does itself: `grep`, `head`, `tail`, `sort`, `uniq` and `wc`.
+//! The programs behind a pipe, which klab does itself: `grep`, `head`, `tail`, `sort`, `uniq` and `wc`.
 //!
 //! They do what GNU's do with the flags that are here, and refuse all others. A program takes one line at a time.
 
 mod grep;
 mod options;
 mod pattern;
+mod refusal;
 mod sort;
 
 use std::collections::VecDeque;
 
 use self::grep::Grep;
 use self::options::{Options, number};
+pub use self::refusal::Refusal;
 use self::sort::Sort;
-use super::policy::refusal::Refusal;
 
 /// A program with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +95,16 @@ pub fn read(words: &[String]) -> Result<Filter, Refusal> {
         }
         other => Err(Refusal::new(unknown(other))),
     }
+}
+
+/// A basic or an extended expression of POSIX as one of Rust.
+///
+/// # Errors
+/// When it is none, or has an operator that is not done here.
+pub fn expression(pattern: &str, extended: bool) -> Result<regex::Regex, Refusal> {
+    let form = if extended { pattern::Form::Extended } else { pattern::Form::Basic };
+    let how = pattern::How { form, any_case: false, whole_words: false, whole_lines: false };
+    pattern::finder(&[pattern.to_owned()], how)
 }
 
 /// What is said of a program that klab does not do.

@@ -1,6 +1,6 @@
-//! Pure: the options of a program behind a pipe, as GNU's programs read theirs.
+//! the options of a program behind a pipe, as GNU's programs read theirs.
 
-use super::super::policy::refusal::Refusal;
+use super::refusal::Refusal;
 
 /// An option: its letter, its long name, whether it takes a value.
 pub(super) type Known = (char, &'static str, bool);

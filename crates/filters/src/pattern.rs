@@ -1,8 +1,8 @@
-//! Pure: what `grep` looks for, as a regular expression of Rust: a fixed text, or a basic or an extended expression of POSIX.
+//! what `grep` looks for, as a regular expression of Rust: a fixed text, or a basic or an extended expression of POSIX.
 
 use regex::{Regex, RegexBuilder};
 
-use super::super::policy::refusal::Refusal;
+use super::refusal::Refusal;
 
 /// Memory that one expression may take.
 const MAX_PROGRAM: usize = 1 << 20;

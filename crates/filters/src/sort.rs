@@ -1,9 +1,9 @@
-//! Pure: `sort`.
+//! `sort`.
 
 use std::cmp::Ordering;
 
-use super::super::policy::refusal::Refusal;
 use super::options::{Known, Options, number};
+use super::refusal::Refusal;
 
 /// What lines are ordered by.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 //! the real kubectl, a few commands at a time, each in a folder of its own with the seat's kubeconfig. Between the two stands
 //! [`sandbox`], in which kubectl reads no other file, connects to no other port and starts no process.
 
-pub mod filters;
 pub mod lesson;
 pub mod policy;
 mod program;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::filters::{Chain, Filter};
 use super::policy::{self, Files, Input, Invocation, Refusal, Source, Typed};
 use super::program::{self, Program};
 use super::sandbox::{Layer, Limits, MissingFeature};
 use super::settings::{Settings, Unconfined};
 use super::text::Pieces;
 use super::workdir::{Scratch, Workdir};
+use klab_filters::{Chain, Filter};
 use klab_lab::words::{duration, plural};
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::exec::stream::{Bounds, Channel, End};

@@ -21,7 +21,7 @@ use self::line::{Line, Stage};
 pub use self::refusal::Refusal;
 use self::value::Context;
 use self::verbs::Verb;
-use super::filters::{self, Filter};
+use klab_filters::Filter;
 
 /// Files of the page's editor, and those of the lab: name and text.
 pub type Files = BTreeMap<String, String>;
@@ -114,7 +114,8 @@ pub fn read(typed: &str, files: &Files) -> Result<Typed, Refusal> {
         Some((_, words)) if is_kubectl(&first) => Source::Kubectl(arguments(words, files, input)?),
         Some((other, _)) => return Err(Refusal::new(verbs::not_kubectl(other))),
     };
-    let filters = stages.map(|words| filters::read(&words)).collect::<Result<_, _>>()?;
+    let filters =
+        stages.map(|words| klab_filters::read(&words).map_err(|why| Refusal::new(why.0))).collect::<Result<_, _>>()?;
     Ok(Typed { source, filters })
 }
 

@@ -1,6 +1,5 @@
 //! Pure: the verbs of kubectl that the console runs, and what is said of others.
 
-use super::super::filters;
 use super::flag::Flag;
 use super::flags::{
     APPLY, AUTOSCALE, CAN_I, CHANGE, DESCRIBE, DRAIN, EVENTS, EXPLAIN, EXPOSE, FILES, GET, LOGS, MADE, MARK, PATCH,
@@ -239,7 +238,7 @@ pub(super) fn not_kubectl(word: &str) -> String {
         "vi" | "vim" | "nano" | "cat" | "ls" | "touch" | "rm" | "mv" | "cp" => {
             "files are in the editor of the page".to_owned()
         }
-        _ if filters::NAMES.contains(&word) => {
+        _ if klab_filters::NAMES.contains(&word) => {
             format!("`{word}` stands behind a command here: `kubectl get pods | {word} …`")
         }
         _ => "the console runs kubectl and klab, and no other program: `kubectl get nodes`".to_owned(),
