@@ -41,6 +41,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         let ui = Ui::new(Format::Human, commands::kind::is_quiet(words), false);
         return with_context(&ui, |context| Ok(commands::kind::run(context, words)));
     }
+    if let Some(words) = commands::kind::docker::typed(&arguments) {
+        return with_context(&Ui::new(Format::Human, false, false), |context| {
+            Ok(commands::kind::docker::run(context, words))
+        });
+    }
     let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), Cli::commands());
     let is_verbose = version::is_asked(&arguments);
     let cli = match Cli::read(arguments, &invocation) {

@@ -52,15 +52,16 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     let profile = record.provider.profile();
     let azure = profile.makes_nodes.then(|| context.azure_names(&lab, record.provider)).transpose()?;
     // Where klab stands in for a tool, the tool's name leads to klab.
-    let names: Vec<&str> = [("az", profile.stands_in_for_azure()), ("kind", profile.is_embedded)]
-        .into_iter()
-        .filter_map(|(name, stands_in)| stands_in.then_some(name))
-        .collect();
+    let names: Vec<&str> =
+        [("az", profile.stands_in_for_azure()), ("kind", profile.is_embedded), ("docker", profile.is_embedded)]
+            .into_iter()
+            .filter_map(|(name, stands_in)| stands_in.then_some(name))
+            .collect();
     let programs = if names.is_empty() { None } else { Some(programs(context, &lab, &names)?) };
     Ok(LabShell { lab, kubeconfig, azure, programs })
 }
 
-/// A folder with programs of these names that are klab: `az` for a lab that is not in Azure, `kind` for an embedded one. One
+/// A folder with programs of these names that are klab: `az` for a lab that is not in Azure, `kind` and `docker` for an embedded one. One
 /// that is there, or may be, has the real one.
 fn programs(context: &Context, lab: &str, names: &[&str]) -> Result<PathBuf> {
     let folder = context.home.lab(lab).join("shell").join("bin");

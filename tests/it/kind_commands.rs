@@ -129,3 +129,54 @@ fn what_a_killed_klab_leaves_is_deleted() {
         assert!(kind(&environment, "get clusters").contains("No kind clusters found."), "after {millis} ms");
     }
 }
+
+/// What `docker` under klab's name says, and its exit code.
+fn docker(environment: &Environment, words: &[&str]) -> String {
+    let link = environment.folder().join("docker");
+    if !link.exists() {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_klab"), &link).unwrap();
+    }
+    let mut command = Command::new(&link);
+    let ours = environment.command(&[]);
+    for (name, value) in ours.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        command.env(name, value);
+    }
+    let output = command.args(words).env("PATH", environment.folder()).stdin(Stdio::null()).output().unwrap();
+    let text = [output.stderr, output.stdout].map(|text| String::from_utf8(text).unwrap()).concat();
+    format!("$ docker {}\n{text}exit {}\n", words.join(" "), output.status.code().unwrap())
+}
+
+#[test]
+fn commands_on_nodes_stop_components_and_make_static_pods() {
+    let environment = Environment::new();
+    environment.write("two.yaml", TWO);
+    let file = environment.folder().join("two.yaml").display().to_string();
+    kind(&environment, &format!("create cluster --name demo --config {file}"));
+    let node = "demo-control-plane";
+    let manifests = "/etc/kubernetes/manifests";
+    let own = format!(
+        "cat > {manifests}/own.yaml <<'EOF'\napiVersion: v1\nkind: Pod\nmetadata: {{name: own}}\nspec:\n  containers:\n  - {{name: own, image: nginx}}\nEOF"
+    );
+    let shown: String = [
+        &["exec", node, "mv", &format!("{manifests}/kube-scheduler.yaml"), "/etc/kubernetes/"][..],
+        &["exec", node, "bash", "-c", &own],
+        &["exec", "-it", node, "ls", manifests],
+        &["exec", node, "crictl", "ps", "--name", "kube-scheduler", "-q"],
+        &["exec", node, "mv", "/etc/kubernetes/kube-scheduler.yaml", manifests],
+        &["exec", "demo-worker", "systemctl", "stop", "kubelet"],
+        &["exec", "demo-worker", "systemctl", "is-active", "kubelet"],
+        &["exec", node, "apt-get", "update"],
+        &["exec", node, "rm", &format!("{manifests}/kube-apiserver.yaml")],
+        &["exec", "other", "ls"],
+        &["ps"],
+    ]
+    .iter()
+    .map(|words| docker(&environment, words))
+    .collect();
+    assert_snapshot!(shown);
+    let logs = environment.folder().join("logs").display().to_string();
+    kind(&environment, &format!("export logs {logs} --name demo"));
+    let read = |node: &str| std::fs::read_to_string(format!("{logs}/{node}/inspect.json")).unwrap();
+    assert!(read("demo-worker").contains("stopped") && !read(node).contains("stopped"));
+    kind(&environment, "delete cluster --name demo");
+}

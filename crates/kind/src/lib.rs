@@ -8,6 +8,7 @@ pub mod command_line;
 pub mod configuration;
 pub mod kubeadm;
 pub mod kubeconfig;
+pub mod machine;
 pub mod nodes;
 pub mod system;
 pub mod validation;

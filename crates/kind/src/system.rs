@@ -48,17 +48,7 @@ pub fn objects(cluster: &Cluster, name: &str, version: &str) -> Vec<Value> {
             "dnsDomain": "cluster.local", "podSubnet": networking.pod_subnet, "serviceSubnet": networking.service_subnet,
         },
     });
-    let kubelet = json!({
-        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd",
-        "cgroupRoot": "/kubelet", "clusterDNS": ["10.96.0.10"], "clusterDomain": "cluster.local", "failSwapOn": false,
-        "imageGCHighThresholdPercent": 100, "rotateCertificates": true, "staticPodPath": "/etc/kubernetes/manifests",
-        "evictionHard": { "imagefs.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%" },
-        "authentication": {
-            "anonymous": { "enabled": false }, "webhook": { "cacheTTL": "0s", "enabled": true },
-            "x509": { "clientCAFile": "/etc/kubernetes/pki/ca.crt" },
-        },
-        "authorization": { "mode": "Webhook" },
-    });
+    let kubelet = kubelet_configuration();
     let proxy = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "bindAddress": "0.0.0.0",
         "clientConnection": { "kubeconfig": "/var/lib/kube-proxy/kubeconfig.conf" },
@@ -92,6 +82,21 @@ pub fn objects(cluster: &Cluster, name: &str, version: &str) -> Vec<Value> {
     ]
 }
 
+/// What the kubelets of a cluster are configured with.
+pub(crate) fn kubelet_configuration() -> Value {
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd",
+        "cgroupRoot": "/kubelet", "clusterDNS": ["10.96.0.10"], "clusterDomain": "cluster.local", "failSwapOn": false,
+        "imageGCHighThresholdPercent": 100, "rotateCertificates": true, "staticPodPath": "/etc/kubernetes/manifests",
+        "evictionHard": { "imagefs.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%" },
+        "authentication": {
+            "anonymous": { "enabled": false }, "webhook": { "cacheTTL": "0s", "enabled": true },
+            "x509": { "clientCAFile": "/etc/kubernetes/pki/ca.crt" },
+        },
+        "authorization": { "mode": "Webhook" },
+    })
+}
+
 fn map(namespace: &str, name: &str, data: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": namespace }, "data": data })
 }
@@ -102,7 +107,7 @@ fn with_label(mut map: Value, app: &str) -> Value {
 }
 
 /// JSON is YAML, too, where a document cannot be written otherwise.
-fn yaml(document: &Value) -> String {
+pub(crate) fn yaml(document: &Value) -> String {
     serde_saphyr::to_string(document).unwrap_or_else(|_| document.to_string())
 }
 

@@ -54,7 +54,7 @@ variables! {
     KUBECONFIG Others "which lab is meant where none is named: the one whose kubeconfig it is; and your own kubeconfig, as kubectl reads it, for clusters that klab did not make";
     SHELL Others "the shell that `klab shell` opens";
     ZDOTDIR Others "where zsh reads its files in `klab shell`";
-    PATH Others "where programs are found; `klab shell` puts klab's `az` before them where the lab is not on AKS, and klab's `kind` where it is embedded";
+    PATH Others "where programs are found; `klab shell` puts klab's `az` before them where the lab is not on AKS, and klab's `kind` and `docker` where it is embedded";
     HOME Others "where klab's state and az's login are by default";
     USER Others "your name in a class, where `klab join` has none";
     XDG_STATE_HOME Others "where klab's state is by default";

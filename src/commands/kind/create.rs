@@ -1,5 +1,6 @@
 //! `kind create cluster`: an embedded cluster from kind's configuration, and its context in the user's kubeconfig.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use jiff::Timestamp;
@@ -51,7 +52,9 @@ pub(super) fn cluster(context: &Context, typed: &Typed) -> Done {
 
     say(&format!("Creating cluster \"{name}\" ..."));
     let of_cluster = nodes::named(&cluster, &name);
-    let stored = Stored { created: Timestamp::now(), nodes: of_cluster, images: Vec::new() };
+    let version = first_version(&cluster).unwrap_or(klab_lab::nodes::VERSION).to_owned();
+    let (created, images, machines) = (Timestamp::now(), Vec::new(), BTreeMap::new());
+    let stored = Stored { created, version, nodes: of_cluster, machines, images };
     // Written first: a klab that is killed leaves a cluster that `delete` finds, as kind leaves nodes.
     stored.begin(context, &name)?;
     let made = make(context, &cluster, &name, manifests).and_then(|()| {
@@ -113,10 +116,15 @@ fn refuse_labels(manifests: &[Value]) -> Done {
     Ok(())
 }
 
+/// The version of the first control plane.
+fn first_version(cluster: &Cluster) -> Option<&str> {
+    let first = cluster.nodes.iter().find(|node| node.role == "control-plane")?;
+    nodes::version_of(&first.image)
+}
+
 /// Makes the embedded cluster.
 fn make(context: &Context, cluster: &Cluster, name: &str, manifests: Vec<Value>) -> Done {
-    let first = cluster.nodes.iter().find(|node| node.role == "control-plane");
-    let version = first.and_then(|node| nodes::version_of(&node.image));
+    let version = first_version(cluster);
     let kubernetes = version.and_then(|version| version.parse().ok());
     let own = system::objects(cluster, name, version.unwrap_or(klab_lab::nodes::VERSION));
     let seed = Seed {

@@ -1,11 +1,13 @@
-//! `klab kind`, and klab under the name `kind`: answers the commands of kind with embedded clusters.
+//! `klab kind`, and klab under the names `kind` and `docker`: answers the commands of kind with embedded clusters.
 
 mod create;
+pub mod docker;
 mod export;
 mod kubeconfig;
 mod listed;
 mod load;
 mod meant;
+mod node;
 mod remove;
 mod stored;
 

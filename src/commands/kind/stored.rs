@@ -1,9 +1,11 @@
 //! What klab remembers of a cluster that `klab kind` made: a folder and a record below klab's home.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use klab_kind::machine::State;
 use klab_kind::nodes::Node;
 use serde::{Deserialize, Serialize};
 
@@ -23,9 +25,19 @@ pub(super) struct Stored {
     pub(super) created: Timestamp,
     /// Its nodes.
     pub(super) nodes: Vec<Node>,
+    /// The version of its first control plane.
+    #[serde(default = "version")]
+    pub(super) version: String,
+    /// What commands have left on nodes, by name.
+    #[serde(default)]
+    pub(super) machines: BTreeMap<String, State>,
     /// Images that were loaded.
     #[serde(default)]
     pub(super) images: Vec<String>,
+}
+
+fn version() -> String {
+    klab_lab::nodes::VERSION.to_owned()
 }
 
 impl Stored {

@@ -1,0 +1,250 @@
+//! What a node's services say: systemd of its kubelet, containerd of its containers, certificates of their end.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::files::Found;
+use super::kubeadm_files::{KUBELET, KUBELET_UNIT};
+use super::shell::{Shell, failed};
+use super::{Container, Output};
+
+/// For how long the certificates are good that kubeadm makes, and those of its authorities.
+const LEAF: SignedDuration = SignedDuration::from_hours(365 * 24);
+const AUTHORITY: SignedDuration = SignedDuration::from_hours(3650 * 24);
+const AUTHORITIES: [&str; 3] = ["ca.crt", "front-proxy-ca.crt", "etcd/ca.crt"];
+const LEAVES: [&str; 7] = [
+    "apiserver.crt",
+    "apiserver-kubelet-client.crt",
+    "apiserver-etcd-client.crt",
+    "front-proxy-client.crt",
+    "etcd/server.crt",
+    "etcd/peer.crt",
+    "etcd/healthcheck-client.crt",
+];
+/// Letters of an id that crictl shows.
+const SHORT_ID: usize = 13;
+
+impl Shell<'_> {
+    pub(super) fn systemctl(&mut self, words: &[&str], output: &mut Output) -> Result<(), String> {
+        let is_kubelet = |unit: &str| matches!(unit, "kubelet" | "kubelet.service");
+        match words {
+            ["daemon-reload"] => {}
+            ["stop", unit] if is_kubelet(unit) => self.kubelet_is_stopped = true,
+            ["start" | "restart", unit] if is_kubelet(unit) => self.kubelet_is_stopped = !self.kubelet_can_start(),
+            ["enable", "--now", unit] if is_kubelet(unit) => self.kubelet_is_stopped = !self.kubelet_can_start(),
+            ["enable", unit] if is_kubelet(unit) => {}
+            ["is-active", unit] if is_kubelet(unit) => {
+                output.out.push_str(if self.kubelet_is_stopped { "inactive\n" } else { "active\n" });
+                output.code = if self.kubelet_is_stopped { 3 } else { 0 };
+            }
+            ["is-enabled", unit] if is_kubelet(unit) => output.out.push_str("enabled\n"),
+            ["status", rest @ ..] if rest.iter().any(|unit| is_kubelet(unit)) => {
+                let active = if self.kubelet_is_stopped { "inactive (dead)" } else { "active (running)" };
+                output.out.push_str(&format!(
+                    "● kubelet.service - kubelet: The Kubernetes Node Agent\n    Drop-In: {KUBELET_UNIT}\n     Active: {active}\n"
+                ));
+                output.code = if self.kubelet_is_stopped { 3 } else { 0 };
+            }
+            _ => {
+                return Err(format!(
+                    "`systemctl {}` is not followed on a node; klab follows stop, start, restart, status and is-active of kubelet, \
+                     and daemon-reload",
+                    words.join(" ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what starts the kubelet names its program.
+    fn kubelet_can_start(&self) -> bool {
+        let Found::File(unit) = self.files.find(KUBELET_UNIT) else { return false };
+        let starts = unit.lines().filter_map(|line| line.trim().strip_prefix("ExecStart=")).next_back();
+        starts.and_then(|starts| starts.split_whitespace().next()) == Some(KUBELET)
+    }
+
+    /// `openssl x509 -noout -enddate -in FILE`.
+    pub(super) fn openssl(&self, words: &[&str], output: &mut Output) -> Result<(), String> {
+        let file = words.iter().position(|word| *word == "-in").and_then(|at| words.get(at.saturating_add(1)));
+        let asked = words.iter().filter(|word| !["x509", "-noout", "-in"].contains(*word) && Some(*word) != file);
+        let (Some(file), true) = (file, words.first() == Some(&"x509") && asked.eq(&["-enddate"])) else {
+            return Err(format!(
+                "`openssl {}` is not followed on a node; `openssl x509 -noout -enddate -in /etc/kubernetes/pki/…` is",
+                words.join(" ")
+            ));
+        };
+        let path = self.full(file);
+        let name =
+            path.strip_prefix("/etc/kubernetes/pki/").filter(|_| self.place.is_control_plane).unwrap_or_default();
+        let good = match name {
+            name if LEAVES.contains(&name) => LEAF,
+            name if AUTHORITIES.contains(&name) => AUTHORITY,
+            _ => {
+                failed(output, 1, &format!("Could not open file or uri for loading certificate from {file}"));
+                return Ok(());
+            }
+        };
+        let end = self.place.created.checked_add(good).unwrap_or(self.place.created);
+        output.out.push_str(&format!("notAfter={}\n", end.strftime("%b %e %H:%M:%S %Y GMT")));
+        Ok(())
+    }
+
+    pub(super) fn crictl(&mut self, words: &[&str], output: &mut Output) -> Result<(), String> {
+        let containers = self.outside.containers()?;
+        let refused = || {
+            format!(
+                "`crictl {}` is not followed on a node; klab follows `ps [-a] [-q] [--name NAME]`, `images`, `inspect ID` and `logs ID`",
+                words.join(" ")
+            )
+        };
+        match words {
+            ["ps", options @ ..] => {
+                let listed = Listed::read(options).ok_or_else(refused)?;
+                output.out.push_str(&listed.table(&containers, self.place.now));
+            }
+            ["images"] => {
+                let mut images: Vec<_> = containers.iter().map(|one| split_image(&one.image)).collect();
+                images.sort_unstable();
+                images.dedup();
+                let width = images.iter().map(|(name, _)| name.len()).max().unwrap_or_default().max(5);
+                output.out.push_str(&format!("{:width$}   TAG\n", "IMAGE"));
+                for (name, tag) in images {
+                    output.out.push_str(&format!("{name:width$}   {tag}\n"));
+                }
+            }
+            ["inspect", id, rest @ ..] => match found(&containers, id) {
+                Some(container) => output.out.push_str(&inspected(container, rest).ok_or_else(refused)?),
+                None => not_found(id, output),
+            },
+            ["logs", id] => match found(&containers, id).cloned() {
+                Some(container) => output.out.push_str(&self.outside.log(&container)?),
+                None => not_found(id, output),
+            },
+            _ => return Err(refused()),
+        }
+        Ok(())
+    }
+}
+
+fn found<'c>(containers: &'c [Container], id: &str) -> Option<&'c Container> {
+    containers.iter().find(|one| !id.is_empty() && one.id.starts_with(id))
+}
+
+fn not_found(id: &str, output: &mut Output) {
+    failed(output, 1, &format!("E: container \"{id}\": not found"));
+}
+
+/// Name and tag of an image, as the runtime has it.
+fn split_image(image: &str) -> (String, String) {
+    let (name, tag) = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((image, "latest"));
+    let name = match name.split('/').collect::<Vec<_>>().as_slice() {
+        [_] => format!("docker.io/library/{name}"),
+        [host, _] if !host.contains(['.', ':']) => format!("docker.io/{name}"),
+        _ => name.to_owned(),
+    };
+    (name, tag.to_owned())
+}
+
+/// What `crictl ps` lists.
+#[derive(Default)]
+struct Listed<'w> {
+    all: bool,
+    quiet: bool,
+    name: Option<&'w str>,
+}
+
+impl<'w> Listed<'w> {
+    fn read(words: &[&'w str]) -> Option<Self> {
+        let mut listed = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "-a" | "--all" => listed.all = true,
+                "-q" | "--quiet" => listed.quiet = true,
+                "-aq" | "-qa" => (listed.all, listed.quiet) = (true, true),
+                "--name" => listed.name = Some(words.next()?),
+                word => listed.name = Some(word.strip_prefix("--name=")?),
+            }
+        }
+        Some(listed)
+    }
+
+    fn table(&self, containers: &[Container], now: Timestamp) -> String {
+        let is_meant = |one: &&Container| {
+            (self.all || one.since.is_some()) && self.name.is_none_or(|name| one.name.contains(name))
+        };
+        let listed = containers.iter().filter(is_meant);
+        if self.quiet {
+            return listed.map(|one| format!("{}\n", one.id)).collect();
+        }
+        let head = ["CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT", "POD", "NAMESPACE"];
+        let mut rows: Vec<[String; 8]> = vec![head.map(str::to_owned)];
+        rows.extend(listed.map(|one| {
+            let age = one.since.map(|since| format!("{} ago", age(now.duration_since(since)))).unwrap_or_default();
+            let state = if one.since.is_some() { "Running" } else { "Exited" };
+            let id = one.id.chars().take(SHORT_ID).collect();
+            let attempt = one.attempt.to_string();
+            [
+                id,
+                one.image.clone(),
+                age,
+                state.to_owned(),
+                one.name.clone(),
+                attempt,
+                one.pod.clone(),
+                one.namespace.clone(),
+            ]
+        }));
+        let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max();
+        let widths: Vec<usize> = (0..8).filter_map(width).collect();
+        let line = |row: &[String; 8]| {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}   "));
+            format!("{}\n", cells.collect::<String>().trim_end())
+        };
+        rows.iter().map(line).collect()
+    }
+}
+
+/// A time as containerd's tools write it.
+fn age(time: SignedDuration) -> String {
+    let (seconds, minutes, hours) = (time.as_secs(), time.as_mins(), time.as_hours());
+    match (seconds, minutes, hours) {
+        (..1, ..) => "Less than a second".to_owned(),
+        (1, ..) => "1 second".to_owned(),
+        (..60, ..) => format!("{seconds} seconds"),
+        (_, 1, _) => "About a minute".to_owned(),
+        (_, ..60, _) => format!("{minutes} minutes"),
+        (_, _, 1) => "About an hour".to_owned(),
+        (_, _, ..48) => format!("{hours} hours"),
+        _ => format!("{} days", hours / 24),
+    }
+}
+
+/// What is known of a container; `--template` takes the path of one field.
+fn inspected(container: &Container, words: &[&str]) -> Option<String> {
+    let (name, tag) = split_image(&container.image);
+    let state = if container.since.is_some() { "CONTAINER_RUNNING" } else { "CONTAINER_EXITED" };
+    let document = json!({
+        "info": { "runtimeType": "io.containerd.runc.v2" },
+        "status": {
+            "id": container.id, "image": { "image": format!("{name}:{tag}") },
+            "labels": {
+                "io.kubernetes.container.name": container.name, "io.kubernetes.pod.name": container.pod,
+                "io.kubernetes.pod.namespace": container.namespace, "io.kubernetes.pod.uid": container.uid,
+            },
+            "metadata": { "attempt": container.attempt, "name": container.name },
+            "startedAt": container.since.map(|since| since.to_string()), "state": state,
+        },
+    });
+    let template = match words {
+        [] => return serde_json::to_string_pretty(&document).ok().map(|text| text + "\n"),
+        ["--template", template] | ["-o", "go-template", "--template", template] => template,
+        _ => return None,
+    };
+    let path = template.strip_prefix("{{")?.strip_suffix("}}")?.trim().strip_prefix('.')?;
+    match path.split('.').try_fold(&document, |value, field| value.get(field))? {
+        Value::String(text) => Some(format!("{text}\n")),
+        Value::Number(number) => Some(format!("{number}\n")),
+        _ => None,
+    }
+}
