@@ -162,15 +162,13 @@ impl Containers for Simulated {
     }
 }
 
-/// Whether a name is that of a shell which an image has.
+/// Whether a name is that of a shell which an image has. Debian and what is upon it have two.
 fn is_shell_of(name: &str, image: &str) -> bool {
-    match (name, Image::named(image).shell) {
-        ("sh", _) => true,
-        ("ash", Shell::Busybox) | ("bash", Shell::Bash) => true,
-        // Debian and what is upon it have both.
-        ("bash" | "dash", Shell::Dash) => true,
-        _ => false,
-    }
+    let shell = Image::named(image).shell;
+    matches!(
+        (name, shell),
+        ("sh", _) | ("ash", Shell::Busybox) | ("bash", Shell::Bash | Shell::Dash) | ("dash", Shell::Dash)
+    )
 }
 
 /// Whether a container's own command is a shell, so that its image has the programs of every shell.
