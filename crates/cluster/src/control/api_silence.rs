@@ -4,12 +4,11 @@
 //! Kubernetes has no such controller. Here control plane and API are one process, and a user who wants to see what is left of
 //! a cluster without a part of it (all that runs goes on) asks for it by annotations of the namespace `kube-system`.
 
-use std::collections::BTreeSet;
-
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::NAMESPACES;
 use serde_json::Value;
 
+use super::component::stopped;
 use super::controller::Controller;
 use super::plane::Plane;
 use super::queue::Key;
@@ -20,10 +19,6 @@ use crate::cluster::{Part, WriteOptions};
 /// Annotation of the namespace `kube-system` with how long the API server gives no answers, such as `20s`; it is gone
 /// when the time is over.
 pub const SILENCE_ANNOTATION: &str = "klab.dev/api-silent";
-
-/// Annotation of the namespace `kube-system` with the components that do not run, separated by commas: `kube-scheduler`,
-/// `kube-controller-manager`.
-pub const STOPPED_COMPONENTS_ANNOTATION: &str = "klab.dev/stopped-components";
 
 /// The longest silence, so that no user is locked out for good.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(5);
@@ -46,23 +41,6 @@ fn asked(namespace: &Value) -> Option<SignedDuration> {
     let text = namespace["metadata"]["annotations"][SILENCE_ANNOTATION].as_str()?;
     let duration: SignedDuration = text.parse().ok()?;
     duration.is_positive().then(|| duration.min(MAX_SILENCE))
-}
-
-/// A part of the control plane that can be stopped alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Component {
-    Scheduler,
-    ControllerManager,
-}
-
-fn stopped(namespace: &Value) -> BTreeSet<Component> {
-    let names = namespace["metadata"]["annotations"][STOPPED_COMPONENTS_ANNOTATION].as_str().unwrap_or_default();
-    let component = |name: &str| match name.trim() {
-        "kube-scheduler" => Some(Component::Scheduler),
-        "kube-controller-manager" => Some(Component::ControllerManager),
-        _ => None,
-    };
-    names.split(',').filter_map(component).collect()
 }
 
 fn key() -> Key {

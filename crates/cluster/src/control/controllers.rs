@@ -11,7 +11,7 @@ use klab_api_machinery::resource::{
     VOLUME_ATTRIBUTES_CLASSES,
 };
 
-use super::api_silence::Component;
+use super::component::Component;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{

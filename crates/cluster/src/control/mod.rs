@@ -12,6 +12,7 @@ mod certificate_approval;
 mod certificates;
 mod cluster_autoscaler;
 mod cluster_roles;
+mod component;
 mod control_plane;
 mod controller;
 mod controllers;
@@ -56,7 +57,8 @@ mod view;
 mod volumes;
 mod zones;
 
-pub use api_silence::{SILENCE_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
+pub use api_silence::SILENCE_ANNOTATION;
+pub use component::STOPPED_COMPONENTS_ANNOTATION;
 pub use control_plane::ControlPlane;
 pub use controller::Controller;
 pub use controllers::UnknownController;

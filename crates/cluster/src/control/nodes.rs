@@ -14,7 +14,7 @@ use klab_api_machinery::value::{
 };
 use serde_json::{Value, json};
 
-use super::api_silence::Component;
+use super::component::Component;
 use super::controller::Controller;
 use super::events::{Note, reference};
 use super::plane::Plane;

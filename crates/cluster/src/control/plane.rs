@@ -10,7 +10,7 @@ use klab_api_machinery::resource::ResourceId;
 use klab_scheduler::Cluster as SchedulerCache;
 use serde_json::Value;
 
-use super::api_silence::Component;
+use super::component::Component;
 use super::events::{Note, Recorder, reference};
 use super::fault::{Faults, Subject};
 use super::queue::{Key, ObjectName, Queue};

@@ -165,9 +165,9 @@ pub fn run(
     let ground = kubeadm_files::files(place, place.address, place.administrator);
     let files = Files::new(ground, state.changes.clone());
     let kubeadm = Files::new(kubeadm_files::files(place, place.address, ""), Changes::new()).below(MANIFESTS);
-    let mut shell = Shell::new(*place, files, state.kubelet_is_stopped, outside);
+    let mut shell = Shell::new(*place, files, state.kubelet_is_stopped, outside, programs::program);
     let mut output = Output::default();
-    match shell.program(command, input, &mut output)? {
+    match programs::program(&mut shell, command, input, &mut output)? {
         Flow::Next => {}
         Flow::Exit(code) => output.code = code,
     }

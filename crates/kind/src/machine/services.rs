@@ -24,106 +24,103 @@ const LEAVES: [&str; 7] = [
 /// Letters of an id that crictl shows.
 const SHORT_ID: usize = 13;
 
-impl Shell<'_> {
-    pub(super) fn systemctl(&mut self, words: &[&str], output: &mut Output) -> Result<(), String> {
-        let is_kubelet = |unit: &str| matches!(unit, "kubelet" | "kubelet.service");
-        match words {
-            ["daemon-reload"] => {}
-            ["stop", unit] if is_kubelet(unit) => self.kubelet_is_stopped = true,
-            ["start" | "restart", unit] if is_kubelet(unit) => self.kubelet_is_stopped = !self.kubelet_can_start(),
-            ["enable", "--now", unit] if is_kubelet(unit) => self.kubelet_is_stopped = !self.kubelet_can_start(),
-            ["enable", unit] if is_kubelet(unit) => {}
-            ["is-active", unit] if is_kubelet(unit) => {
-                output.out.push_str(if self.kubelet_is_stopped { "inactive\n" } else { "active\n" });
-                output.code = if self.kubelet_is_stopped { 3 } else { 0 };
-            }
-            ["is-enabled", unit] if is_kubelet(unit) => output.out.push_str("enabled\n"),
-            ["status", rest @ ..] if rest.iter().any(|unit| is_kubelet(unit)) => {
-                let active = if self.kubelet_is_stopped { "inactive (dead)" } else { "active (running)" };
-                output.out.push_str(&format!(
-                    "● kubelet.service - kubelet: The Kubernetes Node Agent\n    Drop-In: {KUBELET_UNIT}\n     Active: {active}\n"
-                ));
-                output.code = if self.kubelet_is_stopped { 3 } else { 0 };
-            }
-            _ => {
-                return Err(format!(
-                    "`systemctl {}` is not followed on a node; klab follows stop, start, restart, status and is-active of kubelet, \
-                     and daemon-reload",
-                    words.join(" ")
-                ));
-            }
+pub(super) fn systemctl(shell: &mut Shell<'_>, words: &[&str], output: &mut Output) -> Result<(), String> {
+    let is_kubelet = |unit: &str| matches!(unit, "kubelet" | "kubelet.service");
+    match words {
+        ["daemon-reload"] => {}
+        ["stop", unit] if is_kubelet(unit) => shell.kubelet_is_stopped = true,
+        ["start" | "restart", unit] if is_kubelet(unit) => shell.kubelet_is_stopped = !kubelet_can_start(shell),
+        ["enable", "--now", unit] if is_kubelet(unit) => shell.kubelet_is_stopped = !kubelet_can_start(shell),
+        ["enable", unit] if is_kubelet(unit) => {}
+        ["is-active", unit] if is_kubelet(unit) => {
+            output.out.push_str(if shell.kubelet_is_stopped { "inactive\n" } else { "active\n" });
+            output.code = if shell.kubelet_is_stopped { 3 } else { 0 };
         }
-        Ok(())
-    }
-
-    /// Whether what starts the kubelet names its program.
-    fn kubelet_can_start(&self) -> bool {
-        let Found::File(unit) = self.files.find(KUBELET_UNIT) else { return false };
-        let starts = unit.lines().filter_map(|line| line.trim().strip_prefix("ExecStart=")).next_back();
-        starts.and_then(|starts| starts.split_whitespace().next()) == Some(KUBELET)
-    }
-
-    /// `openssl x509 -noout -enddate -in FILE`.
-    pub(super) fn openssl(&self, words: &[&str], output: &mut Output) -> Result<(), String> {
-        let file = words.iter().position(|word| *word == "-in").and_then(|at| words.get(at.saturating_add(1)));
-        let asked = words.iter().filter(|word| !["x509", "-noout", "-in"].contains(*word) && Some(*word) != file);
-        let (Some(file), true) = (file, words.first() == Some(&"x509") && asked.eq(&["-enddate"])) else {
+        ["is-enabled", unit] if is_kubelet(unit) => output.out.push_str("enabled\n"),
+        ["status", rest @ ..] if rest.iter().any(|unit| is_kubelet(unit)) => {
+            let active = if shell.kubelet_is_stopped { "inactive (dead)" } else { "active (running)" };
+            output.out.push_str(&format!(
+                "● kubelet.service - kubelet: The Kubernetes Node Agent\n    Drop-In: {KUBELET_UNIT}\n     Active: {active}\n"
+            ));
+            output.code = if shell.kubelet_is_stopped { 3 } else { 0 };
+        }
+        _ => {
             return Err(format!(
-                "`openssl {}` is not followed on a node; `openssl x509 -noout -enddate -in /etc/kubernetes/pki/…` is",
+                "`systemctl {}` is not followed on a node; klab follows stop, start, restart, status and is-active of kubelet, \
+                 and daemon-reload",
                 words.join(" ")
             ));
-        };
-        let path = self.full(file);
-        let name =
-            path.strip_prefix("/etc/kubernetes/pki/").filter(|_| self.place.is_control_plane).unwrap_or_default();
-        let good = match name {
-            name if LEAVES.contains(&name) => LEAF,
-            name if AUTHORITIES.contains(&name) => AUTHORITY,
-            _ => {
-                failed(output, 1, &format!("Could not open file or uri for loading certificate from {file}"));
-                return Ok(());
-            }
-        };
-        let end = self.place.created.checked_add(good).unwrap_or(self.place.created);
-        output.out.push_str(&format!("notAfter={}\n", end.strftime("%b %e %H:%M:%S %Y GMT")));
-        Ok(())
-    }
-
-    pub(super) fn crictl(&mut self, words: &[&str], output: &mut Output) -> Result<(), String> {
-        let containers = self.outside.containers()?;
-        let refused = || {
-            format!(
-                "`crictl {}` is not followed on a node; klab follows `ps [-a] [-q] [--name NAME]`, `images`, `inspect ID` and `logs ID`",
-                words.join(" ")
-            )
-        };
-        match words {
-            ["ps", options @ ..] => {
-                let listed = Listed::read(options).ok_or_else(refused)?;
-                output.out.push_str(&listed.table(&containers, self.place.now));
-            }
-            ["images"] => {
-                let mut images: Vec<_> = containers.iter().map(|one| split_image(&one.image)).collect();
-                images.sort_unstable();
-                images.dedup();
-                let width = images.iter().map(|(name, _)| name.len()).max().unwrap_or_default().max(5);
-                output.out.push_str(&format!("{:width$}   TAG\n", "IMAGE"));
-                for (name, tag) in images {
-                    output.out.push_str(&format!("{name:width$}   {tag}\n"));
-                }
-            }
-            ["inspect", id, rest @ ..] => match found(&containers, id) {
-                Some(container) => output.out.push_str(&inspected(container, rest).ok_or_else(refused)?),
-                None => not_found(id, output),
-            },
-            ["logs", id] => match found(&containers, id).cloned() {
-                Some(container) => output.out.push_str(&self.outside.log(&container)?),
-                None => not_found(id, output),
-            },
-            _ => return Err(refused()),
         }
-        Ok(())
     }
+    Ok(())
+}
+
+/// Whether what starts the kubelet names its program.
+fn kubelet_can_start(shell: &Shell<'_>) -> bool {
+    let Found::File(unit) = shell.files.find(KUBELET_UNIT) else { return false };
+    let starts = unit.lines().filter_map(|line| line.trim().strip_prefix("ExecStart=")).next_back();
+    starts.and_then(|starts| starts.split_whitespace().next()) == Some(KUBELET)
+}
+
+/// `openssl x509 -noout -enddate -in FILE`.
+pub(super) fn openssl(shell: &Shell<'_>, words: &[&str], output: &mut Output) -> Result<(), String> {
+    let file = words.iter().position(|word| *word == "-in").and_then(|at| words.get(at.saturating_add(1)));
+    let asked = words.iter().filter(|word| !["x509", "-noout", "-in"].contains(*word) && Some(*word) != file);
+    let (Some(file), true) = (file, words.first() == Some(&"x509") && asked.eq(&["-enddate"])) else {
+        return Err(format!(
+            "`openssl {}` is not followed on a node; `openssl x509 -noout -enddate -in /etc/kubernetes/pki/…` is",
+            words.join(" ")
+        ));
+    };
+    let path = shell.full(file);
+    let name = path.strip_prefix("/etc/kubernetes/pki/").filter(|_| shell.place.is_control_plane).unwrap_or_default();
+    let good = match name {
+        name if LEAVES.contains(&name) => LEAF,
+        name if AUTHORITIES.contains(&name) => AUTHORITY,
+        _ => {
+            failed(output, 1, &format!("Could not open file or uri for loading certificate from {file}"));
+            return Ok(());
+        }
+    };
+    let end = shell.place.created.checked_add(good).unwrap_or(shell.place.created);
+    output.out.push_str(&format!("notAfter={}\n", end.strftime("%b %e %H:%M:%S %Y GMT")));
+    Ok(())
+}
+
+pub(super) fn crictl(shell: &mut Shell<'_>, words: &[&str], output: &mut Output) -> Result<(), String> {
+    let containers = shell.outside.containers()?;
+    let refused = || {
+        format!(
+            "`crictl {}` is not followed on a node; klab follows `ps [-a] [-q] [--name NAME]`, `images`, `inspect ID` and `logs ID`",
+            words.join(" ")
+        )
+    };
+    match words {
+        ["ps", options @ ..] => {
+            let listed = Listed::read(options).ok_or_else(refused)?;
+            output.out.push_str(&listed.table(&containers, shell.place.now));
+        }
+        ["images"] => {
+            let mut images: Vec<_> = containers.iter().map(|one| split_image(&one.image)).collect();
+            images.sort_unstable();
+            images.dedup();
+            let width = images.iter().map(|(name, _)| name.len()).max().unwrap_or_default().max(5);
+            output.out.push_str(&format!("{:width$}   TAG\n", "IMAGE"));
+            for (name, tag) in images {
+                output.out.push_str(&format!("{name:width$}   {tag}\n"));
+            }
+        }
+        ["inspect", id, rest @ ..] => match found(&containers, id) {
+            Some(container) => output.out.push_str(&inspected(container, rest).ok_or_else(refused)?),
+            None => not_found(id, output),
+        },
+        ["logs", id] => match found(&containers, id).cloned() {
+            Some(container) => output.out.push_str(&shell.outside.log(&container)?),
+            None => not_found(id, output),
+        },
+        _ => return Err(refused()),
+    }
+    Ok(())
 }
 
 fn found<'c>(containers: &'c [Container], id: &str) -> Option<&'c Container> {

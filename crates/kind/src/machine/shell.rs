@@ -26,15 +26,35 @@ pub(super) struct Shell<'a> {
     pub(super) kubelet_is_stopped: bool,
     pub(super) exits_on_failure: bool,
     pub(super) outside: &'a mut dyn Outside,
+    program: Program,
     commands: usize,
 }
 
+/// What runs a program with its input.
+pub(super) type Program = fn(&mut Shell<'_>, &[String], &str, &mut Output) -> Result<Flow, String>;
+
 impl<'a> Shell<'a> {
-    pub(super) fn new(place: Place<'a>, files: Files, kubelet_is_stopped: bool, outside: &'a mut dyn Outside) -> Self {
+    pub(super) fn new(
+        place: Place<'a>,
+        files: Files,
+        kubelet_is_stopped: bool,
+        outside: &'a mut dyn Outside,
+        program: Program,
+    ) -> Self {
         let variables = [("HOME", "/root"), ("HOSTNAME", place.node), ("PWD", "/"), ("USER", "root")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let folder = "/".to_owned();
-        Self { place, files, folder, variables, kubelet_is_stopped, exits_on_failure: false, outside, commands: 0 }
+        Self {
+            place,
+            files,
+            folder,
+            variables,
+            kubelet_is_stopped,
+            exits_on_failure: false,
+            outside,
+            program,
+            commands: 0,
+        }
     }
 
     pub(super) fn into_parts(self) -> (Files, bool) {
@@ -133,7 +153,7 @@ impl<'a> Shell<'a> {
         let mut flow = Flow::Next;
         if let Some(before) = before {
             own.code = output.code;
-            flow = self.program(&words, &given, &mut own)?;
+            flow = (self.program)(self, &words, &given, &mut own)?;
             // What stands before a command is its own.
             for (name, _) in assigned {
                 match before.get(&name) {

@@ -1,3 +1,5 @@
+//! Commands on a node, from what is typed to what follows.
+
 use super::*;
 
 /// A node's surroundings.
