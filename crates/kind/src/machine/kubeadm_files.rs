@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::surroundings::Place;
 
 /// Where the kubelet finds static pods.
 pub(super) const MANIFESTS: &str = "/etc/kubernetes/manifests";

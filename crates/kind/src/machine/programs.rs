@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use klab_filters::Chain;
 
-use super::Output;
 use super::files::Found;
 use super::sed::Sed;
 use super::services::{crictl, openssl, systemctl};
 use super::shell::{Flow, Shell, failed};
+use super::surroundings::Output;
 
 /// What a refusal names.
 const FOLLOWED: &str = "cat, ls, cp, mv, rm, mkdir, touch, tee, echo, printf, sed, cut, grep, head, tail, sort, uniq, wc, test, \

@@ -14,7 +14,7 @@ pub(super) struct Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Redirect {
     Read(Word),
-    /// To a file: stdout, stderr or both; at its end or anew.
+    /// To a file: stdout, stderr or both; at its end or in its place.
     Write {
         out: bool,
         err: bool,

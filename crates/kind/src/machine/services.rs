@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::files::Found;
 use super::kubeadm_files::{KUBELET, KUBELET_UNIT};
 use super::shell::{Shell, failed};
-use super::{Container, Output};
+use super::surroundings::{Container, Output};
 
 /// For how long the certificates are good that kubeadm makes, and those of its authorities.
 const LEAF: SignedDuration = SignedDuration::from_hours(365 * 24);

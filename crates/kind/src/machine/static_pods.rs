@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::kubeadm_files::MANIFESTS;
-use super::{Effect, Place};
+use super::surroundings::{Effect, Place};
 
 /// Components that run only as long as their file is there.
 const STOPPABLE: [&str; 2] = ["kube-scheduler", "kube-controller-manager"];

@@ -1,5 +1,7 @@
 //! Commands on a node, from what is typed to what follows.
 
+use std::time::Duration;
+
 use super::*;
 
 /// A node's surroundings.
