@@ -133,8 +133,9 @@ impl Autoscalers {
         let readings: Vec<Reading> =
             items(&value["spec"]["metrics"]).iter().filter_map(|metric| read(share, metric, &pods, current)).collect();
         let Some(best) = readings.iter().max_by_key(|reading| reading.replicas) else {
-            plane.note(&object, COMPONENT, true, "FailedGetResourceMetric", NO_METRICS);
-            let message = format!("the HPA was unable to compute the replica count: {NO_METRICS}");
+            let why = failure(share, &value, &pods);
+            plane.note(&object, COMPONENT, true, "FailedGetResourceMetric", &why);
+            let message = format!("the HPA was unable to compute the replica count: {why}");
             set(&mut status, "ScalingActive", "False", "FailedGetResourceMetric", &message, now);
             write_autoscaler(plane, name, &value, status);
             return;
@@ -146,7 +147,16 @@ impl Autoscalers {
         status["desiredReplicas"] = json!(wanted);
         if wanted != current {
             let above = || format!("{} above target", best.name);
-            let reason = if wanted > current { above() } else { "All metrics below target".to_owned() };
+            let bound = |field: &str| integer(&value, &["spec", field]);
+            let reason = if current > bound("maxReplicas").unwrap_or(i64::MAX) {
+                "Current number of replicas above Spec.MaxReplicas".to_owned()
+            } else if current < bound("minReplicas").unwrap_or(1) {
+                "Current number of replicas below Spec.MinReplicas".to_owned()
+            } else if wanted > current {
+                above()
+            } else {
+                "All metrics below target".to_owned()
+            };
             let (namespace, target) = (&name.namespace, text(target, &["name"]));
             if rescaled(plane, resource, namespace, target, wanted) {
                 let message = format!("New size: {wanted}; reason: {reason}");
@@ -216,6 +226,30 @@ impl Autoscalers {
 fn selector_of(resource: ResourceId, scaled: &Value) -> Selector {
     let selector = &scaled["spec"]["selector"];
     if resource == REPLICATION_CONTROLLERS { service_selector(selector) } else { Selector::from_json(selector) }
+}
+
+/// Why no metric says anything.
+// upstream: pkg/controller/podautoscaler/replica_calculator.go calculatePodRequests, GetResourceReplicas (v1.36)
+fn failure(share: Option<f64>, autoscaler: &Value, pods: &[Arc<PodInfo>]) -> String {
+    let metrics = items(&autoscaler["spec"]["metrics"]).iter();
+    let Some(metric) = metrics.map(|metric| &metric["resource"]).find(|metric| metric.is_object() && share.is_some())
+    else {
+        return NO_METRICS.to_owned();
+    };
+    let resource = text(metric, &["name"]);
+    let lacking = pods.iter().find_map(|pod| {
+        let value = pod.object.value();
+        let lacks = |container: &&Value| container["resources"]["requests"][resource].is_null();
+        let container = items(&value["spec"]["containers"]).iter().find(lacks)?;
+        Some(format!(
+            "missing request for {resource} in container {} of Pod {}",
+            text(container, &["name"]),
+            pod.object.name
+        ))
+    });
+    let lacking = lacking.filter(|_| metric["target"]["type"] == "Utilization");
+    let none = || "did not receive metrics for targeted pods (pods might be unready)".to_owned();
+    format!("failed to get {resource} utilization: {}", lacking.unwrap_or_else(none))
 }
 
 /// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.

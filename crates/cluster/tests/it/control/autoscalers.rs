@@ -63,6 +63,20 @@ fn scale_down_after_five_minutes() {
 }
 
 #[test]
+fn a_container_without_a_request_is_named() {
+    let mut lab = lab(Some(0.5));
+    lab.change(DEPLOYMENTS, "web", |web| {
+        web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({});
+    });
+    lab.apply(autoscaler(50));
+    lab.seconds(60);
+    let web = lab.get(HORIZONTAL_POD_AUTOSCALERS, "web");
+    let message = condition(&web, "ScalingActive")["message"].as_str().unwrap().to_owned();
+    let said = "the HPA was unable to compute the replica count: failed to get cpu utilization: missing request for cpu in container ";
+    assert!(message.starts_with(said) && message.contains(" of Pod web-"), "{message}");
+}
+
+#[test]
 fn without_metrics_say_so() {
     let mut lab = lab(None);
     lab.apply(autoscaler(50));
