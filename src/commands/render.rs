@@ -38,7 +38,7 @@ pub struct Arguments {
 /// When the lab is invalid or a template fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let named = arguments.lab.as_deref();
-    if !named.is_some_and(|named| is_path(named) || Path::new(named).exists())
+    if !named.is_some_and(|named| is_path(named) || Path::new(named).is_file())
         && let Some(joined) = joined::meant(context, named)?
     {
         return joined::render(context, &joined, arguments.workload.as_deref(), arguments.step.as_deref());
@@ -65,7 +65,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// messages.
 fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
     if let Some(argument) = arguments.lab.as_deref() {
-        let is_file = is_path(argument) || Path::new(argument).exists();
+        let is_file = is_path(argument) || Path::new(argument).is_file();
         let file =
             if is_file { argument.into() } else { bundled_lessons::lab_file(&context.home, Path::new(argument))? };
         if is_file || (file != Path::new(argument) && context.record(argument)?.is_none()) {

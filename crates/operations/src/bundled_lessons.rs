@@ -18,9 +18,23 @@ macro_rules! files {
 const FILES: &[(&str, &str)] = files![
     "affinity.toml",
     "affinity/limits.yaml",
-    "affinity/quota.yaml",
     "affinity/quota-raised.yaml",
+    "affinity/quota.yaml",
     "anatomy.toml",
+    "devices.toml",
+    "devices/claim.yaml",
+    "devices/first.yaml",
+    "devices/heavy-wrong.yaml",
+    "devices/heavy.yaml",
+    "devices/next.yaml",
+    "devices/nic-broken.yaml",
+    "devices/nic.yaml",
+    "devices/repair-wrong.yaml",
+    "devices/repair.yaml",
+    "devices/second.yaml",
+    "devices/template.yaml",
+    "devices/thrifty.yaml",
+    "devices/workers.yaml.tera",
     "experiments.toml",
     "experiments/affinity-pod.yaml",
     "experiments/app-deploy.yaml",
@@ -33,10 +47,40 @@ const FILES: &[(&str, &str)] = files![
     "experiments/taint-toleration.yaml",
     "experiments/taint-toleration2.yaml",
     "experiments/web-with-pod-affinity.yaml",
+    "hpa.toml",
+    "hpa/quiet.yaml",
+    "hpa/web-busy.yaml",
+    "hpa/web-calm.yaml",
+    "hpa/web-down.yaml",
+    "hpa/web-more.yaml",
+    "hpa/web.yaml",
     "nodepools.toml",
+    "noexecute.toml",
+    "placeholders.toml",
+    "placeholders/class.yaml",
+    "placeholders/scrap.yaml",
     "scheduler.toml",
     "scheduling.toml",
+    "share.toml",
+    "share/limits.yaml",
+    "share/logger-fair.yaml",
+    "share/logger.yaml",
+    "share/quota-raised.yaml",
+    "share/quota.yaml",
+    "share/report-fair.yaml",
+    "share/report.yaml",
+    "spread.toml",
+    "spread/web.yaml.tera",
     "taints.toml",
+    "volumes.toml",
+    "volumes/allowed.yaml",
+    "volumes/audit.yaml",
+    "volumes/early.yaml",
+    "volumes/late-kind.yaml",
+    "volumes/late.yaml",
+    "volumes/report-early.yaml",
+    "volumes/report-late.yaml",
+    "volumes/volume-again.yaml",
 ];
 
 /// A lesson that comes with klab.
@@ -70,7 +114,8 @@ pub fn all() -> Vec<ShippedLesson> {
 /// # Errors
 /// When the lesson cannot be written, or there is no such file and a lesson's name is like it.
 pub fn lab_file(home: &Home, named: &Path) -> Result<PathBuf> {
-    if named.exists() {
+    // A lesson's own folder of manifests bears its name.
+    if named.exists() && !(named.is_dir() && is_lesson(named)) {
         return Ok(named.to_owned());
     }
     if !is_lesson(named) {

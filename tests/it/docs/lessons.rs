@@ -56,6 +56,48 @@ const GALLERY: &[Row] = &[
         aks: "What Azure runs for you: the control plane is no node of the cluster.",
     },
     Row {
+        lab: "share", minutes: 45, level: "beginner", picture: None,
+        outcome: "You give each pod its share of a node: requests, limits, init containers, defaults of a LimitRange, and a quota for the namespace.",
+        cka: "Workloads and scheduling: requests, limits, LimitRange, ResourceQuota. Troubleshooting: pods that are refused or wait for room.",
+        aks: "What a node of AKS leaves to pods: reservations of the system pool.",
+    },
+    Row {
+        lab: "spread", minutes: 50, level: "intermediate", picture: None,
+        outcome: "You spread pods over zones and nodes, and know the five ways in which a topology spread constraint goes wrong.",
+        cka: "Workloads and scheduling: topology spread constraints. Troubleshooting: pods that wait for an empty domain.",
+        aks: "Availability zones of pools.",
+    },
+    Row {
+        lab: "volumes", minutes: 45, level: "intermediate", picture: None,
+        outcome: "You see when a claim chooses a zone, why its pod cannot leave it, and how a volume that is Released serves again.",
+        cka: "Storage: storage classes, dynamic provisioning, reclaim policies. Troubleshooting: a pod whose claim is in another zone.",
+        aks: "Azure disks in several zones.",
+    },
+    Row {
+        lab: "noexecute", minutes: 45, level: "intermediate", picture: None,
+        outcome: "You decide how long a pod stays on a node that fails: NoExecute taints, tolerationSeconds, and what is evicted from a silent node.",
+        cka: "Workloads and scheduling: taints and tolerations. Troubleshooting: a node that is NotReady, pods that are Terminating.",
+        aks: "Taints of pools; a node that Azure takes away.",
+    },
+    Row {
+        lab: "placeholders", minutes: 40, level: "intermediate", picture: None,
+        outcome: "You keep room ahead of demand: placeholder pods of a low priority, which make way at once while the autoscaler fetches the next node.",
+        cka: "Workloads and scheduling: PriorityClasses, preemption, autoscaling.",
+        aks: "The cluster autoscaler of a pool, its bounds and its profile.",
+    },
+    Row {
+        lab: "hpa", minutes: 40, level: "intermediate", picture: None,
+        outcome: "You follow a HorizontalPodAutoscaler from its target to Pending pods and to the nodes that come for them.",
+        cka: "Workloads and scheduling: workload autoscaling. Troubleshooting: an autoscaler without metrics.",
+        aks: "HPA and cluster autoscaler together.",
+    },
+    Row {
+        lab: "devices", minutes: 45, level: "intermediate", picture: None,
+        outcome: "You claim devices by dynamic resource allocation: classes, slices, claims with CEL, templates, and a device that is tainted.",
+        cka: "Beyond the curriculum: dynamic resource allocation.",
+        aks: "GPU nodes whose driver publishes ResourceSlices.",
+    },
+    Row {
         lab: "taints", minutes: 20, level: "beginner", picture: None,
         outcome: "A set-up without steps: three workloads meet one taint. Try tolerations and selectors on it.",
         cka: "Workloads and scheduling: taints and tolerations.",

@@ -3,6 +3,7 @@
 mod binary;
 mod perform;
 mod pure;
+mod wrong;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
