@@ -304,8 +304,12 @@ async fn answer_outside(shared: &Shared, outside: &Outside, request: Request<Inc
     let path = without(request.uri().path(), path_of(&outside.url));
     let Some((name, rest)) = inside(path, &outside.folder).map(named) else {
         let under_way = peer.with_front();
+        // Who has asked a whole question is not on probation any longer, however long the answer takes; an idle connection ends
+        // soon.
+        if request.body().is_end_stream() {
+            let _ = peer.seat.set(None);
+        }
         let answered = outside.front.answer(request, peer.from).await;
-        // Who is answered is not on probation any longer; an idle connection ends soon.
         let _ = peer.seat.set(None);
         return answered.map(|body| {
             let body = body.map_frame(move |frame| {
