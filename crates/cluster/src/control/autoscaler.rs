@@ -146,17 +146,7 @@ impl Autoscalers {
         let wanted = self.settle(name, &value, &mut status, current, best.replicas, now);
         status["desiredReplicas"] = json!(wanted);
         if wanted != current {
-            let above = || format!("{} above target", best.name);
-            let bound = |field: &str| integer(&value, &["spec", field]);
-            let reason = if current > bound("maxReplicas").unwrap_or(i64::MAX) {
-                "Current number of replicas above Spec.MaxReplicas".to_owned()
-            } else if current < bound("minReplicas").unwrap_or(1) {
-                "Current number of replicas below Spec.MinReplicas".to_owned()
-            } else if wanted > current {
-                above()
-            } else {
-                "All metrics below target".to_owned()
-            };
+            let reason = reason(&value, current, wanted, &best.name);
             let (namespace, target) = (&name.namespace, text(target, &["name"]));
             if rescaled(plane, resource, namespace, target, wanted) {
                 let message = format!("New size: {wanted}; reason: {reason}");
@@ -226,6 +216,20 @@ impl Autoscalers {
 fn selector_of(resource: ResourceId, scaled: &Value) -> Selector {
     let selector = &scaled["spec"]["selector"];
     if resource == REPLICATION_CONTROLLERS { service_selector(selector) } else { Selector::from_json(selector) }
+}
+
+/// Why the number of replicas is to be another one.
+fn reason(autoscaler: &Value, current: i64, wanted: i64, metric: &str) -> String {
+    let bound = |field: &str| integer(autoscaler, &["spec", field]);
+    if current > bound("maxReplicas").unwrap_or(i64::MAX) {
+        "Current number of replicas above Spec.MaxReplicas".to_owned()
+    } else if current < bound("minReplicas").unwrap_or(1) {
+        "Current number of replicas below Spec.MinReplicas".to_owned()
+    } else if wanted > current {
+        format!("{metric} above target")
+    } else {
+        "All metrics below target".to_owned()
+    }
 }
 
 /// Why no metric says anything.
