@@ -143,10 +143,15 @@ fn a_copy_of_each_lesson_is_the_seat_that_would_have_been_made() {
         }
         let lab =
             spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+        // What an author's own template makes of a name is not known: each of these seats is made by itself.
+        if lab.has_templates() {
+            assert_eq!(renaming_of(&lab_of(&lab, "class-01"), &lab_of(&lab, "class-02")), None, "{}", path.display());
+            continue;
+        }
         assert_is_copy(&lab, &path.display().to_string());
         seen += 1;
     }
-    assert!(seen >= 7, "{seen}");
+    assert!(seen >= 13, "{seen}");
 }
 
 #[test]
