@@ -56,6 +56,18 @@ const GALLERY: &[Row] = &[
         aks: "What Azure runs for you: the control plane is no node of the cluster.",
     },
     Row {
+        lab: "priority", minutes: 35, level: "beginner", picture: None,
+        outcome: "You give pods priorities, say whom the scheduler removes, and keep a class from removing others.",
+        cka: "Workloads and scheduling: PriorityClasses, preemption.",
+        aks: "A pool that is full.",
+    },
+    Row {
+        lab: "drain", minutes: 40, level: "beginner", picture: None,
+        outcome: "You empty a node without an outage, read what a budget allows, and find out why a drain or an upgrade hangs.",
+        cka: "Cluster architecture: cordon, drain, uncordon, PodDisruptionBudgets.",
+        aks: "What an upgrade of a pool does to your pods.",
+    },
+    Row {
         lab: "share", minutes: 45, level: "beginner", picture: None,
         outcome: "You give each pod its share of a node: requests, limits, init containers, defaults of a LimitRange, and a quota for the namespace.",
         cka: "Workloads and scheduling: requests, limits, LimitRange, ResourceQuota. Troubleshooting: pods that are refused or wait for room.",

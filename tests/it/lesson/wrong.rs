@@ -16,7 +16,7 @@ fn plausible_wrong_solutions_are_rejected_at_their_step() {
             scope.spawn(|| rejects(wrong));
         }
     });
-    let labs = ["devices", "hpa", "noexecute", "placeholders", "share", "spread", "volumes"];
+    let labs = ["devices", "drain", "hpa", "noexecute", "placeholders", "priority", "share", "spread", "volumes"];
     for lab in labs {
         let of_lab = wrongs.iter().filter(|wrong| wrong["lesson"].as_str() == Some(lab)).count();
         assert!(of_lab >= 2, "{lab} has {of_lab} wrong solutions");
