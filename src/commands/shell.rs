@@ -61,8 +61,8 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     Ok(LabShell { lab, kubeconfig, azure, programs })
 }
 
-/// A folder with programs of these names that are klab: `az` for a lab that is not in Azure, `kind` and `docker` for an embedded one. One
-/// that is there, or may be, has the real one.
+/// A folder with programs of these names that are klab: `az` for a lab that is not in Azure, `kind` and `docker` for an embedded
+/// one. A lab that is there, or may be, has the real ones.
 fn programs(context: &Context, lab: &str, names: &[&str]) -> Result<PathBuf> {
     let folder = context.home.lab(lab).join("shell").join("bin");
     let failed = |error| state_error(error, "write", &folder);

@@ -40,7 +40,7 @@ const KNOWN: [Known; 15] = [
     ('C', "context", true),
 ];
 
-pub(super) fn read(program: &str, words: &[String]) -> Result<Grep, Refusal> {
+pub(super) fn read(program: &str, words: &[String]) -> Result<(Grep, Options), Refusal> {
     let mut options = Options::read("grep", words, &KNOWN)?;
     let mut patterns: Vec<String> = options.values('e').map(str::to_owned).collect();
     if patterns.is_empty() {
@@ -49,7 +49,6 @@ pub(super) fn read(program: &str, words: &[String]) -> Result<Grep, Refusal> {
         }
         patterns.push(options.words.remove(0));
     }
-    options.no_files()?;
     let form = match program {
         _ if options.has('F') => Form::Fixed,
         _ if options.has('E') => Form::Extended,
@@ -75,7 +74,7 @@ pub(super) fn read(program: &str, words: &[String]) -> Result<Grep, Refusal> {
     }
     // What is not understood is said before anything runs.
     finder(&grep.patterns, how)?;
-    Ok(grep)
+    Ok((grep, options))
 }
 
 /// `grep` at work.

@@ -54,44 +54,60 @@ pub const NAMES: [&str; 6] = ["grep", "head", "tail", "sort", "uniq", "wc"];
 /// Understands the words of a program behind a pipe.
 ///
 /// # Errors
-/// When it is none of these, or has an option that is not done here.
+/// When it is none of these, has an option that is not done here, or names a file.
 pub fn read(words: &[String]) -> Result<Filter, Refusal> {
+    let (filter, options) = understood(words)?;
+    options.no_files()?;
+    Ok(filter)
+}
+
+/// As [`read`], of a program that may read one file in place of what comes to it: also the file's name.
+///
+/// # Errors
+/// When it is none of these, has an option that is not done here, or names several files.
+pub fn read_of_file(words: &[String]) -> Result<(Filter, Option<String>), Refusal> {
+    let (filter, mut options) = understood(words)?;
+    let file = if options.words.is_empty() { None } else { Some(options.words.remove(0)) };
+    options.no_files()?;
+    Ok((filter, file.filter(|file| file != "-")))
+}
+
+/// A program, and its options with the files that it names.
+fn understood(words: &[String]) -> Result<(Filter, Options), Refusal> {
     let Some((program, rest)) = words.split_first() else {
         return Err(Refusal::new("nothing follows the pipe: `kubectl get pods -A | grep coredns`"));
     };
     match program.as_str() {
-        "grep" | "egrep" | "fgrep" => grep::read(program, rest).map(Filter::Grep),
+        "grep" | "egrep" | "fgrep" => grep::read(program, rest).map(|(grep, options)| (Filter::Grep(grep), options)),
         "head" => count("head", rest, |text| {
             Some(match text.strip_prefix('-') {
                 Some(but) => Count::AllBut(number(but)?),
                 None => Count::Lines(number(text)?),
             })
         })
-        .map(Filter::Head),
+        .map(|(count, options)| (Filter::Head(count), options)),
         "tail" => count("tail", rest, |text| {
             Some(match text.strip_prefix('+') {
                 Some(from) => Count::AllBut(number(from)?.saturating_sub(1)),
                 None => Count::Lines(number(text.strip_prefix('-').unwrap_or(text))?),
             })
         })
-        .map(Filter::Tail),
-        "sort" => sort::read(rest).map(Filter::Sort),
+        .map(|(count, options)| (Filter::Tail(count), options)),
+        "sort" => sort::read(rest).map(|(sort, options)| (Filter::Sort(sort), options)),
         "uniq" => {
             let options = Options::read(
                 "uniq",
                 rest,
                 &[('c', "count", false), ('d', "repeated", false), ('u', "unique", false)],
             )?;
-            options.no_files()?;
             let only = if options.has('u') { Some(true) } else { options.has('d').then_some(false) };
-            Ok(Filter::Uniq { counts: options.has('c'), only })
+            Ok((Filter::Uniq { counts: options.has('c'), only }, options))
         }
         "wc" => {
             let known = [('l', "lines", false), ('w', "words", false), ('c', "bytes", false), ('m', "chars", false)];
             let options = Options::read("wc", rest, &known)?;
-            options.no_files()?;
             let asked = ['l', 'w', 'c', 'm'].map(|letter| options.has(letter));
-            Ok(Filter::Wc(if asked.contains(&true) { asked } else { [true, true, true, false] }))
+            Ok((Filter::Wc(if asked.contains(&true) { asked } else { [true, true, true, false] }), options))
         }
         other => Err(Refusal::new(unknown(other))),
     }
@@ -123,15 +139,19 @@ fn unknown(program: &str) -> String {
 }
 
 /// The options of `head` and `tail`; `lines` reads the number of lines.
-fn count(program: &'static str, words: &[String], lines: impl Fn(&str) -> Option<Count>) -> Result<Count, Refusal> {
+fn count(
+    program: &'static str,
+    words: &[String],
+    lines: impl Fn(&str) -> Option<Count>,
+) -> Result<(Count, Options), Refusal> {
     let options = Options::read(program, words, &[('n', "lines", true), ('c', "bytes", true)])?;
-    options.no_files()?;
     let wrong = |text: &str| Refusal::new(format!("`{program}` counts with whole numbers, and `{text}` is none"));
-    match (options.value('c'), options.value('n').or(options.value('#'))) {
-        (Some(bytes), _) => number(bytes).map(Count::Bytes).ok_or_else(|| wrong(bytes)),
-        (None, Some(text)) => lines(text).ok_or_else(|| wrong(text)),
-        (None, None) => Ok(Count::Lines(10)),
-    }
+    let count = match (options.value('c'), options.value('n').or(options.value('#'))) {
+        (Some(bytes), _) => number(bytes).map(Count::Bytes).ok_or_else(|| wrong(bytes))?,
+        (None, Some(text)) => lines(text).ok_or_else(|| wrong(text))?,
+        (None, None) => Count::Lines(10),
+    };
+    Ok((count, options))
 }
 
 /// Programs behind one another, at work.

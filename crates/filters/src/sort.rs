@@ -30,9 +30,8 @@ const KNOWN: [Known; 5] = [
     ('t', "field-separator", true),
 ];
 
-pub(super) fn read(words: &[String]) -> Result<Sort, Refusal> {
+pub(super) fn read(words: &[String]) -> Result<(Sort, Options), Refusal> {
     let options = Options::read("sort", words, &KNOWN)?;
-    options.no_files()?;
     let how = How { numbers: options.has('n'), reverse: options.has('r') };
     let keys = options.values('k').map(|text| key(text, how)).collect::<Result<_, _>>()?;
     let between = options.value('t').map(|text| {
@@ -42,7 +41,8 @@ pub(super) fn read(words: &[String]) -> Result<Sort, Refusal> {
             _ => Err(Refusal::new(format!("`sort -t` takes one letter, and `{text}` is none"))),
         }
     });
-    Ok(Sort { keys, how, once: options.has('u'), between: between.transpose()? })
+    let sort = Sort { keys, how, once: options.has('u'), between: between.transpose()? };
+    Ok((sort, options))
 }
 
 /// `2`, `2,3`, `2nr`, `2,2n`.

@@ -102,15 +102,19 @@ fn own_labels(node: &Node) -> BTreeMap<String, String> {
     labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
+/// The address of a node, by its place in the cluster.
+pub fn address(index: usize) -> String {
+    // Docker's network gives its gateway the first address.
+    let address = index.saturating_add(2);
+    format!("172.18.{}.{}", address / 250, address % 250)
+}
+
 fn manifest(cluster: &str, node: &Node, index: usize, version: &str, parts: &Parts<'_>) -> Value {
     let resources = json!({
         "cpu": "4", "memory": "16384000Ki", "ephemeral-storage": "129886128Ki", "pods": parts.pods,
         "hugepages-1Gi": "0", "hugepages-2Mi": "0",
     });
     let machine = fnv64_closed(&[cluster, &node.name], 0xff);
-    // Docker's network gives its gateway the first address.
-    let address = index.saturating_add(2);
-    let (block, address) = (address / 250, address % 250);
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": { "name": node.name, "labels": parts.labels, "annotations": { "node.alpha.kubernetes.io/ttl": "0" } },
@@ -121,7 +125,7 @@ fn manifest(cluster: &str, node: &Node, index: usize, version: &str, parts: &Par
         "status": {
             "capacity": resources, "allocatable": resources,
             "addresses": [
-                { "type": "InternalIP", "address": format!("172.18.{block}.{address}") },
+                { "type": "InternalIP", "address": address(index) },
                 { "type": "Hostname", "address": node.name },
             ],
             "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },

@@ -76,7 +76,7 @@ fn on_node(context: &Context, mut node: Node<'_>, asked: &Exec) -> Done<u8> {
     let is_shell = matches!(asked.command.as_slice(), [shell] if shell == "bash" || shell == "sh");
     if is_shell && asked.reads && context.ui.is_interactive() {
         let mut code = 0;
-        while let Some(line) = context.ui.asks(&format!("root@{}:/#", asked.node)) {
+        while let Some(line) = context.ui.asks(&format!("root@{}:{}#", asked.node, node.folder())) {
             let line = line.trim();
             if line == "exit" {
                 break;

@@ -26,6 +26,15 @@ pub(super) fn sim(context: &Context) -> Done<Sim> {
     Sim::new(&context.home).map_err(in_words)
 }
 
+/// What a cluster answers, with the cause where it refuses or is not reached.
+///
+/// # Errors
+/// When it refuses or is not reached.
+pub(super) fn asked<T>(context: &Context, request: impl Future<Output = kube::Result<T>>) -> Done<T> {
+    let answer = context.block_on(async { Ok(request.await) }).map_err(in_words)?;
+    answer.map_err(|error| format!("{:#}", klab_operations::client::cause(&error)))
+}
+
 /// An error of klab's own with what to do about it.
 pub(super) fn in_words(error: Error) -> String {
     let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node as NodeObject, Pod};
 use klab_cluster::{HEARTBEAT_ANNOTATION, REMOVED_STATIC_POD_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
 use klab_kind::machine::{Container, Effect, Output, Outside, Place, Ran, run};
-use klab_kind::nodes::name_at_server;
+use klab_kind::nodes::{address, name_at_server};
 use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::super::Context;
 use super::kubeconfig;
-use super::meant::{Done, in_words, sim};
+use super::meant::{Done, asked, in_words, sim};
 use super::stored::{self, Stored};
 use klab_operations::exec;
 use klab_operations::state::Lock;
@@ -29,6 +29,8 @@ pub(super) struct Node<'c> {
     context: &'c Context,
     cluster: String,
     name: String,
+    /// The folder where the next command begins.
+    folder: String,
 }
 
 /// What a command on a node reaches.
@@ -49,10 +51,15 @@ impl<'c> Node<'c> {
         for cluster in stored::all(context)? {
             let stored = Stored::read(context, &cluster)?;
             if stored.is_some_and(|stored| stored.nodes.iter().any(|node| node.name == name)) {
-                return Ok(Some(Self { context, cluster, name: name.to_owned() }));
+                return Ok(Some(Self { context, cluster, name: name.to_owned(), folder: "/".to_owned() }));
             }
         }
         Ok(None)
+    }
+
+    /// The folder where the next command begins.
+    pub(super) fn folder(&self) -> &str {
+        &self.folder
     }
 
     /// Runs a command; the inner error says what of it is not certain.
@@ -63,41 +70,36 @@ impl<'c> Node<'c> {
         let _turn = self.turn()?;
         let gone = || format!("the cluster \"{}\" is gone", self.cluster);
         let mut stored = Stored::read(self.context, &self.cluster)?.ok_or_else(gone)?;
-        let node = stored.nodes.iter().find(|node| node.name == self.name).cloned().ok_or_else(gone)?;
+        let index = stored.nodes.iter().position(|node| node.name == self.name).ok_or_else(gone)?;
+        let is_control_plane = stored.nodes.get(index).is_some_and(|node| node.is_control_plane);
         let path = sim(self.context)?.standalone_kubeconfig(&name_at_server(&self.cluster)).map_err(in_words)?;
         let administrator = kubeconfig::written(&kubeconfig::of(self.context, &self.cluster, true)?)?;
         let client = self.context.block_on(klab_operations::client::connect(&path)).map_err(in_words)?;
         let nodes: Api<NodeObject> = Api::all(client.clone());
-        let object = self.asked(nodes.get_opt(&self.name))?;
-        let status = object.as_ref().and_then(|object| object.status.as_ref());
-        let address = status.and_then(|status| status.addresses.as_ref()?.first()).map(|first| first.address.clone());
-        let version = stored.version.clone();
+        let uid = asked(self.context, nodes.get_opt(&self.name))?.and_then(|object| object.metadata.uid);
         let place = Place {
             cluster: &self.cluster,
             node: &self.name,
-            uid: object.as_ref().and_then(|object| object.metadata.uid.as_deref()).unwrap_or_default(),
-            address: address.as_deref().unwrap_or("172.18.0.2"),
-            is_control_plane: node.is_control_plane,
-            version: &version,
+            uid: uid.as_deref().unwrap_or_default(),
+            address: &address(index),
+            is_control_plane,
+            version: &stored.version,
+            folder: &self.folder,
             administrator: &administrator,
             created: stored.created,
             now: Timestamp::now(),
         };
-        let mut reached = Reached {
-            context: self.context,
-            client,
-            kubeconfig: path,
-            node: self.name.clone(),
-            is_control_plane: node.is_control_plane,
-        };
+        let mut reached =
+            Reached { context: self.context, client, kubeconfig: path, node: self.name.clone(), is_control_plane };
         let state = stored.machines.get(&self.name).cloned().unwrap_or_default();
-        let Ran { mut output, state, effects } = match run(&place, &state, command, input, &mut reached) {
+        let Ran { mut output, state, effects, folder } = match run(&place, &state, command, input, &mut reached) {
             Ok(ran) => ran,
             Err(why) => return Ok(Err(why)),
         };
         for effect in effects {
             self.follow(&reached.client, effect, &mut output)?;
         }
+        self.folder = folder;
         // Written last: a klab that is killed before does all of it once more.
         if stored.machines.get(&self.name) != Some(&state) {
             stored.machines.insert(self.name.clone(), state);
@@ -116,17 +118,12 @@ impl<'c> Node<'c> {
         }
     }
 
-    fn asked<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Done<T> {
-        let answer = self.context.block_on(async { Ok(request.await) }).map_err(in_words)?;
-        answer.map_err(|error| format!("{:#}", klab_operations::client::cause(&error)))
-    }
-
     fn follow(&self, client: &Client, effect: Effect, output: &mut Output) -> Done {
         let with = PatchParams::default();
         match effect {
             Effect::Component { component, runs } => {
                 let namespaces: Api<Namespace> = Api::all(client.clone());
-                let namespace = self.asked(namespaces.get("kube-system"))?;
+                let namespace = asked(self.context, namespaces.get("kube-system"))?;
                 let now = namespace.annotations().get(STOPPED_COMPONENTS_ANNOTATION).map(String::as_str);
                 let mut stopped: Vec<&str> = now.unwrap_or_default().split(',').filter(|one| !one.is_empty()).collect();
                 stopped.retain(|one| *one != component);
@@ -135,30 +132,33 @@ impl<'c> Node<'c> {
                 }
                 let value = Some(stopped.join(",")).filter(|stopped| !stopped.is_empty());
                 let patch = json!({ "metadata": { "annotations": { STOPPED_COMPONENTS_ANNOTATION: value } } });
-                self.asked(namespaces.patch("kube-system", &with, &Patch::Merge(&patch))).map(drop)
+                asked(self.context, namespaces.patch("kube-system", &with, &Patch::Merge(&patch))).map(drop)
             }
             Effect::Kubelet(runs) => {
                 let value = if runs { Value::Null } else { json!("stopped") };
                 let patch = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: value } } });
-                self.asked(Api::<NodeObject>::all(client.clone()).patch(&self.name, &with, &Patch::Merge(&patch)))
-                    .map(drop)
+                asked(
+                    self.context,
+                    Api::<NodeObject>::all(client.clone()).patch(&self.name, &with, &Patch::Merge(&patch)),
+                )
+                .map(drop)
             }
             Effect::Remove { namespace, name } => {
                 let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
                 let patch = json!({ "metadata": { "annotations": { REMOVED_STATIC_POD_ANNOTATION: "true" } } });
-                if self.asked(pods.get_opt(&name))?.is_none() {
+                if asked(self.context, pods.get_opt(&name))?.is_none() {
                     return Ok(());
                 }
-                self.asked(pods.patch(&name, &with, &Patch::Merge(&patch)))?;
-                self.asked(pods.delete(&name, &DeleteParams::default().grace_period(0))).map(drop)
+                asked(self.context, pods.patch(&name, &with, &Patch::Merge(&patch)))?;
+                asked(self.context, pods.delete(&name, &DeleteParams::default().grace_period(0))).map(drop)
             }
             Effect::Add(pod) => {
                 let read: Result<Pod, _> = serde_json::from_value(pod);
                 let made = read.map_err(|error| error.to_string()).and_then(|pod| {
                     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-                    match self.asked(pods.get_opt(&pod.name_any()))? {
+                    match asked(self.context, pods.get_opt(&pod.name_any()))? {
                         Some(_) => Ok(()),
-                        None => self.asked(pods.create(&PostParams::default(), &pod)).map(drop),
+                        None => asked(self.context, pods.create(&PostParams::default(), &pod)).map(drop),
                     }
                 });
                 // A kubelet goes on without the mirror of its pod.
@@ -175,8 +175,7 @@ impl Reached<'_> {
     fn pods(&self) -> Result<Vec<Pod>, String> {
         let list = ListParams::default().fields(&format!("spec.nodeName={}", self.node));
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let answer = self.context.block_on(async { Ok(pods.list(&list).await) }).map_err(in_words)?;
-        answer.map(|list| list.items).map_err(|error| format!("{:#}", klab_operations::client::cause(&error)))
+        asked(self.context, pods.list(&list)).map(|list| list.items)
     }
 }
 
@@ -190,6 +189,9 @@ impl Outside for Reached<'_> {
         };
         if !input.is_empty() || arguments.iter().any(names_files) {
             return Err("kubectl reads no file on a node; type `kubectl` on your own machine".to_owned());
+        }
+        if arguments.iter().any(|word| word == "config") {
+            return Err("the kubeconfig of a node does not change".to_owned());
         }
         let command = exec::Command::new("kubectl").arg("--kubeconfig").arg(&self.kubeconfig);
         match command.args(arguments.iter().cloned()).written(KUBECTL) {
@@ -216,6 +218,7 @@ impl Outside for Reached<'_> {
                     id: id.to_owned(),
                     name: status.name,
                     image: status.image,
+                    full_image: status.image_id.split('@').next().unwrap_or_default().to_owned(),
                     attempt: status.restart_count.into(),
                     since: running.map(|since| since.0),
                     pod: name.clone(),
@@ -230,8 +233,7 @@ impl Outside for Reached<'_> {
     fn log(&mut self, container: &Container) -> Result<String, String> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &container.namespace);
         let with = LogParams { container: Some(container.name.clone()), ..LogParams::default() };
-        let answer = self.context.block_on(async { Ok(pods.logs(&container.pod, &with).await) }).map_err(in_words)?;
-        answer.map_err(|error| format!("{:#}", klab_operations::client::cause(&error)))
+        asked(self.context, pods.logs(&container.pod, &with))
     }
 
     fn pause(&mut self, duration: Duration) {

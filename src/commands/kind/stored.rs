@@ -26,7 +26,6 @@ pub(super) struct Stored {
     /// Its nodes.
     pub(super) nodes: Vec<Node>,
     /// The version of its first control plane.
-    #[serde(default = "version")]
     pub(super) version: String,
     /// What commands have left on nodes, by name.
     #[serde(default)]
@@ -34,10 +33,6 @@ pub(super) struct Stored {
     /// Images that were loaded.
     #[serde(default)]
     pub(super) images: Vec<String>,
-}
-
-fn version() -> String {
-    klab_lab::nodes::VERSION.to_owned()
 }
 
 impl Stored {

@@ -52,8 +52,9 @@ impl Reconciler for ApiSilence {
         if change.object.name.as_ref() != NAMESPACE {
             return;
         }
-        plane.set_stopped(stopped(&change.object.value()));
-        match asked(&change.object.value()) {
+        let namespace = change.object.value();
+        plane.set_stopped(stopped(&namespace));
+        match asked(&namespace) {
             Some(duration) if self.span.is_none() => {
                 let from = later(plane.now(), FAREWELL);
                 self.span = Some((from, later(from, duration)));

@@ -235,9 +235,8 @@ fn reason(autoscaler: &Value, current: i64, wanted: i64, metric: &str) -> String
 /// Why no metric says anything.
 // upstream: pkg/controller/podautoscaler/replica_calculator.go calculatePodRequests, GetResourceReplicas (v1.36)
 fn failure(share: Option<f64>, autoscaler: &Value, pods: &[Arc<PodInfo>]) -> String {
-    let metrics = items(&autoscaler["spec"]["metrics"]).iter();
-    let Some(metric) = metrics.map(|metric| &metric["resource"]).find(|metric| metric.is_object() && share.is_some())
-    else {
+    let mut metrics = items(&autoscaler["spec"]["metrics"]).iter().map(|metric| &metric["resource"]);
+    let (Some(metric), Some(_)) = (metrics.find(|metric| metric.is_object()), share) else {
         return NO_METRICS.to_owned();
     };
     let resource = text(metric, &["name"]);

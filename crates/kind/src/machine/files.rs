@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 /// Most bytes that are written on one node.
 const MAX_WRITTEN: usize = 256 * 1024;
 
@@ -11,7 +9,7 @@ const MAX_WRITTEN: usize = 256 * 1024;
 pub type Changes = BTreeMap<String, Option<String>>;
 
 /// The files of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Files {
     ground: BTreeMap<String, String>,
     pub(super) changes: Changes,
@@ -26,8 +24,8 @@ pub(super) enum Found<'f> {
 }
 
 impl Files {
-    pub(super) fn new(ground: BTreeMap<String, String>, changes: Changes) -> Self {
-        Self { ground, changes }
+    pub(super) fn new(ground: BTreeMap<String, String>) -> Self {
+        Self { ground, changes: Changes::new() }
     }
 
     fn get(&self, path: &str) -> Option<&str> {
@@ -68,23 +66,27 @@ impl Files {
         paths.filter_map(|path| Some((path.to_owned(), self.get(path)?.to_owned()))).collect()
     }
 
-    /// Writes a file.
+    /// Writes a file, or at its end.
     ///
     /// # Errors
-    /// In the words of programs where its folder is missing; klab's own where it is too much.
-    pub(super) fn write(&mut self, path: &str, text: String) -> Result<(), String> {
+    /// In the words of programs, where its folder is missing or it is too much; nothing is written then.
+    pub(super) fn write(&mut self, path: &str, text: &str, appends: bool) -> Result<(), String> {
         if self.find(path) == Found::Folder {
             return Err("Is a directory".to_owned());
         }
         if self.find(parent(path)) != Found::Folder {
             return Err("No such file or directory".to_owned());
         }
+        let text = if appends { self.get(path).unwrap_or_default().to_owned() + text } else { text.to_owned() };
+        let others = self.changes.iter().filter(|(other, _)| *other != path);
+        let written: usize = others.filter_map(|(_, text)| text.as_ref()).map(String::len).sum();
+        if written.saturating_add(text.len()) > MAX_WRITTEN {
+            return Err("No space left on device".to_owned());
+        }
         // The folder stays when its last file goes.
-        let folder = format!("{}/", parent(path).trim_end_matches('/'));
-        self.changes.insert(folder, Some(String::new()));
+        self.make_folder(parent(path));
         self.changes.insert(path.to_owned(), Some(text));
-        let written: usize = self.changes.values().flatten().map(String::len).sum();
-        if written > MAX_WRITTEN { Err("No space left on device".to_owned()) } else { Ok(()) }
+        Ok(())
     }
 
     /// Makes a folder, and those above it.

@@ -45,8 +45,8 @@ fn arguments(all: &[(&str, &str)]) -> Vec<String> {
 }
 
 /// The pods of a control plane: name, image, requests and arguments.
-fn components(place: &Place<'_>, address: &str) -> [(&'static str, String, Value, Vec<String>); 4] {
-    let version = place.version;
+fn components(place: &Place<'_>) -> [(&'static str, String, Value, Vec<String>); 4] {
+    let (version, address) = (place.version, place.address);
     let pki = "/etc/kubernetes/pki";
     let image = |component: &str| format!("registry.k8s.io/{component}:v{version}");
     let peer = format!("https://{address}:2380");
@@ -128,8 +128,8 @@ fn manifest(component: &str, image: &str, requests: &Value, arguments: Vec<Strin
 }
 
 /// The manifests of a control plane, by file.
-pub(super) fn manifests(place: &Place<'_>, address: &str) -> BTreeMap<String, Value> {
-    let components = components(place, address).into_iter();
+fn manifests(place: &Place<'_>) -> BTreeMap<String, Value> {
+    let components = components(place).into_iter();
     let file = |component: &str| format!("{MANIFESTS}/{component}.yaml");
     let manifest = |(component, image, requests, arguments): (&str, String, Value, _)| {
         (file(component), manifest(component, &image, &requests, arguments))
@@ -137,14 +137,14 @@ pub(super) fn manifests(place: &Place<'_>, address: &str) -> BTreeMap<String, Va
     components.map(manifest).collect()
 }
 
-/// All files of a node with this kubeconfig of the administrator.
-pub(super) fn files(place: &Place<'_>, address: &str, administrator: &str) -> BTreeMap<String, String> {
+/// All files of a node.
+pub(super) fn files(place: &Place<'_>) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let mut add = |path: &str, text: String| files.insert(path.to_owned(), text);
     add("/etc/hostname", format!("{}\n", place.node));
     add("/kind/version", format!("v{}\n", place.version));
     add("/var/lib/kubelet/config.yaml", crate::system::yaml(&crate::system::kubelet_configuration()));
-    add("/var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--node-ip=".to_owned() + address + "\"\n");
+    add("/var/lib/kubelet/kubeadm-flags.env", format!("KUBELET_KUBEADM_ARGS=\"--node-ip={}\"\n", place.address));
     add(
         KUBELET_UNIT,
         format!(
@@ -160,8 +160,8 @@ pub(super) fn files(place: &Place<'_>, address: &str, administrator: &str) -> BT
         ),
     );
     if place.is_control_plane {
-        add("/etc/kubernetes/admin.conf", administrator.to_owned());
-        files.extend(manifests(place, address).into_iter().map(|(file, pod)| (file, crate::system::yaml(&pod))));
+        add("/etc/kubernetes/admin.conf", place.administrator.to_owned());
+        files.extend(manifests(place).into_iter().map(|(file, pod)| (file, crate::system::yaml(&pod))));
     }
     files
 }

@@ -45,6 +45,8 @@ pub struct Ran {
     pub state: State,
     /// What follows in the cluster, in this order.
     pub effects: Vec<Effect>,
+    /// The folder where a shell would be now.
+    pub folder: String,
 }
 
 /// Runs a command on a node.
@@ -58,16 +60,16 @@ pub fn run(
     input: &str,
     outside: &mut dyn Outside,
 ) -> Result<Ran, String> {
-    let ground = kubeadm_files::files(place, place.address, place.administrator);
-    let files = Files::new(ground, state.changes.clone());
-    let kubeadm = Files::new(kubeadm_files::files(place, place.address, ""), Changes::new()).below(MANIFESTS);
+    let mut files = Files::new(kubeadm_files::files(place));
+    let kubeadm = files.below(MANIFESTS);
+    files.changes.clone_from(&state.changes);
     let mut shell = Shell::new(*place, files, state.kubelet_is_stopped, outside, programs::program);
     let mut output = Output::default();
     match programs::program(&mut shell, command, input, &mut output)? {
         Flow::Next => {}
         Flow::Exit(code) => output.code = code,
     }
-    let (files, kubelet_is_stopped) = shell.into_parts();
+    let Shell { files, kubelet_is_stopped, folder, .. } = shell;
     let manifests = files.below(MANIFESTS);
     let mut effects = Vec::new();
     let mut seen = state.seen.clone();
@@ -86,7 +88,7 @@ pub fn run(
         }
     }
     let state = State { changes: files.changes, kubelet_is_stopped, seen };
-    Ok(Ran { output, state, effects })
+    Ok(Ran { output, state, effects, folder })
 }
 
 #[cfg(test)]

@@ -28,15 +28,15 @@ pub(super) fn program(
     input: &str,
     output: &mut Output,
 ) -> Result<Flow, String> {
-    output.code = 0;
     let Some((program, rest)) = words.split_first() else { return Ok(Flow::Next) };
+    let before = std::mem::take(&mut output.code);
     let name = program.rsplit('/').next().unwrap_or_default();
     let arguments: Vec<&str> = rest.iter().map(String::as_str).collect();
     match (name, arguments.as_slice()) {
         (name, ["-c" | "-ec" | "-lc", script]) if SHELLS.contains(&name) => {
-            let before = std::mem::replace(&mut shell.exits_on_failure, arguments.first() == Some(&"-ec"));
+            let outer = std::mem::replace(&mut shell.exits_on_failure, arguments.first() == Some(&"-ec"));
             shell.script(script, input, output)?;
-            shell.exits_on_failure = before;
+            shell.exits_on_failure = outer;
         }
         (name, [] | ["-s"]) if SHELLS.contains(&name) => {
             shell.script(input, "", output)?;
@@ -44,7 +44,7 @@ pub(super) fn program(
         ("true" | ":", _) => {}
         ("false", _) => output.code = 1,
         ("exit", [] | [_]) => {
-            let code = arguments.first().map_or(Ok(output.code), |code| code.parse());
+            let code = arguments.first().map_or(Ok(before), |code| code.parse());
             return code.map(Flow::Exit).map_err(|_| "exit takes a number".to_owned());
         }
         ("set", flags) => set(shell, flags)?,
@@ -76,12 +76,7 @@ pub(super) fn program(
             let appends = arguments.first() == Some(&"-a");
             input.clone_into(&mut output.out);
             for path in paths {
-                let full = shell.full(path);
-                let old = match shell.files.find(&full) {
-                    Found::File(old) if appends => old.to_owned(),
-                    _ => String::new(),
-                };
-                write(shell, "tee", path, old + input, output);
+                write(shell, "tee", path, input, appends, output);
             }
         }
         ("touch" | "mkdir" | "rm" | "mv" | "cp" | "chmod" | "chown", words) => change(shell, name, words, output)?,
@@ -116,21 +111,24 @@ fn set(shell: &mut Shell<'_>, flags: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn write(shell: &mut Shell<'_>, program: &str, path: &str, text: String, output: &mut Output) {
+/// Writes a file, or at its end; a program says why it cannot. Whether it was written.
+fn write(shell: &mut Shell<'_>, program: &str, path: &str, text: &str, appends: bool, output: &mut Output) -> bool {
     let full = shell.full(path);
-    if let Err(why) = shell.files.write(&full, text) {
+    let written = shell.files.write(&full, text, appends);
+    if let Err(why) = &written {
         failed(output, 1, &format!("{program}: {path}: {why}"));
     }
+    written.is_ok()
 }
 
-/// The text of a file; a program says what is wrong with a path that is none.
-fn read(shell: &Shell<'_>, program: &str, path: &str, code: u8, output: &mut Output) -> Option<String> {
+/// The text of a file; a program says what is wrong with a path that is none, after these words.
+fn read(shell: &Shell<'_>, words: &str, path: &str, code: u8, output: &mut Output) -> Option<String> {
     let why = match shell.files.find(&shell.full(path)) {
         Found::File(text) => return Some(text.to_owned()),
         Found::Folder => "Is a directory",
         Found::Nothing => "No such file or directory",
     };
-    failed(output, code, &format!("{program}: {path}: {why}"));
+    failed(output, code, &format!("{words} {path}: {why}"));
     None
 }
 
@@ -141,7 +139,7 @@ fn cat(shell: &Shell<'_>, paths: &[&str], input: &str, output: &mut Output) {
     for path in paths {
         if *path == "-" {
             output.out.push_str(input);
-        } else if let Some(text) = read(shell, "cat", path, 1, output) {
+        } else if let Some(text) = read(shell, "cat:", path, 1, output) {
             output.out.push_str(&text);
         }
     }
@@ -200,7 +198,7 @@ fn change(shell: &mut Shell<'_>, program: &str, words: &[&str], output: &mut Out
         ("touch", paths) => {
             for path in paths {
                 if shell.files.find(&shell.full(path)) == Found::Nothing {
-                    write(shell, "touch", path, String::new(), output);
+                    write(shell, "touch", path, "", false, output);
                 }
             }
         }
@@ -262,10 +260,9 @@ fn copy(shell: &mut Shell<'_>, program: &str, sources: &[&str], to: &str, output
             failed(output, 1, &format!("{program}: '{source}' and '{target}' are the same file"));
             continue;
         }
-        if program == "mv" {
+        if write(shell, program, &target, &text, false, output) && program == "mv" {
             shell.files.remove(&full);
         }
-        write(shell, program, &target, text, output);
     }
     Ok(())
 }
@@ -310,7 +307,11 @@ fn sed(shell: &mut Shell<'_>, words: &[&str], input: &str, output: &mut Output) 
     for path in paths {
         let Some(text) = read(shell, "sed: can't read", path, 2, output) else { continue };
         let edited = sed.edited(&text);
-        if in_place { write(shell, "sed", path, edited, output) } else { output.out.push_str(&edited) }
+        if in_place {
+            write(shell, "sed", path, &edited, false, output);
+        } else {
+            output.out.push_str(&edited);
+        }
     }
     Ok(())
 }
@@ -337,20 +338,13 @@ fn cut(words: &[&str], input: &str, output: &mut Output) -> Result<(), String> {
 /// Programs that let lines through, of a file or of their input.
 fn filter(shell: &Shell<'_>, words: &[String], input: &str, output: &mut Output) -> Result<(), String> {
     let program = words.first().map(String::as_str).unwrap_or_default();
-    let (mut words, mut text) = (words.to_vec(), input.to_owned());
-    let ends = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let is_operand = |(at, word): &(usize, &String)| *at > ends || !word.starts_with('-');
-    let operands = words.iter().enumerate().skip(1).filter(is_operand).count();
-    let has_pattern = !program.ends_with("grep") || words.iter().any(|word| word == "-e");
-    let needed = if has_pattern { 1 } else { 2 };
-    let last = words.last().cloned().unwrap_or_default();
-    if operands >= needed && last.parse::<i64>().is_err() {
+    let (filter, file) = klab_filters::read_of_file(words).map_err(|why| why.0)?;
+    let mut text = input.to_owned();
+    if let Some(file) = file {
         let code = if program.ends_with("grep") || program == "sort" { 2 } else { 1 };
-        let Some(read) = read(shell, program, &last, code, output) else { return Ok(()) };
+        let Some(read) = read(shell, &format!("{program}:"), &file, code, output) else { return Ok(()) };
         text = read;
-        words.pop();
     }
-    let filter = klab_filters::read(&words).map_err(|why| why.0)?;
     let mut chain = Chain::new(&[filter]);
     output.out.push_str(&chain.take(&text));
     let (rest, code) = chain.finish();

@@ -101,7 +101,8 @@ pub(super) fn crictl(shell: &mut Shell<'_>, words: &[&str], output: &mut Output)
             output.out.push_str(&listed.table(&containers, shell.place.now));
         }
         ["images"] => {
-            let mut images: Vec<_> = containers.iter().map(|one| split_image(&one.image)).collect();
+            let of = |image: &'_ String| image.rsplit_once(':').map(|(name, tag)| (name.to_owned(), tag.to_owned()));
+            let mut images: Vec<_> = containers.iter().filter_map(|one| of(&one.full_image)).collect();
             images.sort_unstable();
             images.dedup();
             let width = images.iter().map(|(name, _)| name.len()).max().unwrap_or_default().max(5);
@@ -129,17 +130,6 @@ fn found<'c>(containers: &'c [Container], id: &str) -> Option<&'c Container> {
 
 fn not_found(id: &str, output: &mut Output) {
     failed(output, 1, &format!("E: container \"{id}\": not found"));
-}
-
-/// Name and tag of an image, as the runtime has it.
-fn split_image(image: &str) -> (String, String) {
-    let (name, tag) = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((image, "latest"));
-    let name = match name.split('/').collect::<Vec<_>>().as_slice() {
-        [_] => format!("docker.io/library/{name}"),
-        [host, _] if !host.contains(['.', ':']) => format!("docker.io/{name}"),
-        _ => name.to_owned(),
-    };
-    (name, tag.to_owned())
 }
 
 /// What `crictl ps` lists.
@@ -219,12 +209,11 @@ fn age(time: SignedDuration) -> String {
 
 /// What is known of a container; `--template` takes the path of one field.
 fn inspected(container: &Container, words: &[&str]) -> Option<String> {
-    let (name, tag) = split_image(&container.image);
     let state = if container.since.is_some() { "CONTAINER_RUNNING" } else { "CONTAINER_EXITED" };
     let document = json!({
         "info": { "runtimeType": "io.containerd.runc.v2" },
         "status": {
-            "id": container.id, "image": { "image": format!("{name}:{tag}") },
+            "id": container.id, "image": { "image": container.full_image },
             "labels": {
                 "io.kubernetes.container.name": container.name, "io.kubernetes.pod.name": container.pod,
                 "io.kubernetes.pod.namespace": container.namespace, "io.kubernetes.pod.uid": container.uid,

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::files::{Files, Found, full};
 use super::script::{Command, Part, Pipeline, Redirect, When, Word, parse};
-use super::{Output, Outside, Place};
+use super::surroundings::{Output, Outside, Place};
 
-/// Most commands of a script, and most bytes that one prints.
+/// Most commands of a script, how deep scripts may be in each other, and most bytes that one prints.
 const MAX_COMMANDS: usize = 1000;
+const MAX_DEPTH: usize = 24;
 const MAX_OUTPUT: usize = 4 << 20;
 
 /// How it goes on after a command.
@@ -28,6 +29,7 @@ pub(super) struct Shell<'a> {
     pub(super) outside: &'a mut dyn Outside,
     program: Program,
     commands: usize,
+    depth: usize,
 }
 
 /// What runs a program with its input.
@@ -41,9 +43,9 @@ impl<'a> Shell<'a> {
         outside: &'a mut dyn Outside,
         program: Program,
     ) -> Self {
-        let variables = [("HOME", "/root"), ("HOSTNAME", place.node), ("PWD", "/"), ("USER", "root")];
+        let variables = [("HOME", "/root"), ("HOSTNAME", place.node), ("USER", "root")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let folder = "/".to_owned();
+        let folder = place.folder.to_owned();
         Self {
             place,
             files,
@@ -54,11 +56,8 @@ impl<'a> Shell<'a> {
             outside,
             program,
             commands: 0,
+            depth: 0,
         }
-    }
-
-    pub(super) fn into_parts(self) -> (Files, bool) {
-        (self.files, self.kubelet_is_stopped)
     }
 
     pub(super) fn full(&self, path: &str) -> String {
@@ -70,6 +69,16 @@ impl<'a> Shell<'a> {
     /// # Errors
     /// What of it is not certain.
     pub(super) fn script(&mut self, text: &str, input: &str, output: &mut Output) -> Result<Flow, String> {
+        if self.depth >= MAX_DEPTH {
+            return Err(format!("scripts that are {MAX_DEPTH} deep in each other are not followed on a node"));
+        }
+        self.depth = self.depth.saturating_add(1);
+        let flow = self.pipelines(text, input, output);
+        self.depth = self.depth.saturating_sub(1);
+        flow
+    }
+
+    fn pipelines(&mut self, text: &str, input: &str, output: &mut Output) -> Result<Flow, String> {
         for pipeline in parse(text)? {
             let succeeded = output.code == 0;
             let runs = match pipeline.when {
@@ -148,16 +157,18 @@ impl<'a> Shell<'a> {
             }
         }
         let mut own = Output::default();
-        let before = words.first().map(|_| self.variables.clone());
-        self.variables.extend(assigned.iter().cloned());
+        let mut before = Vec::new();
+        for (name, value) in assigned {
+            before.push((name.clone(), self.variables.insert(name, value)));
+        }
         let mut flow = Flow::Next;
-        if let Some(before) = before {
+        if !words.is_empty() {
             own.code = output.code;
             flow = (self.program)(self, &words, &given, &mut own)?;
             // What stands before a command is its own.
-            for (name, _) in assigned {
-                match before.get(&name) {
-                    Some(value) => drop(self.variables.insert(name, value.clone())),
+            for (name, value) in before.into_iter().rev() {
+                match value {
+                    Some(value) => drop(self.variables.insert(name, value)),
                     None => drop(self.variables.remove(&name)),
                 }
             }
@@ -186,11 +197,7 @@ impl<'a> Shell<'a> {
                     if path == "/dev/null" {
                         continue;
                     }
-                    let full = self.full(&path);
-                    if let (true, Found::File(old)) = (*appends, self.files.find(&full)) {
-                        text.insert_str(0, old);
-                    }
-                    if let Err(why) = self.files.write(&full, text) {
+                    if let Err(why) = self.files.write(&self.full(&path), &text, *appends) {
                         failed(own, 1, &format!("bash: {path}: {why}"));
                     }
                 }
@@ -214,6 +221,7 @@ impl<'a> Shell<'a> {
         match part {
             Part::Text(text, _) => Ok(text.clone()),
             Part::Variable(name, _) if name == "?" => Ok(output.code.to_string()),
+            Part::Variable(name, _) if name == "PWD" => Ok(self.folder.clone()),
             Part::Variable(name, _) => Ok(self.variables.get(name).cloned().unwrap_or_default()),
             Part::Output(script, _) => {
                 let mut own = Output::default();

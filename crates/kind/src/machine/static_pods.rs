@@ -75,13 +75,8 @@ pub(super) fn effects(
 ) -> Result<(Vec<Effect>, Vec<String>), String> {
     let ((old, _), (new, notes)) = (pods(before, place.node), pods(after, place.node));
     let (kubeadm_pods, _) = pods(kubeadm, place.node);
-    let component =
-        |name: &str| name.strip_suffix(place.node).and_then(|name| name.strip_suffix('-')).map(str::to_owned);
-    let own = |(namespace, name): &(String, String)| {
-        let component = component(name).filter(|_| place.is_control_plane && namespace == "kube-system")?;
-        (STOPPABLE.contains(&component.as_str()) || ["etcd", "kube-apiserver"].contains(&component.as_str()))
-            .then_some(component)
-    };
+    // Only a control plane has any.
+    let own = |key| kubeadm_pods.get(key)?["metadata"]["labels"]["component"].as_str().map(str::to_owned);
     let mut effects = Vec::new();
     for (key, pod) in &old {
         let kept = new.get(key);

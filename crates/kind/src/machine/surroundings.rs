@@ -20,6 +20,8 @@ pub struct Place<'a> {
     pub is_control_plane: bool,
     /// Its version of Kubernetes, such as `1.36.2`.
     pub version: &'a str,
+    /// The folder where the command begins.
+    pub folder: &'a str,
     /// A kubeconfig of the administrator, as a text.
     pub administrator: &'a str,
     /// When the cluster was made.
@@ -46,8 +48,10 @@ pub struct Container {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Its image.
+    /// Its image, as its pod names it.
     pub image: String,
+    /// Its image, as the runtime names it: with registry, path and tag.
+    pub full_image: String,
     /// How often it was started before.
     pub attempt: i64,
     /// When it began; none where it does not run.

@@ -32,6 +32,7 @@ fn place() -> Place<'static> {
         address: "172.18.0.2",
         is_control_plane: true,
         version: "1.36.2",
+        folder: "/",
         administrator: "kind: Config\n",
         created: "2026-11-07T09:05:03Z".parse().unwrap(),
         now: "2026-11-07T09:15:03Z".parse().unwrap(),
@@ -44,6 +45,7 @@ fn does(state: &mut State, words: &[&str]) -> Result<(Output, Vec<Effect>), Stri
         id: "0123456789abcdef".into(),
         name: "web".into(),
         image: "nginx:1".into(),
+        full_image: "docker.io/library/nginx:1".into(),
         since,
         pod: "web-1".into(),
         namespace: "default".into(),
@@ -141,6 +143,10 @@ fn scripts_read_as_in_bash() {
             "0123456789abc   nginx:1   About a minute ago   Running   web    0         web-1   default\n",
         ),
         ("set -e; false; echo no", ""),
+        ("crictl images | tail -1", "docker.io/library/nginx   1\n"),
+        ("cd /opt; mkdir d; cd d; echo $PWD", "/opt/d\n"),
+        ("cat /etc/hostname | grep -A 2 demo", "demo-control-plane\n"),
+        ("echo x > /opt/m; mv /opt/m /no/where; cat /opt/m", "x\n"),
     ] {
         let (output, effects) = bash(&mut state, script).unwrap_or_else(|why| panic!("{script}: {why}"));
         assert_eq!(output.out, out, "{script}: {}", output.err);
@@ -150,8 +156,10 @@ fn scripts_read_as_in_bash() {
 
 #[test]
 fn what_is_not_certain_is_refused_and_leaves_nothing() {
+    let deep = "echo $(".repeat(10_000) + &")".repeat(10_000);
     for script in [
         "touch /opt/x; apt-get update",
+        deep.as_str(),
         "for i in 1 2; do echo $i; done",
         "echo `hostname`",
         "sleep 1 &",
@@ -182,6 +190,15 @@ fn what_is_not_certain_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn what_is_written_has_a_bound_and_leaves_what_was_there() {
+    let mut state = State::default();
+    bash(&mut state, "echo first > /opt/x").unwrap();
+    let (output, _) = bash(&mut state, &format!("echo {} > /opt/x", "x".repeat(300_000))).unwrap();
+    assert_eq!((output.code, output.err.as_str()), (1, "bash: /opt/x: No space left on device\n"));
+    assert_eq!(bash(&mut state, "cat /opt/x").unwrap().0.out, "first\n");
+}
+
+#[test]
 fn failures_are_those_of_the_programs() {
     for (script, code, err) in [
         ("cat /nothing", 1, "cat: /nothing: No such file or directory\n"),
@@ -191,6 +208,8 @@ fn failures_are_those_of_the_programs() {
         ("grep x /nothing", 2, "grep: /nothing: No such file or directory\n"),
         ("grep nothing /etc/hostname", 1, ""),
         ("exit 7", 7, ""),
+        ("false; exit", 1, ""),
+        ("sed s/a/b/ /nothing", 2, "sed: can't read /nothing: No such file or directory\n"),
     ] {
         let (output, _) = bash(&mut State::default(), script).unwrap();
         assert_eq!((output.code, output.err.as_str()), (code, err), "{script}");
