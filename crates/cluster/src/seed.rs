@@ -66,11 +66,12 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// For clusters on the machine's clock: a pod that is deleted can be seen for a tenth of a second, as no process
-    /// ends at once.
+    /// For clusters on the machine's clock: a pod that is deleted can be seen for a second, after which a kubelet looks
+    /// again. A `kubectl delete` that waits takes a StatefulSet's next pod of the same name for the old one if that is there
+    /// before it looks.
     #[must_use]
     pub fn in_real_time() -> Self {
-        Self { stop: 100, ..Self::default() }
+        Self { stop: 1_000, ..Self::default() }
     }
 }
 

@@ -68,8 +68,12 @@ impl<'h> Learner<'h> {
     async fn ends(&self, line: &str) -> (i32, String, String) {
         let klab = PathBuf::from(env!("CARGO_BIN_EXE_klab"));
         let path = std::env::var("PATH").unwrap();
-        let mut shell = Command::new("bash");
-        shell.args(["-o", "pipefail", "-c"]).env("HOME", self.folder.path()).env("KUBECONFIG", self.kubeconfig());
+        // A kubectl that waits for what does not come would do so for ever.
+        let mut shell = Command::new("timeout");
+        shell
+            .args(["180", "bash", "-o", "pipefail", "-c"])
+            .env("HOME", self.folder.path())
+            .env("KUBECONFIG", self.kubeconfig());
         shell.env("KLAB_PIN", "2468").current_dir(self.folder.path()).stdin(Stdio::null());
         if self.hands == Hands::Kubectl {
             let yaml = std::fs::read_to_string(self.kubeconfig()).unwrap();
