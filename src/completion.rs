@@ -19,7 +19,7 @@ use klab_operations::bundled_lessons;
 use klab_operations::client::connect_within;
 use klab_operations::context::{Context, is_path};
 use klab_operations::environment;
-use klab_operations::event::{Event, Sink};
+use klab_operations::event::Nowhere;
 use klab_operations::interruption::Interruption;
 use klab_operations::kubeconfig;
 use klab_operations::running_lab;
@@ -186,10 +186,6 @@ fn pods(context: &Context, lab: &str) -> Option<Vec<String>> {
 
 /// A context that says nothing.
 fn context() -> Option<Context> {
-    struct Nowhere;
-    impl Sink for Nowhere {
-        fn event(&self, _: &Event) {}
-    }
     let home = Home::from_environment().ok()?;
     let silent = Ui::new(Format::Human, true, false).apart(Arc::new(Nowhere));
     Some(Context::new(silent, home, Interruption::default()))

@@ -346,6 +346,7 @@ codes! {
     LessonFailed "lesson-failed" 622 1;
     NotTried "not-tried" 622 0;
     NoSteps "no-steps" 630 2;
+    NoPractice "no-practice" 630 2;
     NoSuchStep "no-such-step" 630 2;
     NoStepDone "no-step-done" 630 2;
     AllDone "all-done" 630 4;

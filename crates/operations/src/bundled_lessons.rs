@@ -4,115 +4,65 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
 use crate::error::{Code, Error, Result};
 use crate::state::Home;
 use crate::state::home::state_error;
-use klab_lab::spec::did_you_mean;
+use klab_lab::spec::{Catalogue, Topic, Track, did_you_mean};
 use klab_lab::words::listed;
 
-macro_rules! files {
-    ($($path:literal),* $(,)?) => { &[$(($path, include_str!(concat!("../labs/", $path)))),*] };
-}
+/// The folder of the tasks, below `labs/`.
+const PRACTICE: &str = "practice/";
 
-/// Paths below `labs/`, and what is in the files.
-const FILES: &[(&str, &str)] = files![
-    "affinity.toml",
-    "affinity/limits.yaml",
-    "affinity/quota-raised.yaml",
-    "affinity/quota.yaml",
-    "anatomy.toml",
-    "devices.toml",
-    "devices/claim.yaml",
-    "devices/first.yaml",
-    "devices/heavy-wrong.yaml",
-    "devices/heavy.yaml",
-    "devices/next.yaml",
-    "devices/nic-broken.yaml",
-    "devices/nic.yaml",
-    "devices/repair-wrong.yaml",
-    "devices/repair.yaml",
-    "devices/second.yaml",
-    "devices/template.yaml",
-    "devices/thrifty.yaml",
-    "devices/workers.yaml.tera",
-    "drain.toml",
-    "drain/one.yaml",
-    "drain/strict.yaml",
-    "experiments.toml",
-    "experiments/affinity-pod.yaml",
-    "experiments/app-deploy.yaml",
-    "experiments/limitrange.yaml",
-    "experiments/node-name-pod.yaml",
-    "experiments/pod-no-toleration.yaml",
-    "experiments/pod-with-toleration.yaml",
-    "experiments/redis-with-pod-affinity.yaml",
-    "experiments/selector-pod.yaml",
-    "experiments/taint-toleration.yaml",
-    "experiments/taint-toleration2.yaml",
-    "experiments/web-with-pod-affinity.yaml",
-    "hpa.toml",
-    "hpa/quiet.yaml",
-    "hpa/web-busy.yaml",
-    "hpa/web-calm.yaml",
-    "hpa/web-down.yaml",
-    "hpa/web-more.yaml",
-    "hpa/web.yaml",
-    "nodepools.toml",
-    "noexecute.toml",
-    "placeholders.toml",
-    "placeholders/class.yaml",
-    "placeholders/scrap.yaml",
-    "priority.toml",
-    "priority/classes.yaml",
-    "priority/standard.yaml",
-    "priority/top.yaml",
-    "scheduler.toml",
-    "scheduling.toml",
-    "share.toml",
-    "share/limits.yaml",
-    "share/logger-fair.yaml",
-    "share/logger.yaml",
-    "share/quota-raised.yaml",
-    "share/quota.yaml",
-    "share/report-fair.yaml",
-    "share/report.yaml",
-    "spread.toml",
-    "spread/web.yaml.tera",
-    "taints.toml",
-    "volumes.toml",
-    "volumes/allowed.yaml",
-    "volumes/audit.yaml",
-    "volumes/early.yaml",
-    "volumes/late-kind.yaml",
-    "volumes/late.yaml",
-    "volumes/report-early.yaml",
-    "volumes/report-late.yaml",
-    "volumes/volume-again.yaml",
-];
+// `FILES`: paths below `labs/`, sorted, and what is in the files.
+include!(concat!(env!("OUT_DIR"), "/lab_files.rs"));
 
-/// A lesson that comes with klab.
+/// A lesson or task that comes with klab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShippedLesson {
-    /// What `klab up` takes for it.
+    /// What `klab up` takes for it; that of a task begins with `practice/`.
     pub name: &'static str,
     /// What it is about, in a line; empty where its file does not say.
     pub title: String,
     /// How many steps it has.
     pub steps: usize,
+    /// Where it stands in the list.
+    pub catalogue: Catalogue,
+}
+
+/// The keys of a lab file that a list shows.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    tracks: Vec<Track>,
+    #[serde(default)]
+    topics: Vec<Topic>,
+    minutes: Option<u16>,
+    #[serde(default)]
+    step: Vec<IgnoredAny>,
 }
 
 /// The lessons, by name.
 pub fn all() -> Vec<ShippedLesson> {
-    FILES
-        .iter()
-        .filter_map(|(path, text)| {
-            let name = path.strip_suffix(".toml")?;
-            let table: toml::Table = text.parse().ok()?;
-            let title = table.get("title").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
-            let steps = table.get("step").and_then(toml::Value::as_array).map_or(0, Vec::len);
-            Some(ShippedLesson { name, title, steps })
-        })
-        .collect()
+    shipped(|name| !name.starts_with(PRACTICE))
+}
+
+/// The tasks of `klab practice`, by name.
+pub fn tasks() -> Vec<ShippedLesson> {
+    shipped(|name| name.starts_with(PRACTICE))
+}
+
+fn shipped(is_meant: impl Fn(&str) -> bool) -> Vec<ShippedLesson> {
+    let meant = |(path, text): &(&'static str, &str)| {
+        let name = path.strip_suffix(".toml").filter(|name| is_meant(name))?;
+        let Head { title, tracks, topics, minutes, step } = toml::from_str(text).ok()?;
+        Some(ShippedLesson { name, title, steps: step.len(), catalogue: Catalogue { tracks, topics, minutes } })
+    };
+    FILES.iter().filter_map(meant).collect()
 }
 
 /// The lab file that somebody names: a path as it is, and where there is no such file but a lesson of this name, the lesson's
@@ -204,33 +154,13 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Every file below a folder, as a path relative to it.
-    fn below(folder: &Path) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(next) = folders.pop() {
-            for entry in fs::read_dir(&next).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    found.push(path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned());
-                }
-            }
-        }
-        found.sort();
-        found
-    }
-
     #[test]
-    fn every_file_of_the_labs_is_in_the_binary() {
-        let mut shipped: Vec<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
-        shipped.sort();
-        assert_eq!(shipped, below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("labs")));
-        let lessons = all();
-        assert_eq!(lessons.len(), shipped.iter().filter(|path| path.strip_suffix(".toml").is_some()).count());
-        assert!(lessons.iter().all(|lesson| !lesson.title.is_empty()), "{lessons:?}");
-        let scheduling = lessons.iter().find(|lesson| lesson.name == "scheduling").unwrap();
+    fn every_lab_is_listed_with_what_it_is() {
+        let files = FILES.iter().filter(|(path, _)| path.strip_suffix(".toml").is_some()).count();
+        let listed = [all(), tasks()].concat();
+        assert_eq!(listed.len(), files);
+        assert!(listed.iter().all(|lesson| !lesson.title.is_empty()), "{listed:?}");
+        let scheduling = listed.iter().find(|lesson| lesson.name == "scheduling").unwrap();
         assert!(scheduling.steps > 10);
     }
 
@@ -242,7 +172,10 @@ mod tests {
         assert_eq!(file, home.lessons().join("affinity.toml"));
         assert!(home.lessons().join("affinity/quota.yaml").is_file());
         fs::write(&file, "of another klab").unwrap();
-        assert_eq!(fs::read_to_string(lab_file(&home, Path::new("affinity")).unwrap()).unwrap(), FILES[0].1);
+        assert_eq!(
+            fs::read_to_string(lab_file(&home, Path::new("affinity")).unwrap()).unwrap(),
+            include_str!("../labs/affinity.toml")
+        );
         for path in ["affinity/quota", "other", "other.toml", ""] {
             assert_eq!(lab_file(&home, Path::new(path)).unwrap(), Path::new(path));
         }

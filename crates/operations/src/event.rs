@@ -192,6 +192,14 @@ pub trait Sink: Send + Sync {
     fn event(&self, event: &Event);
 }
 
+/// Takes events of which only the result counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Nowhere;
+
+impl Sink for Nowhere {
+    fn event(&self, _: &Event) {}
+}
+
 /// Hands events to what shows or records them. Cheap to clone.
 #[derive(Clone)]
 pub struct Events {
@@ -224,10 +232,6 @@ impl Events {
 
     /// Events without a receiver.
     pub fn nowhere() -> Self {
-        struct Nowhere;
-        impl Sink for Nowhere {
-            fn event(&self, _: &Event) {}
-        }
         Self::new(Arc::new(Nowhere))
     }
 

@@ -14,7 +14,7 @@ use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::verify::{Report, Snapshot};
 use klab_operations::error::{Code, Error, Result};
-use klab_operations::event::{Event, Sink};
+use klab_operations::event::{Event, Nowhere, Sink};
 use klab_operations::grade;
 use klab_operations::lesson::session::Act;
 use klab_operations::lesson::{Performer, Run, WallClock};
@@ -55,7 +55,7 @@ impl TestLabs {
         let removals: Vec<_> = live
             .into_iter()
             .map(|(home, lab)| {
-                let (context, live) = (context.apart(Home::new(&home), Arc::new(Silent)), self.clone());
+                let (context, live) = (context.apart(Home::new(&home), Arc::new(Nowhere)), self.clone());
                 std::thread::spawn(move || {
                     let until = deadline::within(LET_GO);
                     // The thread that was interrupted may still hold the lab's lock for a moment.
@@ -91,13 +91,6 @@ fn left(error: Error, home: &Path, lab: &str) -> Error {
     error
         .left_behind(format!("lab `{lab}` in `{}`", home.display()))
         .hint(format!("`KLAB_HOME={} klab down {lab}` tries again", home.display()))
-}
-
-/// Takes events of which only the result counts.
-struct Silent;
-
-impl Sink for Silent {
-    fn event(&self, _: &Event) {}
 }
 
 /// Chooses between two sinks: warnings are for the person, progress is not.

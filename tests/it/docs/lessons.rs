@@ -12,7 +12,6 @@ use crate::written::is_written;
 /// What a lab file does not say of its lesson.
 struct Row {
     lab: &'static str,
-    minutes: u32,
     level: &'static str,
     outcome: &'static str,
     /// Of the curriculum of the Certified Kubernetes Administrator.
@@ -26,97 +25,103 @@ struct Row {
 #[rustfmt::skip]
 const GALLERY: &[Row] = &[
     Row {
-        lab: "scheduling", minutes: 120, level: "beginner", picture: Some("taint"),
+        lab: "scheduling", level: "beginner", picture: Some("taint"),
         outcome: "You place pods by labels, selectors, affinity, taints and tolerations, drain a node, and choose node pools for general, compute and spot work.",
         cka: "Workloads and scheduling: node selectors, affinity, taints, DaemonSets. Troubleshooting: Pending pods, resource usage. Cluster maintenance: cordon and drain.",
         aks: "Node pools with labels and taints; adding and deleting a pool; spot pools; the label `agentpool`.",
     },
     Row {
-        lab: "scheduler", minutes: 75, level: "beginner", picture: Some("full"),
+        lab: "scheduler", level: "beginner", picture: Some("full"),
         outcome: "You predict where a pod goes: which nodes the filters leave, and which of them scores best. You solve one placement in three ways.",
         cka: "Workloads and scheduling: requests, nodeName, affinity, anti-affinity, topology spread. Troubleshooting: why no node takes a pod.",
         aks: "Pools of different VM sizes.",
     },
     Row {
-        lab: "affinity", minutes: 70, level: "intermediate", picture: Some("apart"),
+        lab: "affinity", level: "intermediate", picture: Some("apart"),
         outcome: "You write node and pod affinity with all operators, evict pods with taints, and bound a namespace with LimitRange and ResourceQuota.",
         cka: "Workloads and scheduling: affinity, anti-affinity, taints, limits and quotas. Troubleshooting: refused and evicted pods.",
         aks: "Availability zones; disks of nodes as labels; taints that Kubernetes sets itself.",
     },
     Row {
-        lab: "nodepools", minutes: 100, level: "intermediate", picture: Some("full"),
+        lab: "nodepools", level: "intermediate", picture: Some("full"),
         outcome: "You run a cluster's node pools: system and user pools, pod limits, the cluster autoscaler, an upgrade without interruption, Windows and GPU nodes.",
         cka: "Cluster maintenance: version upgrades, drain. Workloads and scheduling: autoscaling, pod limits of nodes.",
         aks: "System and user pools; `CriticalAddonsOnly`; autoscaler bounds; control-plane and pool upgrades, blue/green; scale to zero; Windows; GPU.",
     },
     Row {
-        lab: "anatomy", minutes: 80, level: "beginner", picture: None,
+        lab: "anatomy", level: "beginner", picture: None,
         outcome: "You know what makes a machine a node, watch controllers mend what is lost, and see what happens when the API server or a node fails.",
         cka: "Cluster architecture: kubelet, kube-proxy, control plane, controllers. Troubleshooting: a node that is NotReady, an API server that does not answer.",
         aks: "What Azure runs for you: the control plane is no node of the cluster.",
     },
     Row {
-        lab: "priority", minutes: 35, level: "beginner", picture: None,
+        lab: "pending", level: "beginner", picture: None,
+        outcome: "You find out in a minute why a pod does not run, for ten faults that look alike, and mend each with the smallest change.",
+        cka: "Troubleshooting: Pending pods, workloads without pods, images that cannot be pulled.",
+        aks: "Pools with taints; what one VM size can hold.",
+    },
+    Row {
+        lab: "priority", level: "beginner", picture: None,
         outcome: "You give pods priorities, say whom the scheduler removes, and keep a class from removing others.",
         cka: "Workloads and scheduling: PriorityClasses, preemption.",
         aks: "A pool that is full.",
     },
     Row {
-        lab: "drain", minutes: 40, level: "beginner", picture: None,
+        lab: "drain", level: "beginner", picture: None,
         outcome: "You empty a node without an outage, read what a budget allows, and find out why a drain or an upgrade hangs.",
         cka: "Cluster architecture: cordon, drain, uncordon, PodDisruptionBudgets.",
         aks: "What an upgrade of a pool does to your pods.",
     },
     Row {
-        lab: "share", minutes: 45, level: "beginner", picture: None,
+        lab: "share", level: "beginner", picture: None,
         outcome: "You give each pod its share of a node: requests, limits, init containers, defaults of a LimitRange, and a quota for the namespace.",
         cka: "Workloads and scheduling: requests, limits, LimitRange, ResourceQuota. Troubleshooting: pods that are refused or wait for room.",
         aks: "What a node of AKS leaves to pods: reservations of the system pool.",
     },
     Row {
-        lab: "spread", minutes: 50, level: "intermediate", picture: None,
+        lab: "spread", level: "intermediate", picture: None,
         outcome: "You spread pods over zones and nodes, and know the five ways in which a topology spread constraint goes wrong.",
         cka: "Workloads and scheduling: topology spread constraints. Troubleshooting: pods that wait for an empty domain.",
         aks: "Availability zones of pools.",
     },
     Row {
-        lab: "volumes", minutes: 45, level: "intermediate", picture: None,
+        lab: "volumes", level: "intermediate", picture: None,
         outcome: "You see when a claim chooses a zone, why its pod cannot leave it, and how a volume that is Released serves again.",
         cka: "Storage: storage classes, dynamic provisioning, reclaim policies. Troubleshooting: a pod whose claim is in another zone.",
         aks: "Azure disks in several zones.",
     },
     Row {
-        lab: "noexecute", minutes: 45, level: "intermediate", picture: None,
+        lab: "noexecute", level: "intermediate", picture: None,
         outcome: "You decide how long a pod stays on a node that fails: NoExecute taints, tolerationSeconds, and what is evicted from a silent node.",
         cka: "Workloads and scheduling: taints and tolerations. Troubleshooting: a node that is NotReady, pods that are Terminating.",
         aks: "Taints of pools; a node that Azure takes away.",
     },
     Row {
-        lab: "placeholders", minutes: 40, level: "intermediate", picture: None,
+        lab: "placeholders", level: "intermediate", picture: None,
         outcome: "You keep room ahead of demand: placeholder pods of a low priority, which make way at once while the autoscaler fetches the next node.",
         cka: "Workloads and scheduling: PriorityClasses, preemption, autoscaling.",
         aks: "The cluster autoscaler of a pool, its bounds and its profile.",
     },
     Row {
-        lab: "hpa", minutes: 40, level: "intermediate", picture: None,
+        lab: "hpa", level: "intermediate", picture: None,
         outcome: "You follow a HorizontalPodAutoscaler from its target to Pending pods and to the nodes that come for them.",
         cka: "Workloads and scheduling: workload autoscaling. Troubleshooting: an autoscaler without metrics.",
         aks: "HPA and cluster autoscaler together.",
     },
     Row {
-        lab: "devices", minutes: 45, level: "intermediate", picture: None,
+        lab: "devices", level: "intermediate", picture: None,
         outcome: "You claim devices by dynamic resource allocation: classes, slices, claims with CEL, templates, and a device that is tainted.",
         cka: "Beyond the curriculum: dynamic resource allocation.",
         aks: "GPU nodes whose driver publishes ResourceSlices.",
     },
     Row {
-        lab: "taints", minutes: 20, level: "beginner", picture: None,
+        lab: "taints", level: "beginner", picture: None,
         outcome: "A set-up without steps: three workloads meet one taint. Try tolerations and selectors on it.",
         cka: "Workloads and scheduling: taints and tolerations.",
         aks: "A pool with a taint.",
     },
     Row {
-        lab: "experiments", minutes: 30, level: "any", picture: None,
+        lab: "experiments", level: "any", picture: None,
         outcome: "A set-up without steps, whose nodes have the names that books and courses use: `controlplane`, `worker1`, `node01`. Try what they say on it.",
         cka: "Any text about scheduling that you follow.",
         aks: "None.",
@@ -173,7 +178,7 @@ fn steps(lab: &Lab, others: &[(Provider, Lab)]) -> String {
 fn facts(row: &Row, lab: &Lab) -> String {
     format!(
         "| time | about {} minutes |\n|---|---|\n| level | {} |\n| steps | {} |\n| afterwards | {} |\n| CKA | {} |\n| AKS | {} |\n| start | `klab up {}` |\n",
-        row.minutes,
+        lab.catalogue.minutes.unwrap(),
         row.level,
         lab.steps.len(),
         row.outcome,
@@ -195,7 +200,7 @@ fn every_lesson_is_in_the_gallery() {
         wanted.push_str(&format!(
             "| [{title}]({0}.md) | {1} min | {2} | {3} |\n",
             row.lab,
-            row.minutes,
+            lab.catalogue.minutes.unwrap(),
             row.level,
             lab.steps.len()
         ));

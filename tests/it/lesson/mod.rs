@@ -3,7 +3,7 @@
 mod binary;
 mod perform;
 mod pure;
-mod wrong;
+pub(crate) mod wrong;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -9,18 +9,24 @@ use klab_operations::lesson_test::{EmbeddedTestCluster, Failure, Moment, Patienc
 
 #[test]
 fn plausible_wrong_solutions_are_rejected_at_their_step() {
-    let all: toml::Table = fs::read_to_string("tests/lessons/wrong.toml").unwrap().parse().unwrap();
-    let wrongs = all["wrong"].as_array().unwrap();
+    let wrongs = wrongs("tests/lessons/wrong.toml");
     std::thread::scope(|scope| {
-        for wrong in wrongs {
+        for wrong in &wrongs {
             scope.spawn(|| rejects(wrong));
         }
     });
-    let labs = ["devices", "drain", "hpa", "noexecute", "placeholders", "priority", "share", "spread", "volumes"];
+    let labs =
+        ["devices", "drain", "hpa", "noexecute", "pending", "placeholders", "priority", "share", "spread", "volumes"];
     for lab in labs {
         let of_lab = wrongs.iter().filter(|wrong| wrong["lesson"].as_str() == Some(lab)).count();
         assert!(of_lab >= 2, "{lab} has {of_lab} wrong solutions");
     }
+}
+
+/// The wrong solutions of a file.
+pub(crate) fn wrongs(file: &str) -> Vec<toml::Value> {
+    let all: toml::Table = fs::read_to_string(file).unwrap().parse().unwrap();
+    all["wrong"].as_array().unwrap().clone()
 }
 
 /// Goes through a lesson in which a step is done in the wrong way.
@@ -48,7 +54,7 @@ fn rejects(wrong: &toml::Value) {
 }
 
 /// A lab file in which a step does something else. The rest stays as it is written, with its order.
-fn done_otherwise(lab: &str, step: &str, wrong: &toml::Value) -> String {
+pub(crate) fn done_otherwise(lab: &str, step: &str, wrong: &toml::Value) -> String {
     let block = lab.find(&format!("[[step]]\nname  = \"{step}\"\n")).unwrap_or_else(|| panic!("no step {step}"));
     let begins = block + lab[block..].find("\ndo ").unwrap() + 1;
     let (mut depth, mut quoted) = (0, false);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
+use super::catalogue::Catalogue;
 use super::check::{Check, ObjectRef};
 use super::diagnostic::Diagnostics;
 use super::files::{Files, Reach};
@@ -28,6 +29,8 @@ pub struct Lab {
     pub title: Option<String>,
     /// Markdown for people.
     pub description: Option<String>,
+    /// Where it stands in the list of lessons and tasks.
+    pub catalogue: Catalogue,
     /// Kubernetes version wanted.
     pub kubernetes: Option<Located<KubernetesVersion>>,
     /// Who makes the cluster: command line, environment, file, in that order.

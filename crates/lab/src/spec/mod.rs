@@ -4,6 +4,7 @@
 //! structure is reported from there, all at once. The validated layer, [`Lab`], is what the rest of klab uses:
 //! quantities, taints, selectors and ranges are parsed, the provider is resolved, templates in strings are rendered.
 
+pub mod catalogue;
 pub mod check;
 pub mod diagnostic;
 pub mod files;
@@ -32,6 +33,7 @@ mod validate;
 pub mod version;
 pub mod workload;
 
+pub use catalogue::{Catalogue, Topic, Track};
 pub use check::{Check, Condition, Count, NodeSet, ObjectRef, PodBefore, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, did_you_mean};
 pub use files::{Files, Reach};

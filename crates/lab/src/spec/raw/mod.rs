@@ -15,6 +15,8 @@ mod workload;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::catalogue::{Topic, Track};
+
 pub(super) use autoscaler::Autoscaler;
 pub(super) use check::{CONDITIONS, Check, ConditionForm, ConditionKey, SubjectKind};
 pub(super) use pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode};
@@ -40,6 +42,14 @@ pub(super) struct Lab {
     pub title: Option<String>,
     /// Text for the learner, in Markdown.
     pub description: Option<String>,
+    /// Tracks to list the lab in, such as ["cka"].
+    #[serde(default)]
+    pub tracks: Vec<Track>,
+    /// What the lab practises, such as ["taints"]; `klab practice` brings topics back that went wrong.
+    #[serde(default)]
+    pub topics: Vec<Topic>,
+    /// How many minutes a learner needs.
+    pub minutes: Option<u16>,
     /// Kubernetes version of the cluster, such as "1.36" or "1.36.2". Default: the newest that the provider offers.
     pub kubernetes: Option<At<String>>,
     /// Provider to use where neither `--provider` nor KLAB_PROVIDER says otherwise. Default: sim.

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::catalogue::Catalogue;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::files::Files;
 use super::lab::Lab;
@@ -55,6 +56,7 @@ pub(super) fn lab(
         name: name.unwrap_or_else(|| reader.located(&raw.lab, raw.lab.get().clone())),
         title: shown(raw.title.as_ref()),
         description: shown(raw.description.as_ref()),
+        catalogue: Catalogue { tracks: raw.tracks.clone(), topics: raw.topics.clone(), minutes: raw.minutes },
         kubernetes: raw.kubernetes.as_ref().and_then(|text| reader.text(text, Code::Version, syntax::version)),
         provider: rendered.provider,
         vars: rendered.vars,
