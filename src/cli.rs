@@ -80,6 +80,12 @@ enum Command {
     Explain(commands::explain::Arguments),
     /// Explain the code of a message (K0103): its cause, an example, and the fix.
     ExplainCode(commands::explain_code::Arguments),
+    /// Practise: tasks against the clock, drawn from those that come with klab.
+    Practice(commands::practice::Arguments),
+    /// Practice: leave the open task for later, and open the next one.
+    Next,
+    /// Practice: grade the open task, and open the next one.
+    Submit,
     /// Print the manifests of a lab as YAML.
     Render(commands::render::Arguments),
     /// Check lab files without making anything.
@@ -251,6 +257,9 @@ impl Cli {
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::ExplainCode(arguments) => commands::explain_code::run(context, &arguments),
+            Command::Practice(arguments) => commands::practice::run(context, &arguments),
+            Command::Next => commands::practice::next(context),
+            Command::Submit => commands::practice::submit(context),
             Command::Render(arguments) => commands::render::run(context, &arguments),
             Command::Check(arguments) => commands::check::run(context, &arguments),
             Command::Lessons(arguments) => commands::lessons::run(context, &arguments),

@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     files.sort();
     let mut list = "const FILES: &[(&str, &str)] = &[\n".to_owned();
     for file in files {
-        let name = file.strip_prefix(&folder)?.to_str().ok_or("a path that is not UTF-8")?.replace('\\', "/");
+        let text = |path: &Path| path.to_str().map(str::to_owned).ok_or("a path that is not UTF-8");
+        let (name, file) = (text(file.strip_prefix(&folder)?)?.replace('\\', "/"), text(&file)?);
         writeln!(list, "    ({name:?}, include_str!({file:?})),")?;
     }
     list.push_str("];\n");

@@ -83,6 +83,10 @@ pub(super) const ROWS: &[Row] = &[
     ]),
     row("watch", Group::Learner, NONE, &["klab watch", "klab watch scheduling"]),
 
+    row("practice", Group::Learner, JSON, &["klab practice --track cka --minutes 20", "klab practice", "klab practice --end"]),
+    row("next", Group::Learner, JSON, &["klab next"]),
+    row("submit", Group::Learner, JSON, &["klab submit"]),
+
     row("lessons", Group::Author, JSON, &["klab lessons", "klab lessons --copy my-lessons"]),
     row("init", Group::Author, NONE, &["klab init", "klab init labs/taints.toml"]),
     row("check", Group::Author, JSON, &["klab check lab.toml", "klab check labs --provider aks", "klab check lab.toml --format json"]),

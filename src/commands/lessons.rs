@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Context;
+use klab_lab::spec::{Catalogue, Track};
 use klab_lab::words::{plural, table};
-use klab_operations::bundled_lessons;
+use klab_operations::bundled_lessons::{self, ShippedLesson};
 use klab_operations::error::Result;
 use klab_operations::event::Verb;
 use klab_operations::ui::Format;
@@ -17,6 +18,9 @@ pub struct Arguments {
     /// Write the lessons into this folder, with the files they need, to read or to change them.
     #[arg(long, value_name = "DIR")]
     copy: Option<PathBuf>,
+    /// List only lessons of this track: scheduling, cka, aks or operators.
+    #[arg(long, conflicts_with = "copy")]
+    track: Option<Track>,
 }
 
 /// Prints a line for each lesson, or writes them out.
@@ -33,20 +37,31 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         context.ui.events().counting(written.len()).note(Verb::WriteFiles, what);
         return Ok(());
     }
-    let lessons = bundled_lessons::all();
+    let is_meant =
+        |lesson: &ShippedLesson| arguments.track.is_none_or(|track| lesson.catalogue.tracks.contains(&track));
+    let (mut lessons, mut tasks) = (bundled_lessons::all(), bundled_lessons::tasks());
+    lessons.retain(is_meant);
+    tasks.retain(is_meant);
     if context.ui.format() == Format::Json {
-        let lessons: Vec<_> = lessons
-            .iter()
-            .map(|lesson| json!({ "name": lesson.name, "title": lesson.title, "steps": lesson.steps }))
-            .collect();
-        context.ui.result(&json!({ "schema": "klab.lessons/1", "lessons": lessons }).to_string());
+        let document = |lesson: &ShippedLesson| {
+            let Catalogue { tracks, topics, minutes } = &lesson.catalogue;
+            json!({ "name": lesson.name, "title": lesson.title, "steps": lesson.steps, "tracks": tracks, "topics": topics, "minutes": minutes })
+        };
+        let [lessons, tasks] = [lessons, tasks].map(|all| all.iter().map(document).collect::<Vec<_>>());
+        context.ui.result(&json!({ "schema": "klab.lessons/1", "lessons": lessons, "tasks": tasks }).to_string());
         return Ok(());
     }
-    let mut rows = vec![["LESSON", "STEPS", "TITLE"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["LESSON", "STEPS", "MINUTES", "TRACKS", "TITLE"].map(str::to_owned).to_vec()];
     for lesson in lessons {
-        rows.push(vec![lesson.name.to_owned(), lesson.steps.to_string(), lesson.title]);
+        let Catalogue { tracks, minutes, .. } = &lesson.catalogue;
+        let tracks: Vec<&str> = tracks.iter().map(|track| track.as_str()).collect();
+        let minutes = minutes.map(|minutes| minutes.to_string()).unwrap_or_default();
+        rows.push(vec![lesson.name.to_owned(), lesson.steps.to_string(), minutes, tracks.join(", "), lesson.title]);
     }
     context.ui.result(&table(&rows));
+    let (flag, tasks) =
+        (arguments.track.map_or(String::new(), |track| format!(" --track {track}")), plural(tasks.len(), "task"));
+    context.ui.advise(&format!("`klab practice{flag}` draws from {tasks}, against the clock"));
     context.ui.advise("`klab up scheduling` makes one; then `klab guide` shows what to do");
     Ok(())
 }

@@ -36,6 +36,7 @@ pub mod operate;
 pub mod pause;
 pub mod plan;
 pub mod pool;
+pub mod practice;
 pub mod render;
 pub mod reset;
 pub mod resume;

@@ -77,9 +77,12 @@ fn only_what_a_provider_cannot_do_is_left_out() {
 #[test]
 fn every_step_and_check_holds_as_a_seat_on_every_provider() {
     let environment = Environment::new();
-    let labs = std::env::current_dir().unwrap().join("labs").display().to_string();
+    let folder = std::env::current_dir().unwrap();
+    let labs: Vec<String> = shipped().iter().map(|lab| folder.join(lab).display().to_string()).collect();
     environment.succeeds(&["init", "first.toml"]);
-    let said = environment.klab(&["test", &labs, "first.toml", "--as-seat"]);
+    let mut arguments = vec!["test", "first.toml", "--as-seat"];
+    arguments.extend(labs.iter().map(String::as_str));
+    let said = environment.klab(&arguments);
     assert!(said.ends_with("--- status 0\n"), "{said}");
     assert_eq!(said.matches("✓ passed").count(), 3 * (shipped().len() + 1), "{said}");
     for how in ["scheduler-01 as on sim ", "scheduler-01 as on kind ", "scheduler-01 as on aks "] {

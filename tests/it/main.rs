@@ -38,6 +38,7 @@ mod no_difference;
 mod on_kubernetes;
 mod picture;
 mod pool;
+mod practice;
 mod render;
 mod server;
 mod shell_lines;

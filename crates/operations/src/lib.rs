@@ -36,6 +36,7 @@ pub mod locked_lab;
 pub mod observe;
 pub mod parallel;
 pub mod pool;
+pub mod practice;
 pub mod provider;
 pub mod rbac_snapshot;
 pub mod render;

@@ -18,6 +18,7 @@ const MORE: &[(&str, &[&str])] = &[
     ("learn/first-lesson.md", &["up", "verify", "guide", "step", "down"]),
     ("learn/lessons/README.md", &["lessons"]),
     ("do/lesson.md", &["guide", "step", "verify", "diff", "reset", "shell", "env", "kubeconfig", "status"]),
+    ("do/practice.md", &["practice", "next", "submit", "lessons"]),
     ("do/authoring.md", &["init", "check", "plan", "render", "schema"]),
     ("do/testing.md", &["test"]),
     ("do/ci.md", &["test"]),

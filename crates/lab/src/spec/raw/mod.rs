@@ -42,10 +42,10 @@ pub(super) struct Lab {
     pub title: Option<String>,
     /// Text for the learner, in Markdown.
     pub description: Option<String>,
-    /// Tracks to list the lab in, such as ["cka"].
+    /// Tracks to list the lab in, such as `["cka"]`.
     #[serde(default)]
     pub tracks: Vec<Track>,
-    /// What the lab practises, such as ["taints"]; `klab practice` brings topics back that went wrong.
+    /// What the lab practises, such as `["taints"]`; `klab practice` brings topics back that went wrong.
     #[serde(default)]
     pub topics: Vec<Topic>,
     /// How many minutes a learner needs.
