@@ -65,11 +65,6 @@ impl Files {
         let content = FileContent { path: path.to_owned(), bytes, outside: false };
         self.by_pattern.entry(pattern.to_owned()).or_default().push(content);
     }
-
-    /// Adds an environment variable.
-    pub fn insert_variable(&mut self, name: &str, value: &str) {
-        self.environment.insert(name.to_owned(), value.to_owned());
-    }
 }
 
 /// Values are left out: they may be secret.

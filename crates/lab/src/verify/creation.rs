@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use super::mounting::{FAILED_ATTACH, FAILED_MOUNT, UNHEALTHY};
 use super::pod::PodState;
 use super::snapshot::Snapshot;
-use super::view::{Owner, PodView};
+use super::view::{Owner, PodView, revision};
+use klab_scheduler::owner::controller;
 
 /// The reason of events about a pod that could not be made.
 pub(crate) const FAILED_CREATE: &str = "FailedCreate";
@@ -57,6 +58,15 @@ pub(crate) fn is_suspended(job: &Job) -> bool {
 pub(crate) fn refusal<'a>(snapshot: &'a Snapshot, owner: &Owner<'a>, pods: &[&PodView<'_>]) -> Option<&'a str> {
     match owner {
         Owner::Deployment(deployment) => {
+            // The Deployment keeps the words about an earlier template while the reason is the same.
+            // upstream: pkg/controller/deployment/util/deployment_util.go SetDeploymentCondition (v1.36)
+            let uid = deployment.metadata.uid.as_deref();
+            let sets = snapshot.replica_sets.iter();
+            let sets = sets.filter(|set| controller(&set.metadata).map(|owner| owner.uid.as_str()) == uid);
+            let newest = sets.max_by_key(|set| revision(&set.metadata));
+            if let Some(message) = newest.and_then(|set| refusal(snapshot, &Owner::ReplicaSet(set), pods)) {
+                return Some(message);
+            }
             let conditions = deployment.status.as_ref()?.conditions.as_deref()?;
             let failed = conditions.iter().find(|it| it.type_ == "ReplicaFailure" && it.status == "True")?;
             failed.message.as_deref()

@@ -80,7 +80,9 @@ impl<'v, 'a> Group<'v, 'a> {
                 group.surplus += have.saturating_sub(wanted);
                 group.wants_none |= wanted == 0 && !wish.stale;
                 if wanted > have {
-                    group.hindered = group.hindered.take().or(wish.hindered);
+                    let is_of_owner = |pod: &&PodView<'_>| pod.owner.is(owner);
+                    let deletion = || group.old.iter().find(|pod| is_of_owner(pod)).and_then(|_| on_delete(owner));
+                    group.hindered = group.hindered.take().or(wish.hindered).or_else(deletion);
                 }
             }
         }
@@ -144,6 +146,17 @@ fn count(replicas: Option<i32>) -> u32 {
 fn paused(deployment: &Deployment) -> Option<String> {
     let paused = deployment.spec.as_ref().and_then(|spec| spec.paused) == Some(true);
     paused.then(|| "the rollout is paused".to_owned())
+}
+
+/// Why an owner leaves pods of an earlier template alone.
+fn on_delete(owner: &Owner<'_>) -> Option<String> {
+    let strategy = match owner {
+        Owner::DaemonSet(set) => set.spec.as_ref()?.update_strategy.as_ref()?.type_.as_deref(),
+        Owner::StatefulSet(set) => set.spec.as_ref()?.update_strategy.as_ref()?.type_.as_deref(),
+        _ => None,
+    };
+    (strategy == Some("OnDelete"))
+        .then(|| "its update strategy is OnDelete: you delete the pods of the previous template".to_owned())
 }
 
 /// A StatefulSet that starts its pods in order waits for each to be ready.

@@ -91,11 +91,6 @@ impl Stability {
         let report = Report { lab: context.name().to_owned(), elapsed: now, checks: results, ..Report::default() };
         Observation { report, look_again_at: next.at }
     }
-
-    /// How long nothing that matters has changed.
-    pub fn quiet_for(&self, now: Duration) -> Duration {
-        self.quiet.map_or(Duration::ZERO, |(_, since)| now.saturating_sub(since))
-    }
 }
 
 /// The next moment at which a verdict changes by itself.

@@ -176,6 +176,11 @@ fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
+/// Which revision of its Deployment a ReplicaSet is.
+pub(super) fn revision(set: &ObjectMeta) -> i64 {
+    annotation(set, REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 impl<'a> Owners<'a> {
     fn of(snapshot: &'a Snapshot) -> Self {
         let mut owners = Self {
@@ -188,7 +193,7 @@ impl<'a> Owners<'a> {
         };
         for set in &snapshot.replica_sets {
             let Some((owner, uid)) = controller(&set.metadata).zip(set.metadata.uid.as_deref()) else { continue };
-            let revision = annotation(&set.metadata, REVISION).and_then(|text| text.parse().ok()).unwrap_or(0);
+            let revision = revision(&set.metadata);
             let newest = owners.newest.entry(owner.uid.as_str()).or_insert((revision, uid));
             *newest = (*newest).max((revision, uid));
         }

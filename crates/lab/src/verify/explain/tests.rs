@@ -400,3 +400,24 @@ fn constraints_of_azure_policy_are_named_with_where_their_exceptions_are_made() 
     let own = refused(&format!("{denied}[no-latest] a tag is missing\n[owner] a label is missing"));
     assert!(own.contains("as the constraints no-latest and owner ask") && !own.contains("Azure"), "{own}");
 }
+
+#[test]
+fn what_refuses_the_latest_template_is_said_and_not_what_refused_an_earlier_one() {
+    let failed = |message: &str| {
+        let failed = json!({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message});
+        json!({"status": {"conditions": [failed]}})
+    };
+    let template = json!({"spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    let mut changes = failed("pods \"web-1-a\" is forbidden: maximum cpu usage per Container is 1, but limit is 4");
+    changes["spec"] = json!({ "template": template });
+    let mut cluster = Cluster::default().pool("main", 1).deployment_with("web", 1, changes);
+    cluster = cluster.replica_set("web", 9).replica_set("web", 10);
+    for (set, message) in cluster.snapshot.replica_sets.iter_mut().zip(["limit is 4", "limit is 2"]) {
+        let message = format!("pods \"web-1-a\" is forbidden: maximum cpu usage per Container is 1, but {message}");
+        let mut value = serde_json::to_value(&**set).unwrap();
+        json_patch::merge(&mut value, &failed(&message));
+        *set = std::sync::Arc::new(serde_json::from_value(value).unwrap());
+    }
+    let said = said(&cluster, "web");
+    assert!(said.contains("limit is 2") && !said.contains("limit is 4"), "{said}");
+}

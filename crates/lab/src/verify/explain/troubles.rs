@@ -293,14 +293,21 @@ fn budget(
         let text = format!("scale {} to {to}, so that one of them may go", named(first.owner));
         suggestions.push(Suggestion::of("scale-up", text, Some(command)));
     }
-    let (words, change) = match (&spec.min_available, &spec.max_unavailable) {
-        (Some(IntOrString::Int(least)), _) if *least > 0 => {
-            let to = (least - 1).min(healthy - 1).max(0);
-            (format!("`minAvailable` to {to}"), json!({ "minAvailable": to }))
-        }
-        (Some(_), _) => ("`maxUnavailable` to 1".to_owned(), json!({ "minAvailable": null, "maxUnavailable": 1 })),
-        _ => ("`maxUnavailable` to 1".to_owned(), json!({ "maxUnavailable": 1 })),
-    };
-    suggestions.push(Suggestion::of("relax-budget", format!("set {words} in the budget {name}"), Some(patch(change))));
+    // No number lets a pod go while none is healthy.
+    if healthy > 0 {
+        let most = (expected - healthy).max(0) + 1;
+        let (words, change) = match (&spec.min_available, &spec.max_unavailable) {
+            (Some(IntOrString::Int(least)), _) if *least > 0 => {
+                let to = (least - 1).min(healthy - 1).max(0);
+                (format!("`minAvailable` to {to}"), json!({ "minAvailable": to }))
+            }
+            (Some(_), _) => {
+                (format!("`maxUnavailable` to {most}"), json!({ "minAvailable": null, "maxUnavailable": most }))
+            }
+            _ => (format!("`maxUnavailable` to {most}"), json!({ "maxUnavailable": most })),
+        };
+        let text = format!("set {words} in the budget {name}");
+        suggestions.push(Suggestion::of("relax-budget", text, Some(patch(change))));
+    }
     Some(hindrance(Code::Budget, pods, what, suggestions))
 }

@@ -145,6 +145,28 @@ fn what_is_left_on_a_node_that_is_gone_holds_up_its_own_checks_only() {
 }
 
 #[test]
+fn pods_that_only_a_person_replaces_are_said_to_wait_for_that() {
+    let mut pod = running("main-0");
+    pod["metadata"]["labels"] = json!({"app": "agent", "pod-template-generation": "1"});
+    pod["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}]);
+    let agent = |strategy: &str| {
+        let mut agent = Cluster::default().pool("main", 1).pod("agent", &pod);
+        agent.snapshot.daemon_sets.push(from(json!({
+            "metadata": {"name": "agent", "namespace": "default", "uid": "agent", "generation": 2,
+                "annotations": {"deprecated.daemonset.template.generation": "2"}},
+            "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {}, "updateStrategy": {"type": strategy}},
+            "status": {"observedGeneration": 2, "desiredNumberScheduled": 1, "currentNumberScheduled": 1,
+                "numberReady": 1, "numberMisscheduled": 0},
+        })));
+        look(&check(workload("agent"), [running_count(1)]), &agent).0
+    };
+    assert_eq!(agent("RollingUpdate"), "not yet: 1 pod is still to be made");
+    let waits = "impossible: its update strategy is OnDelete: you delete the pods of the previous template";
+    assert_eq!(agent("OnDelete"), waits);
+}
+
+#[test]
 fn objects() {
     let reference = |kind: &str, name: &str| ObjectRef {
         kind: kind.into(),
