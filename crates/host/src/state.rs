@@ -116,8 +116,6 @@ pub struct Host {
 struct Begun {
     server: Arc<Server>,
     courses: BTreeMap<String, Course>,
-    /// The first one's name.
-    first: String,
 }
 
 /// Somebody who wants to come in.
@@ -207,7 +205,6 @@ impl Host {
     /// # Errors
     /// When a seat that somebody has could not be made again.
     pub fn begin(&self, server: Arc<Server>, courses: BTreeMap<String, Course>) -> Result<()> {
-        let first = self.register().labs.first().cloned().unwrap_or_default();
         let seats: Vec<(SeatId, String)> = self.register().seats().map(|seat| (seat.seat, seat.lab.clone())).collect();
         let there: BTreeSet<String> = server.names().into_iter().collect();
         // A seat is made after it is written down: where one is unknown, the end of the journal is missing.
@@ -228,7 +225,7 @@ impl Host {
         for (seat, lab) in seats.iter().filter(|(seat, _)| !there.contains(&seat.to_string())) {
             make_seat(&server, *seat, lab).map_err(|refusal| Error::message(Code::ClassFault, refusal.message))?;
         }
-        let _ = self.begun.set(Begun { server, courses, first });
+        let _ = self.begun.set(Begun { server, courses });
         Ok(())
     }
 
@@ -250,11 +247,6 @@ impl Host {
     /// A lab of the class.
     pub fn course(&self, lab: &str) -> Option<&Course> {
         self.begun.get()?.courses.get(lab)
-    }
-
-    /// The default lab.
-    pub fn first_lab(&self) -> &str {
-        self.begun.get().map_or("", |begun| &begun.first)
     }
 
     /// Whom a request comes from.

@@ -47,21 +47,6 @@ impl Clone for Cluster {
     }
 }
 
-/// A pod that holds a place on a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedPod {
-    /// The pod.
-    pub pod: PodKey,
-    /// Its node.
-    pub node: Arc<str>,
-    /// Its priority.
-    pub priority: i32,
-    /// What it requests.
-    pub requests: Resources,
-    /// Whether it is being deleted.
-    pub terminating: bool,
-}
-
 /// What a node offers and what of it is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeUsage {
@@ -425,23 +410,6 @@ impl Cluster {
             requested: node.requested.clone(),
             allowed_pods: node.spec.allowed_pods,
             pods: node.pods.len() as i64,
-        })
-    }
-
-    /// The pods that hold places, in no particular order.
-    pub fn placed_pods(&self) -> impl Iterator<Item = PlacedPod> + '_ {
-        self.state.pods().filter_map(|entry| match &entry.place {
-            Place::Nominated(_) => None,
-            Place::Bound(node) => {
-                let info = &self.state.class(entry.class).info;
-                Some(PlacedPod {
-                    pod: entry.key.clone(),
-                    node: Arc::clone(node),
-                    priority: info.priority,
-                    requests: info.resources.requests.clone(),
-                    terminating: entry.terminating,
-                })
-            }
         })
     }
 

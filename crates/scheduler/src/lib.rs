@@ -91,7 +91,7 @@ mod verdict;
 mod volumes;
 mod workloads;
 
-pub use cluster::{Cluster, NodeUsage, PlacedPod};
+pub use cluster::{Cluster, NodeUsage};
 pub use decision::{
     Attempt, Candidate, ClaimAllocation, Decision, ExtendedAllocation, NodeVerdict, Outcome, PluginScore, Preemption,
     Rejection, ScoreRow, ScoreTable,

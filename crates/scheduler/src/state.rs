@@ -275,10 +275,6 @@ impl State {
         }
     }
 
-    pub(crate) fn pods(&self) -> impl Iterator<Item = &PodEntry> {
-        self.pods.iter().flatten()
-    }
-
     pub(crate) fn class(&self, id: ClassId) -> &Class {
         &self.classes[id as usize]
     }

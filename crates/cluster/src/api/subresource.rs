@@ -66,7 +66,7 @@ impl Call<'_> {
                 let options = self.options_for("PatchOptions", target)?;
                 let (patch, problems) = self.patch_body(target)?;
                 let options = WriteOptions { problems: &problems, ..options };
-                cluster.scale_patch_reporting(resource, namespace, name, &patch, &options)?
+                cluster.scale_patch(resource, namespace, name, &patch, &options)?
             }
             _ => return Err(method_not_allowed()),
         };

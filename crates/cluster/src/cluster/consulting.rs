@@ -16,14 +16,9 @@ impl Cluster {
         *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     }
 
-    /// Sets what the containers of pods do. Before, it is what [`klab_containers::Simulated`] follows.
-    pub fn set_containers(&self, containers: Arc<dyn Containers>) {
-        *self.containers.write().unwrap_or_else(PoisonError::into_inner) = containers;
-    }
-
     /// What the containers of pods do.
     pub(crate) fn containers(&self) -> Arc<dyn Containers> {
-        Arc::clone(&self.containers.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.containers)
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {

@@ -76,7 +76,7 @@ pub struct Cluster {
     /// Who carries calls to webhooks.
     webhooks: RwLock<Option<Arc<dyn Transport>>>,
     /// What the containers of pods do.
-    containers: RwLock<Arc<dyn Containers>>,
+    containers: Arc<dyn Containers>,
 }
 
 /// A long request is under way until this is dropped.
@@ -139,7 +139,7 @@ impl Cluster {
             authority: OnceLock::new(),
             token_key: OnceLock::new(),
             webhooks: RwLock::default(),
-            containers: RwLock::new(Arc::new(Simulated)),
+            containers: Arc::new(Simulated),
         }
     }
 

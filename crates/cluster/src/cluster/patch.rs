@@ -53,23 +53,11 @@ impl Cluster {
         })
     }
 
-    /// Patches the Scale of a workload, and returns the new one.
+    /// Patches the Scale of a workload, and returns the new one with the warnings a client is to see.
     ///
     /// # Errors
     /// The Status an API server would answer with.
     pub fn scale_patch(
-        &self,
-        resource: ResourceId,
-        namespace: &str,
-        name: &str,
-        patch: Patch,
-        options: &WriteOptions<'_>,
-    ) -> Result<Value, Status> {
-        self.scale_patch_reporting(resource, namespace, name, &patch, options).map(|(scale, _)| scale)
-    }
-
-    /// [`Cluster::scale_patch`], with the warnings a client is to see.
-    pub(crate) fn scale_patch_reporting(
         &self,
         resource: ResourceId,
         namespace: &str,

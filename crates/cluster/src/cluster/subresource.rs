@@ -83,15 +83,6 @@ impl Cluster {
         })
     }
 
-    /// The `autoscaling/v1` Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController.
-    ///
-    /// # Errors
-    /// 404 without the object, or for a kind that has no scale.
-    pub fn scale_get(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Value, Status> {
-        let object = self.get(resource, namespace, name).ok_or_else(|| Status::not_found(resource.row(), name))?;
-        self.scale_shown(resource, &object)
-    }
-
     /// The Scale of an object in the version that is asked for.
     ///
     /// # Errors

@@ -195,7 +195,8 @@ fn foreground_deletion_leaves_a_finalizer_for_the_collector() {
     let marked = cluster.delete(DEPLOYMENTS, "default", "web", &options).expect("deleted").object().value();
     assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
     assert_eq!(marked["metadata"]["generation"], 2);
-    let scale = cluster.scale_get(DEPLOYMENTS, "default", "web").expect("scale");
+    let web = cluster.get(DEPLOYMENTS, "default", "web").expect("a deployment");
+    let scale = cluster.scale_shown(DEPLOYMENTS, &web).expect("scale");
     assert_eq!(scale["status"], json!({ "replicas": 0, "selector": "app=web" }));
 }
 

@@ -2,18 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::workload::{Container, Workload, dns_ports, service, storage_class};
+use super::workload::{Container, Workload, container, dns_ports, service, storage_class};
 
 /// Everything a new AKS cluster has.
 pub(super) fn objects() -> Vec<Value> {
-    let mut objects = Vec::new();
-    objects.extend(core_dns());
-    objects.extend(core_dns_autoscaler());
-    objects.extend(konnectivity_agent());
-    objects.extend(metrics_server());
-    for daemon in daemons() {
-        objects.extend(daemon.daemon_set());
-    }
+    let mut objects: Vec<Value> = addons().iter().flat_map(|(addon, replicas)| addon.deployment(*replicas)).collect();
+    objects.extend(daemons().iter().flat_map(Workload::daemon_set));
     objects.push(service("kube-dns", ("k8s-app", "kube-dns"), "10.0.0.10", dns_ports()));
     objects.push(service(
         "metrics-server",
@@ -73,172 +67,60 @@ fn everywhere() -> Value {
     ])
 }
 
-fn core_dns() -> Vec<Value> {
-    Workload {
-        name: "coredns",
-        selector: ("k8s-app", "kube-dns"),
-        containers: vec![Container {
-            name: "coredns",
-            image: "mcr.microsoft.com/oss/kubernetes/coredns:v1.12.1",
-            requests: ("100m", "70Mi"),
-            limits: ("3", "500Mi"),
-        }],
-        priority_class: "system-node-critical",
-        tolerations: addon_tolerations(),
-        affinity: prefers_system_pool(),
-        ..Workload::default()
-    }
-    .deployment(2)
-}
-
-fn core_dns_autoscaler() -> Vec<Value> {
-    Workload {
-        name: "coredns-autoscaler",
-        selector: ("k8s-app", "coredns-autoscaler"),
-        containers: vec![Container {
-            name: "autoscaler",
-            image: "mcr.microsoft.com/oss/kubernetes/autoscaler/cluster-proportional-autoscaler:v1.9.0",
-            requests: ("20m", "10Mi"),
-            limits: ("200m", "500Mi"),
-        }],
-        priority_class: "system-node-critical",
-        tolerations: addon_tolerations(),
-        affinity: prefers_system_pool(),
-        ..Workload::default()
-    }
-    .deployment(1)
-}
-
-fn konnectivity_agent() -> Vec<Value> {
-    Workload {
-        name: "konnectivity-agent",
-        selector: ("app", "konnectivity-agent"),
-        containers: vec![Container {
-            name: "konnectivity-agent",
-            image: "mcr.microsoft.com/oss/kubernetes/apiserver-network-proxy/agent:v0.31.2",
-            requests: ("20m", "20Mi"),
-            limits: ("1", "1Gi"),
-        }],
-        priority_class: "system-node-critical",
-        tolerations: addon_tolerations(),
-        affinity: prefers_system_pool(),
-        ..Workload::default()
-    }
-    .deployment(2)
-}
-
-fn metrics_server() -> Vec<Value> {
-    Workload {
-        name: "metrics-server",
-        selector: ("k8s-app", "metrics-server"),
-        containers: vec![
-            Container {
-                name: "metrics-server-vpa",
-                image: "mcr.microsoft.com/oss/kubernetes/autoscaler/addon-resizer:v1.8.23",
-                requests: ("5m", "30Mi"),
-                limits: ("100m", "300Mi"),
-            },
-            Container {
-                name: "metrics-server",
-                image: "mcr.microsoft.com/oss/kubernetes/metrics-server:v0.7.2",
-                requests: ("151m", "104Mi"),
-                limits: ("151m", "104Mi"),
-            },
-        ],
-        priority_class: "system-node-critical",
-        tolerations: addon_tolerations(),
-        affinity: prefers_system_pool(),
-        ..Workload::default()
-    }
-    .deployment(2)
-}
-
-#[expect(clippy::too_many_lines, reason = "a table")]
-fn daemons() -> Vec<Workload> {
-    let daemon = |name, selector, containers| Workload {
-        name,
-        selector,
-        containers,
-        priority_class: "system-node-critical",
-        tolerations: everywhere(),
-        affinity: on_linux(),
-        host_network: true,
-        ..Workload::default()
-    };
-    let one = |name, image, requests, limits| vec![Container { name, image, requests, limits }];
-    let csi = |driver: Container| {
-        vec![
-            Container {
-                name: "liveness-probe",
-                image: "mcr.microsoft.com/oss/kubernetes-csi/livenessprobe:v2.15.0",
-                requests: ("10m", "20Mi"),
-                limits: ("", "100Mi"),
-            },
-            Container {
-                name: "node-driver-registrar",
-                image: "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar:v2.13.0",
-                requests: ("10m", "20Mi"),
-                limits: ("", "100Mi"),
-            },
-            driver,
-        ]
+/// Deployments, and how many replicas each has.
+#[rustfmt::skip]
+fn addons() -> Vec<(Workload, u32)> {
+    let addon = |name, selector, containers| Workload {
+        name, selector, containers, priority_class: "system-node-critical", tolerations: addon_tolerations(),
+        affinity: prefers_system_pool(), ..Workload::default()
     };
     vec![
-        daemon(
-            "azure-cns",
-            ("k8s-app", "azure-cns"),
-            one(
-                "cns-container",
-                "mcr.microsoft.com/containernetworking/azure-cns:v1.6.21",
-                ("40m", "250Mi"),
-                ("40m", "250Mi"),
-            ),
-        ),
-        daemon(
-            "azure-ip-masq-agent",
-            ("k8s-app", "azure-ip-masq-agent"),
-            one(
-                "azure-ip-masq-agent",
-                "mcr.microsoft.com/aks/ip-masq-agent-v2:v0.1.15",
-                ("100m", "50Mi"),
-                ("500m", "250Mi"),
-            ),
-        ),
-        daemon(
-            "cloud-node-manager",
-            ("k8s-app", "cloud-node-manager"),
-            one(
-                "cloud-node-manager",
-                "mcr.microsoft.com/oss/kubernetes/azure-cloud-node-manager:v1.33.0",
-                ("50m", "50Mi"),
-                ("", "512Mi"),
-            ),
-        ),
-        daemon(
-            "csi-azuredisk-node",
-            ("app", "csi-azuredisk-node"),
-            csi(Container {
-                name: "azuredisk",
-                image: "mcr.microsoft.com/oss/kubernetes-csi/azuredisk-csi:v1.33.0",
-                requests: ("10m", "20Mi"),
-                limits: ("", "200Mi"),
-            }),
-        ),
-        daemon(
-            "csi-azurefile-node",
-            ("app", "csi-azurefile-node"),
-            csi(Container {
-                name: "azurefile",
-                image: "mcr.microsoft.com/oss/kubernetes-csi/azurefile-csi:v1.33.0",
-                requests: ("10m", "20Mi"),
-                limits: ("", "400Mi"),
-            }),
-        ),
-        daemon(
-            "kube-proxy",
-            ("component", "kube-proxy"),
-            one("kube-proxy", "mcr.microsoft.com/oss/kubernetes/kube-proxy:v1.36.2", ("100m", ""), ("", "")),
-        ),
+        (addon("coredns", ("k8s-app", "kube-dns"), vec![
+            container("coredns", "mcr.microsoft.com/oss/kubernetes/coredns:v1.12.1", ("100m", "70Mi"), ("3", "500Mi")),
+        ]), 2),
+        (addon("coredns-autoscaler", ("k8s-app", "coredns-autoscaler"), vec![
+            container("autoscaler", "mcr.microsoft.com/oss/kubernetes/autoscaler/cluster-proportional-autoscaler:v1.9.0", ("20m", "10Mi"), ("200m", "500Mi")),
+        ]), 1),
+        (addon("konnectivity-agent", ("app", "konnectivity-agent"), vec![
+            container("konnectivity-agent", "mcr.microsoft.com/oss/kubernetes/apiserver-network-proxy/agent:v0.31.2", ("20m", "20Mi"), ("1", "1Gi")),
+        ]), 2),
+        (addon("metrics-server", ("k8s-app", "metrics-server"), vec![
+            container("metrics-server-vpa", "mcr.microsoft.com/oss/kubernetes/autoscaler/addon-resizer:v1.8.23", ("5m", "30Mi"), ("100m", "300Mi")),
+            container("metrics-server", "mcr.microsoft.com/oss/kubernetes/metrics-server:v0.7.2", ("151m", "104Mi"), ("151m", "104Mi")),
+        ]), 2),
+    ]
+}
+
+#[rustfmt::skip]
+fn daemons() -> Vec<Workload> {
+    let daemon = |name, selector, containers| Workload {
+        name, selector, containers, priority_class: "system-node-critical", tolerations: everywhere(), affinity: on_linux(),
+        host_network: true, ..Workload::default()
+    };
+    let csi = |driver: Container| vec![
+        container("liveness-probe", "mcr.microsoft.com/oss/kubernetes-csi/livenessprobe:v2.15.0", ("10m", "20Mi"), ("", "100Mi")),
+        container("node-driver-registrar", "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar:v2.13.0", ("10m", "20Mi"), ("", "100Mi")),
+        driver,
+    ];
+    vec![
+        daemon("azure-cns", ("k8s-app", "azure-cns"), vec![
+            container("cns-container", "mcr.microsoft.com/containernetworking/azure-cns:v1.6.21", ("40m", "250Mi"), ("40m", "250Mi")),
+        ]),
+        daemon("azure-ip-masq-agent", ("k8s-app", "azure-ip-masq-agent"), vec![
+            container("azure-ip-masq-agent", "mcr.microsoft.com/aks/ip-masq-agent-v2:v0.1.15", ("100m", "50Mi"), ("500m", "250Mi")),
+        ]),
+        daemon("cloud-node-manager", ("k8s-app", "cloud-node-manager"), vec![
+            container("cloud-node-manager", "mcr.microsoft.com/oss/kubernetes/azure-cloud-node-manager:v1.33.0", ("50m", "50Mi"), ("", "512Mi")),
+        ]),
+        daemon("csi-azuredisk-node", ("app", "csi-azuredisk-node"), csi(
+            container("azuredisk", "mcr.microsoft.com/oss/kubernetes-csi/azuredisk-csi:v1.33.0", ("10m", "20Mi"), ("", "200Mi")),
+        )),
+        daemon("csi-azurefile-node", ("app", "csi-azurefile-node"), csi(
+            container("azurefile", "mcr.microsoft.com/oss/kubernetes-csi/azurefile-csi:v1.33.0", ("10m", "20Mi"), ("", "400Mi")),
+        )),
+        daemon("kube-proxy", ("component", "kube-proxy"), vec![
+            container("kube-proxy", "mcr.microsoft.com/oss/kubernetes/kube-proxy:v1.36.2", ("100m", ""), ("", "")),
+        ]),
     ]
 }
 

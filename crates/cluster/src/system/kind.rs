@@ -7,7 +7,7 @@ use klab_scheduler::hash::fnv64_closed;
 use klab_scheduler::kubelet::{HOSTNAME, platform_labels};
 use serde_json::{Value, json};
 
-use super::workload::{Container, Workload, dns_ports, service, storage_class};
+use super::workload::{Workload, container, dns_ports, service, storage_class};
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
@@ -67,12 +67,7 @@ pub(super) fn objects() -> Vec<Value> {
         Workload {
             name: "kube-proxy",
             selector: ("k8s-app", "kube-proxy"),
-            containers: vec![Container {
-                name: "kube-proxy",
-                image: "registry.k8s.io/kube-proxy:v1.36.2",
-                requests: ("", ""),
-                limits: ("", ""),
-            }],
+            containers: vec![container("kube-proxy", "registry.k8s.io/kube-proxy:v1.36.2", ("", ""), ("", ""))],
             priority_class: "system-node-critical",
             tolerations: anywhere.clone(),
             node_selector: linux.clone(),
@@ -85,12 +80,12 @@ pub(super) fn objects() -> Vec<Value> {
         Workload {
             name: "kindnet",
             selector: ("app", "kindnet"),
-            containers: vec![Container {
-                name: "kindnet-cni",
-                image: "docker.io/kindest/kindnetd:v20250512-df8de77b",
-                requests: ("100m", "50Mi"),
-                limits: ("100m", "50Mi"),
-            }],
+            containers: vec![container(
+                "kindnet-cni",
+                "docker.io/kindest/kindnetd:v20250512-df8de77b",
+                ("100m", "50Mi"),
+                ("100m", "50Mi"),
+            )],
             tolerations: anywhere,
             node_selector: linux.clone(),
             host_network: true,
@@ -106,12 +101,12 @@ pub(super) fn objects() -> Vec<Value> {
             namespace: "local-path-storage",
             name: "local-path-provisioner",
             selector: ("app", "local-path-provisioner"),
-            containers: vec![Container {
-                name: "local-path-provisioner",
-                image: "docker.io/kindest/local-path-provisioner:v20250214-acbabc1a",
-                requests: ("", ""),
-                limits: ("", ""),
-            }],
+            containers: vec![container(
+                "local-path-provisioner",
+                "docker.io/kindest/local-path-provisioner:v20250214-acbabc1a",
+                ("", ""),
+                ("", ""),
+            )],
             tolerations: json!([{ "key": CONTROL_PLANE, "operator": "Equal", "effect": "NoSchedule" }]),
             node_selector: linux,
             ..Workload::default()
@@ -128,12 +123,12 @@ pub(super) fn metrics_server() -> Vec<Value> {
     let mut objects = Workload {
         name: "metrics-server",
         selector: ("k8s-app", "metrics-server"),
-        containers: vec![Container {
-            name: "metrics-server",
-            image: "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
-            requests: ("100m", "200Mi"),
-            limits: ("", ""),
-        }],
+        containers: vec![container(
+            "metrics-server",
+            "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
+            ("100m", "200Mi"),
+            ("", ""),
+        )],
         priority_class: "system-cluster-critical",
         tolerations: json!([{ "key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule" }]),
         node_selector: json!({ "kubernetes.io/os": "linux", CONTROL_PLANE: "" }),
@@ -153,12 +148,12 @@ fn core_dns() -> Vec<Value> {
     Workload {
         name: "coredns",
         selector: ("k8s-app", "kube-dns"),
-        containers: vec![Container {
-            name: "coredns",
-            image: "registry.k8s.io/coredns/coredns:v1.12.1",
-            requests: ("100m", "70Mi"),
-            limits: ("", "170Mi"),
-        }],
+        containers: vec![container(
+            "coredns",
+            "registry.k8s.io/coredns/coredns:v1.12.1",
+            ("100m", "70Mi"),
+            ("", "170Mi"),
+        )],
         priority_class: "system-cluster-critical",
         tolerations: json!([
             { "key": "CriticalAddonsOnly", "operator": "Exists" },

@@ -4,12 +4,22 @@ use serde_json::{Map, Value, json};
 
 /// A container with its requests and limits, as text such as `100m`; empty text means none.
 pub(super) struct Container {
-    pub(super) name: &'static str,
-    pub(super) image: &'static str,
+    name: &'static str,
+    image: &'static str,
     /// CPU and memory asked for.
-    pub(super) requests: (&'static str, &'static str),
+    requests: (&'static str, &'static str),
     /// CPU and memory allowed.
-    pub(super) limits: (&'static str, &'static str),
+    limits: (&'static str, &'static str),
+}
+
+/// A container of this name.
+pub(super) fn container(
+    name: &'static str,
+    image: &'static str,
+    requests: (&'static str, &'static str),
+    limits: (&'static str, &'static str),
+) -> Container {
+    Container { name, image, requests, limits }
 }
 
 impl Container {

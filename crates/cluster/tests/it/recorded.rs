@@ -125,9 +125,9 @@ fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
         "status" => Part::Status,
         "scale" if record["method"] == "PATCH" => {
             let scaled =
-                cluster.scale_patch(target.resource, &target.namespace, &target.name, Patch::Merge(body), &options);
+                cluster.scale_patch(target.resource, &target.namespace, &target.name, &Patch::Merge(body), &options);
             return Some(match scaled {
-                Ok(scale) => (200, scale),
+                Ok((scale, _)) => (200, scale),
                 Err(status) => (i64::from(status.code), status.to_value()),
             });
         }

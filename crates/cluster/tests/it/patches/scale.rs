@@ -42,8 +42,8 @@ fn applied(replicas: i64, force: bool) -> Patch {
     Patch::Apply { value, force }
 }
 
-fn scale(cluster: &Cluster, manager: &str, patch: Patch) -> Result<Value, Status> {
-    cluster.scale_patch(DEPLOYMENTS, "default", "web", patch, &WriteOptions::client(manager))
+fn scale(cluster: &Cluster, manager: &str, patch: &Patch) -> Result<Value, Status> {
+    cluster.scale_patch(DEPLOYMENTS, "default", "web", patch, &WriteOptions::client(manager)).map(|(scale, _)| scale)
 }
 
 /// Manager, operation and subresource of those who manage the number of replicas.
@@ -65,14 +65,14 @@ fn who_scales_manages_the_number_by_way_of_the_subresource() {
     let cluster = cluster();
     apply(&cluster, Some(3));
     assert_eq!(owners(&cluster), ["test Apply "]);
-    scale(&cluster, "scale", to(3)).expect("nothing to do");
+    scale(&cluster, "scale", &to(3)).expect("nothing to do");
     assert_eq!(owners(&cluster), ["test Apply "]);
-    scale(&cluster, "scale", to(4)).expect("scaled");
+    scale(&cluster, "scale", &to(4)).expect("scaled");
     assert_eq!(owners(&cluster), ["scale Update scale"]);
-    scale(&cluster, "scale", to(5)).expect("scaled");
-    scale(&cluster, "other", to(6)).expect("scaled");
+    scale(&cluster, "scale", &to(5)).expect("scaled");
+    scale(&cluster, "other", &to(6)).expect("scaled");
     assert_eq!(owners(&cluster), ["other Update scale"]);
-    let refused = scale(&cluster, "scale", applied(7, false)).expect_err("a conflict");
+    let refused = scale(&cluster, "scale", &applied(7, false)).expect_err("a conflict");
     assert_eq!(
         (refused.code, refused.message.as_str()),
         (
@@ -80,9 +80,9 @@ fn who_scales_manages_the_number_by_way_of_the_subresource() {
             "Apply failed with 1 conflict: conflict with \"other\" with subresource \"scale\" using autoscaling/v1: .spec.replicas"
         )
     );
-    scale(&cluster, "scale", applied(7, true)).expect("forced");
+    scale(&cluster, "scale", &applied(7, true)).expect("forced");
     assert_eq!(owners(&cluster), ["scale Apply scale"]);
-    scale(&cluster, "third", applied(7, false)).expect("shared");
+    scale(&cluster, "third", &applied(7, false)).expect("shared");
     assert_eq!(owners(&cluster), ["scale Apply scale", "third Apply scale"]);
     apply(&cluster, Some(7));
     assert_eq!(owners(&cluster), ["scale Apply scale", "third Apply scale", "test Apply "]);
@@ -92,9 +92,9 @@ fn who_scales_manages_the_number_by_way_of_the_subresource() {
 fn where_nobody_manages_the_number_nobody_does_after_an_update() {
     let cluster = cluster();
     apply(&cluster, None);
-    scale(&cluster, "scale", to(4)).expect("scaled");
+    scale(&cluster, "scale", &to(4)).expect("scaled");
     assert!(owners(&cluster).is_empty());
     let wrong = json!({ "apiVersion": "apps/v1", "kind": "Deployment" });
-    let refused = scale(&cluster, "scale", Patch::Apply { value: wrong, force: false }).expect_err("refused");
+    let refused = scale(&cluster, "scale", &Patch::Apply { value: wrong, force: false }).expect_err("refused");
     assert_eq!((refused.code, refused.message.as_str()), (400, "invalid object type: apps/v1, Kind=Deployment"));
 }
