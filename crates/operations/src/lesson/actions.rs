@@ -18,7 +18,7 @@ use crate::exec;
 use crate::provider::Work;
 use crate::stage::stage_within;
 use klab_lab::plan::{taint_text, wanted_version};
-use klab_lab::spec::{Action, Lab, ManifestContent, WorkloadKind};
+use klab_lab::spec::{Action, Lab, ManifestContent, Workload, WorkloadKind};
 
 impl Performer<'_> {
     /// Performs one action; `stage` is the lab after it.
@@ -233,6 +233,12 @@ pub(super) fn lines_of(before: &Lab, after: &Lab, action: &Action, tools: &Tools
         Action::DeletePods { selector, namespace: of } => {
             let mut arguments = vec!["delete".to_owned(), "pods".to_owned(), "-l".to_owned(), selector.to_string()];
             arguments.extend(namespace(of));
+            // The next pod of a StatefulSet has the name of the old one. A kubectl that looks only after it is there waits for its end.
+            let has_names = |workload: &&Workload| workload.kind == WorkloadKind::StatefulSet;
+            let mut named = before.workloads.iter().filter(has_names);
+            if named.any(|workload| selector.matches(&before.pod_labels(workload))) {
+                arguments.push("--wait=false".to_owned());
+            }
             vec![command("kubectl", arguments)]
         }
         Action::AddPool { .. } | Action::RemovePool { .. } | Action::ScalePool { .. } | Action::UpgradePool { .. } => {
