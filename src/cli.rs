@@ -94,6 +94,8 @@ enum Command {
     Lessons(commands::lessons::Arguments),
     /// Write a commented lab file to begin with.
     Init(commands::init::Arguments),
+    /// Write a lab file to begin with from a folder that was made for kind.
+    Import(commands::import::Arguments),
     /// Show what differs between the cluster and the lab.
     Diff(commands::diff::Arguments),
     /// Bring the lab back to its set-up or to a step, and remove everything you added.
@@ -264,6 +266,7 @@ impl Cli {
             Command::Check(arguments) => commands::check::run(context, &arguments),
             Command::Lessons(arguments) => commands::lessons::run(context, &arguments),
             Command::Init(arguments) => commands::init::run(context, &arguments),
+            Command::Import(arguments) => commands::import::run(context, &arguments),
             Command::Diff(arguments) => commands::diff::run(context, &arguments),
             Command::Reset(arguments) => commands::reset::run(context, &arguments),
             Command::Shell(arguments) => commands::shell::run(context, &arguments),

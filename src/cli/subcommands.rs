@@ -89,6 +89,7 @@ pub(super) const ROWS: &[Row] = &[
 
     row("lessons", Group::Author, JSON, &["klab lessons", "klab lessons --copy my-lessons"]),
     row("init", Group::Author, NONE, &["klab init", "klab init labs/taints.toml"]),
+    row("import", Group::Author, NONE, &["klab import cka-lab-7", "klab import course/storage -o course/storage/storage.toml"]),
     row("check", Group::Author, JSON, &["klab check lab.toml", "klab check labs --provider aks", "klab check lab.toml --format json"]),
     row("plan", Group::Author, JSON, &["klab plan scheduling", "klab plan lab.toml --provider aks", "klab plan lab.toml --var seat=7"]),
     row("render", Group::Author, JSON, &[

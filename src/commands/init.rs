@@ -32,17 +32,26 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Some(_) => arguments.file.clone(),
         None => arguments.file.with_extension("toml"),
     };
-    let (text, path) = (text(&file), file.display());
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&file).map_err(|error| {
+    write_new(&file, &text(&file), "klab init my-lab.toml")?;
+    let path = file.display();
+    context.ui.events().counting(1).note(Verb::WriteFiles, format!("{path}; `klab up {path}` makes the lab"));
+    Ok(())
+}
+
+/// Writes a file that is not there yet.
+///
+/// # Errors
+/// When it exists (`instead` names another) or cannot be written.
+pub(super) fn write_new(file: &Path, text: &str, instead: &str) -> Result<()> {
+    let path = file.display();
+    let mut new = OpenOptions::new().write(true).create_new(true).open(file).map_err(|error| {
         if error.kind() == ErrorKind::AlreadyExists {
             return Error::message(Code::FileInTheWay, format!("`{path}` exists and was left as it is"))
-                .hint("give another name: `klab init my-lab.toml`");
+                .hint(format!("give another name: `{instead}`"));
         }
         Error::new(Code::FileUnwritten, anyhow::Error::new(error).context(format!("could not write `{path}`")))
     })?;
-    file.write_all(text.as_bytes()).code(Code::FileUnwritten, || format!("could not write `{path}`"))?;
-    context.ui.events().counting(1).note(Verb::WriteFiles, format!("{path}; `klab up {path}` makes the lab"));
-    Ok(())
+    new.write_all(text.as_bytes()).code(Code::FileUnwritten, || format!("could not write `{path}`"))
 }
 
 /// The template, with a name for the lab that the file's name gives; that of the default file names no lab.

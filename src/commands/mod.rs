@@ -21,6 +21,7 @@ pub mod gc;
 pub mod guide;
 pub mod handout;
 pub mod host;
+pub mod import;
 pub mod init;
 pub mod join;
 mod joined;

@@ -27,6 +27,7 @@ mod followed;
 mod host;
 mod hostile;
 mod house;
+mod imported;
 mod kills;
 mod kind;
 mod kind_commands;

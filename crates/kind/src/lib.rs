@@ -6,6 +6,7 @@
 
 pub mod command_line;
 pub mod configuration;
+pub mod import;
 pub mod kubeadm;
 pub mod kubeconfig;
 pub mod machine;

@@ -29,7 +29,7 @@ const MORE: &[(&str, &[&str])] = &[
     ("do/watch.md", &["watch"]),
     ("do/pools.md", &["pool"]),
     ("do/az.md", &["az"]),
-    ("do/kind-without-docker.md", &["kind"]),
+    ("do/kind-without-docker.md", &["kind", "import"]),
     ("do/existing.md", &["explain"]),
     ("do/aks.md", &["pause", "resume", "gc"]),
     ("do/testing-operators.md", &["serve"]),
