@@ -3,17 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use klab_api_machinery::resource::NODES;
-use klab_api_machinery::status::Status;
-use klab_api_machinery::value::map_mut;
-use serde_json::json;
 
 use super::controller::Controller;
 use super::controllers::{self, Concerned};
 use super::plane::Plane;
 use super::reconcile::Reconciler;
-use super::settings::{STOPPED, Settings};
-use crate::cluster::{Cluster, Part, WriteOptions};
+use super::settings::Settings;
+use crate::cluster::Cluster;
 
 /// The acting part of one embedded cluster.
 pub struct ControlPlane {
@@ -48,33 +44,5 @@ impl ControlPlane {
 
     pub(super) fn now(&self) -> Timestamp {
         self.plane.now()
-    }
-
-    /// Silences a hollow node, as if its machine had stopped. Kept as an annotation, so that a restart remembers.
-    ///
-    /// # Errors
-    /// When there is no such node.
-    pub fn stop_node(&self, name: &str) -> Result<(), Status> {
-        let key = self.plane.settings.heartbeat_annotation.clone();
-        self.plane
-            .cluster
-            .modify(NODES, Part::Main, "", name, &WriteOptions::by("klab"), |node| {
-                map_mut(&mut node["metadata"]["annotations"]).insert(key, json!(STOPPED));
-            })
-            .map(drop)
-    }
-
-    /// Brings a hollow node back.
-    ///
-    /// # Errors
-    /// When there is no such node.
-    pub fn restore_node(&self, name: &str) -> Result<(), Status> {
-        let key = self.plane.settings.heartbeat_annotation.clone();
-        self.plane
-            .cluster
-            .modify(NODES, Part::Main, "", name, &WriteOptions::by("klab"), |node| {
-                map_mut(&mut node["metadata"]["annotations"]).remove(&key);
-            })
-            .map(drop)
     }
 }

@@ -61,6 +61,13 @@ impl Lab {
         lab
     }
 
+    /// Silences a hollow node, as if its machine had stopped; null brings it back.
+    fn heartbeat(&self, node: &str, annotation: Value) {
+        let options = WriteOptions::by("klab");
+        let change = |node: &mut Value| node["metadata"]["annotations"]["klab.dev/heartbeat"] = annotation;
+        self.cluster.modify(NODES, Part::Main, "", node, &options, change).expect("a node");
+    }
+
     fn apply(&mut self, value: Value) -> Arc<Object> {
         let api_version = value["apiVersion"].as_str().unwrap_or("v1").to_owned();
         let kind = value["kind"].as_str().expect("a kind").to_owned();

@@ -93,7 +93,7 @@ fn a_stopped_one_is_unknown_after_50_seconds_and_its_pods_leave_300_later() {
     lab.apply(bare_pod("pinned", "node-0", patient()));
     lab.apply(bare_pod("stays", "node-0", json!([{ "operator": "Exists" }])));
     assert_eq!(lab.running(), 2);
-    lab.plane.stop_node("node-0").expect("stopped");
+    lab.heartbeat("node-0", json!("stopped"));
     lab.seconds(49);
     assert_eq!(condition(&lab.get(NODES, "node-0"), "Ready")["status"], "True");
     lab.seconds(2);
@@ -115,7 +115,7 @@ fn a_stopped_one_is_unknown_after_50_seconds_and_its_pods_leave_300_later() {
     assert!(!pinned["metadata"]["deletionTimestamp"].is_null(), "no kubelet is there to end it");
     assert_eq!(condition(&pinned, "DisruptionTarget")["reason"], "DeletionByTaintManager");
     assert!(lab.get(PODS, "stays")["metadata"]["deletionTimestamp"].is_null());
-    lab.plane.restore_node("node-0").expect("restored");
+    lab.heartbeat("node-0", Value::Null);
     lab.seconds(1);
     assert!(taints(&lab, "node-0").is_empty());
     assert!(lab.get(PODS, "pinned").is_null());
@@ -133,7 +133,7 @@ fn the_nodes_of_a_zone_lose_their_pods_one_after_the_other() {
     let mut lab = Lab::new(9);
     // Of three zones in turn: 0, 3 and 6 are in one, 1 is in another.
     for number in [0, 1, 3] {
-        lab.plane.stop_node(&format!("node-{number}")).expect("stopped");
+        lab.heartbeat(&format!("node-{number}"), json!("stopped"));
     }
     lab.seconds(51);
     assert_eq!(leaving(&lab, 9), [0, 1]);
@@ -145,11 +145,11 @@ fn the_nodes_of_a_zone_lose_their_pods_one_after_the_other() {
 fn a_small_zone_of_which_most_is_gone_keeps_its_pods() {
     let mut lab = Lab::new(12);
     for number in [0, 3, 6] {
-        lab.plane.stop_node(&format!("node-{number}")).expect("stopped");
+        lab.heartbeat(&format!("node-{number}"), json!("stopped"));
     }
     lab.seconds(300);
     assert_eq!(leaving(&lab, 12), Vec::<usize>::new());
-    lab.plane.restore_node("node-6").expect("restored");
+    lab.heartbeat("node-6", Value::Null);
     lab.seconds(12);
     assert_eq!(leaving(&lab, 12), [0, 3]);
 }
@@ -159,13 +159,13 @@ fn nothing_leaves_while_no_node_answers() {
     let mut lab = Lab::new(2);
     lab.apply(bare_pod("pinned", "node-0", patient()));
     for number in [0, 1] {
-        lab.plane.stop_node(&format!("node-{number}")).expect("stopped");
+        lab.heartbeat(&format!("node-{number}"), json!("stopped"));
     }
     lab.seconds(600);
     assert_eq!(leaving(&lab, 2), Vec::<usize>::new());
     assert_eq!(taints(&lab, "node-0"), ["node.kubernetes.io/unreachable:NoSchedule"]);
     assert!(lab.get(PODS, "pinned")["metadata"]["deletionTimestamp"].is_null());
-    lab.plane.restore_node("node-1").expect("restored");
+    lab.heartbeat("node-1", Value::Null);
     lab.seconds(10);
     assert_eq!(leaving(&lab, 2), [0]);
 }
@@ -174,7 +174,7 @@ fn nothing_leaves_while_no_node_answers() {
 fn a_restart_remembers_what_is_stopped_and_how_long_pods_have() {
     let mut lab = Lab::new(2);
     lab.apply(bare_pod("pinned", "node-0", patient()));
-    lab.plane.stop_node("node-0").expect("stopped");
+    lab.heartbeat("node-0", json!("stopped"));
     lab.seconds(100);
     lab.plane = ControlPlane::new(Arc::clone(&lab.cluster), Settings::default());
     lab.seconds(249);
@@ -251,7 +251,7 @@ fn pods_of_one_that_is_out_of_service_end_without_it() {
     let mut lab = Lab::new(1);
     lab.apply(bare_pod("web", "node-0", patient()));
     lab.seconds(5);
-    lab.plane.stop_node("node-0").expect("stopped");
+    lab.heartbeat("node-0", json!("stopped"));
     lab.seconds(60);
     lab.delete(PODS, "web", Propagation::Background);
     lab.seconds(60);
