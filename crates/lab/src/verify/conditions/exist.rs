@@ -38,7 +38,11 @@ impl Rule for Exist {
 
 fn pods(group: &Group<'_, '_>, count: Count) -> Fact {
     let all = group.counted.len() + group.old.len() + group.terminating.len();
-    let going = group.terminating.len() + group.surplus as usize;
+    // While a rollout goes on, pods of the earlier template go one after the other.
+    let goes_on =
+        group.hindered.is_none() && group.counted.iter().all(|pod| pod.state.is_ready() || pod.state.is_moving());
+    let old = if goes_on { group.old.len() } else { 0 };
+    let going = group.terminating.len() + group.surplus as usize + old;
     let standing = judge(count, number(all), group.to_come(), number(going), "pods");
     let wish = if standing == Standing::Holds { String::new() } else { format!(", wanted {count}") };
     let going =

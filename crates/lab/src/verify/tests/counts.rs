@@ -196,6 +196,22 @@ fn only_pods_of_the_present_template_count() {
             "0 running (1 Pending), and 2 pods of the previous template still run",
         ),
     ]);
+    let exist = || Condition::Exist(Count::exactly(1));
+    let alone = || Cluster::default().pool("main", 2).deployment("web", 1).replica_set("web", 2);
+    expect([
+        (
+            exist(),
+            alone().pod("web", &unschedulable(SELECTOR)).pod("web", &new(starting("main-0"))),
+            "not yet: 2 pods, some are going",
+            "2 pods, wanted 1",
+        ),
+        (
+            exist(),
+            alone().running("web", "main-0", 1).pod("web", &new(unschedulable(SELECTOR))),
+            "impossible: 2 pods, wanted 1",
+            "2 pods, wanted 1",
+        ),
+    ]);
     // Pods that never ran do not "still run".
     let waiting = rollout()
         .pod("web", &unschedulable(SELECTOR))
