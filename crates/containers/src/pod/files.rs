@@ -232,7 +232,14 @@ impl Files {
 
     /// Makes a file empty, or leaves it as it is.
     pub(crate) fn open(&mut self, path: &str, truncate: bool) {
-        let empty = || File { text: Some(Arc::default()), mode: 0o644, owner: self.owner };
+        let folder = path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+        // What is made in a folder with the bit for it, as that of a volume of a pod with fsGroup, has the folder's group.
+        let group = match self.find(folder) {
+            Found::Directory { mode, owner: Some((_, group)), .. } if mode & 0o2000 != 0 => Some(group),
+            _ => None,
+        };
+        let owner = self.owner.map(|(user, own)| (user, group.unwrap_or(own)));
+        let empty = || File { text: Some(Arc::default()), mode: 0o644, owner };
         let file = match self.find(path) {
             Found::File(file) if !truncate => file,
             Found::File(file) => File { text: Some(Arc::default()), ..file },

@@ -228,6 +228,10 @@ fn volumes_hold_what_the_kubelet_writes() {
     let context = json!({ "runAsUser": 1000, "fsGroup": 1001 });
     run("secret", "stat -L -c %a:%g /v/data-1", secret, context);
     assert_eq!(ground.log("secret", ""), "440:1001\n");
+    let empty = || json!({ "emptyDir": {} });
+    let context = json!({ "runAsUser": 1000, "fsGroup": 1001 });
+    run("made", "echo x > /v/made; stat -c %u:%g /v/made", empty(), context);
+    assert_eq!(ground.log("made", ""), "1000:1001\n");
     let downward = json!({ "downwardAPI": { "items": [
         { "path": "name", "fieldRef": { "fieldPath": "metadata.name" } }, { "path": "labels", "fieldRef": { "fieldPath": "metadata.labels" } },
     ]}});
