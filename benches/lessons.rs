@@ -1,4 +1,4 @@
-//! Figures of lessons and classes: `cargo bench --bench lessons`.
+//! Figures of lessons, practice and classes: `cargo bench --bench lessons`, or `-- lessons practice class seeds` for some.
 //!
 //! Every figure is of whole processes of the release binary, started as a user would start them.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -49,16 +49,31 @@ fn main() {
     let home = tempfile::tempdir().expect("a temporary folder");
     let home = home.path().join("state");
     println!("{}", machine());
-    lessons(&home);
-    class(&home);
-    seeds(&home);
+    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let figures = [("lessons", lessons as fn(&Path)), ("practice", practice), ("class", class), ("seeds", seeds)];
+    for (name, figure) in figures {
+        if asked.is_empty() || asked.iter().any(|word| word == name) {
+            figure(&home);
+        }
+    }
 }
 
-/// All shipped lessons, every step, in process.
+/// All shipped lessons and tasks, every step, in process.
 fn lessons(home: &Path) {
     let time = median((0..ROUNDS).map(|_| succeeds(home, &["test", "labs/"])).collect());
-    let bar = Duration::from_secs(2);
+    let bar = Duration::from_secs(20);
     println!("klab test labs/, median of {ROUNDS}: {time:.2?}   bar {bar:.0?} {}", verdict(time < bar));
+}
+
+/// From one task of a practice to the next, and what its server takes.
+fn practice(home: &Path) {
+    succeeds(home, &["practice", "--minutes", "120", "--draw", "1"]);
+    let time = median((0..20).map(|_| succeeds(home, &["next"])).collect());
+    let memory = server_memory_kib(home) / 1024;
+    succeeds(home, &["practice", "--end"]);
+    let bar = Duration::from_millis(100);
+    println!("klab next, median of 20 tasks: {time:.0?}   bar {bar:.0?} {}", verdict(time < bar));
+    println!("its server, at most: {memory} MiB resident   bar 100 MiB {}", verdict(memory < 100));
 }
 
 /// A class from nothing, every seat's checks held, and what its server takes.

@@ -402,9 +402,9 @@ const scenarios = {
     await page.waitForSelector("#console-apply:disabled", { state: "attached" });
   },
 
-  /** Every step of lessons (`NAME=STEPS`), each at a seat of its own, with a browser alone: what the guide shows is put into the console and run. */
-  async lessons(browser, url, code, link, ...labs) {
-    await Promise.all(labs.map(async (it) => {
+  /** Every step of lessons (`NAME=STEPS`), some at a time, each at a seat of its own, with a browser alone: what the guide shows is put into the console and run. */
+  async lessons(browser, url, code, link, atATime, ...labs) {
+    const learner = async (it) => {
       const [lab, steps] = it.split("=");
       const page = await open(browser, { ignoreHTTPSErrors: true, reducedMotion: "reduce", expected: /status of (409|412)/ });
       page.setDefaultTimeout(180_000);
@@ -447,7 +447,11 @@ const scenarios = {
       }
       await next();
       await page.close();
-    }));
+    };
+    const learners = async () => {
+      for (let it = labs.pop(); it; it = labs.pop()) await learner(it);
+    };
+    await Promise.all(Array.from({ length: Number(atATime) }, learners));
   },
 
   /** How long things take: printed, for `cargo bench --bench board`. */
