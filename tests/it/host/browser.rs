@@ -11,7 +11,7 @@ use crate::board::browser::is_driven;
 use crate::environment::{Environment, has_kubectl};
 
 /// Longest that a scenario may take; beside two others it takes up to four minutes on two processors.
-const PATIENCE: Duration = Duration::from_mins(10);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// Plays a scenario with a class: its address, its code, the instructor's link, and what else it takes.
 pub(super) fn play(host: &Running, scenario: &str, words: &[String]) {

@@ -16,7 +16,7 @@ const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded")
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// How many lessons are gone through at a time.
-const AT_A_TIME: usize = 5;
+const AT_A_TIME: usize = 10;
 
 /// How a learner types in a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
