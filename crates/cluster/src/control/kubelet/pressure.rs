@@ -47,22 +47,33 @@ struct Kind {
     taint: &'static str,
 }
 
-#[rustfmt::skip]
 const KINDS: [Kind; 3] = [
     Kind {
-        word: "memory", condition: "MemoryPressure", event: "NodeHasInsufficientMemory", resource: "memory",
+        word: "memory",
+        condition: "MemoryPressure",
+        short: ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        enough: ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        event: "NodeHasInsufficientMemory",
+        resource: "memory",
         taint: "node.kubernetes.io/memory-pressure",
-        short: ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"), enough: ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     },
     Kind {
-        word: "disk", condition: "DiskPressure", event: "NodeHasDiskPressure", resource: "ephemeral-storage",
+        word: "disk",
+        condition: "DiskPressure",
+        short: ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        enough: ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        event: "NodeHasDiskPressure",
+        resource: "ephemeral-storage",
         taint: "node.kubernetes.io/disk-pressure",
-        short: ("KubeletHasDiskPressure", "kubelet has disk pressure"), enough: ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     },
     Kind {
-        word: "pid", condition: "PIDPressure", event: "NodeHasInsufficientPID", resource: "pids",
+        word: "pid",
+        condition: "PIDPressure",
+        short: ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        enough: ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        event: "NodeHasInsufficientPID",
+        resource: "pids",
         taint: "node.kubernetes.io/pid-pressure",
-        short: ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"), enough: ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     },
 ];
 
