@@ -18,7 +18,7 @@ use klab_operations::bundled_lessons::{self, ShippedLesson};
 use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::Nowhere;
 use klab_operations::exec::quoted;
-use klab_operations::grade::{Grading, hinted, wait, write_report};
+use klab_operations::grade::{Grading, hinted, wait_for_each, write_report};
 use klab_operations::lesson::staged;
 use klab_operations::locked_lab::LockedLab;
 use klab_operations::practice::{Attempt, Practice, Session, lab_name};
@@ -111,7 +111,7 @@ pub fn submit(context: &Context) -> Result<()> {
     let again = || format!("`klab next` leaves it, `klab practice` makes the cluster of `{name}` again");
     let kubeconfig = context.kubeconfig(&name).map_err(|error| error.hint(again()))?;
     let progress = Progress::of(&context.home.lab(&name), lab.steps.len())?;
-    let mut report = wait(context, &staged(&lab, &progress, Some(0)), &kubeconfig, SETTLES)?;
+    let mut report = wait_for_each(context, &staged(&lab, &progress, Some(0)), &kubeconfig, SETTLES)?;
     hinted(&mut report, lab.steps.first().and_then(|step| step.hint.as_deref()));
     let is_late = session.left(at).is_zero();
     let attempt = Attempt {

@@ -124,6 +124,11 @@ fn a_learner_practises_and_nothing_is_left() {
     let [graded, third] = &events(&environment, &["submit"])[..] else { panic!("two events") };
     assert!(graded["task"]["held"].as_u64() < graded["task"]["checks"].as_u64(), "{graded}");
     assert_eq!(graded["report"]["checks"].as_array().unwrap().len() as u64, graded["task"]["checks"].as_u64().unwrap());
+    // What holds counts, also beside what does not.
+    for check in graded["report"]["checks"].as_array().unwrap() {
+        let holds = check["conditions"].as_array().unwrap().iter().all(|condition| condition["holds"] == true);
+        assert_eq!(check["verdict"] == "held", holds, "{check}");
+    }
     environment.succeeds(&["step", &name(third)]);
     let graded = events(&environment, &["submit"]).remove(0);
     assert_eq!(graded["task"]["held"], graded["task"]["checks"], "{graded}");

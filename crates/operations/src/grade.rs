@@ -142,7 +142,16 @@ pub fn verdict(report: &Report, timeout: Duration, what: &str) -> Result<String>
 /// When the cluster does not answer.
 pub fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, timeout: Duration) -> Result<Report> {
     let client = client(context, lab, kubeconfig.as_ref(), timeout)?;
-    watch_until_final(context, lab, ReachedCluster { client: &client, changed: false }, timeout, None)
+    watch_until_final(context, lab, ReachedCluster { client: &client, changed: false }, Until::Decided(timeout), None)
+}
+
+/// As [`wait`], until each check is decided by itself: for a score.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub fn wait_for_each(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) -> Result<Report> {
+    let client = client(context, lab, kubeconfig, timeout)?;
+    watch_until_final(context, lab, ReachedCluster { client: &client, changed: false }, Until::Settled(timeout), None)
 }
 
 /// As [`wait`], for a lab that was just made: where its pods were to go is compared with where they are.
@@ -151,13 +160,14 @@ pub fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, timeout:
 /// When the cluster does not answer.
 pub fn wait_for_made(context: &Context, lab: &Lab, cluster: ReachedCluster<'_>, timeout: Duration) -> Result<Report> {
     let predicted = predicted(context, lab)?;
-    watch_until_final(context, lab, cluster, timeout, predicted.as_ref())
+    watch_until_final(context, lab, cluster, Until::Decided(timeout), predicted.as_ref())
 }
 
 /// As [`wait`], for the set-up: where its pods were to go is compared with where they are.
 pub fn wait_for_set_up(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) -> Result<Report> {
     let (predicted, client) = (predicted(context, lab)?, client(context, lab, kubeconfig, timeout)?);
-    watch_until_final(context, lab, ReachedCluster { client: &client, changed: false }, timeout, predicted.as_ref())
+    let cluster = ReachedCluster { client: &client, changed: false };
+    watch_until_final(context, lab, cluster, Until::Decided(timeout), predicted.as_ref())
 }
 
 /// A client of the lab's cluster that waits for no answer longer than the person does.
@@ -193,9 +203,10 @@ fn watch_until_final(
     context: &Context,
     lab: &Lab,
     cluster: ReachedCluster<'_>,
-    timeout: Duration,
+    until: Until,
     predicted: Option<&Prediction>,
 ) -> Result<Report> {
+    let timeout = until.timeout();
     let activity = context
         .ui
         .events()
@@ -207,7 +218,7 @@ fn watch_until_final(
         let progress = |report: &mut Report| {
             activity.progress(waiting_for(report, timeout));
         };
-        let (mut report, snapshot) = look_until(&mut live, lab, Until::Decided(timeout), progress).await?;
+        let (mut report, snapshot) = look_until(&mut live, lab, until, progress).await?;
         if !report.ok() {
             warn_of_faults(context, cluster.client).await;
         }

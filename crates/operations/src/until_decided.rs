@@ -38,8 +38,20 @@ pub trait PolledCluster {
 pub enum Until {
     /// When time and the cluster's own doing will change no verdict, or the time is up.
     Decided(Duration),
+    /// When this is so of each check by itself, or the time is up: one that cannot hold leaves no other undecided.
+    Settled(Duration),
     /// When every check holds. What does not is explained at every look.
     Held,
+}
+
+impl Until {
+    /// How long the looking goes on at most.
+    pub fn timeout(self) -> Duration {
+        match self {
+            Self::Decided(timeout) | Self::Settled(timeout) => timeout,
+            Self::Held => Duration::MAX,
+        }
+    }
 }
 
 /// Looks until the checks of a lab are decided, and explains what does not hold in the end. `seen` is shown every report,
@@ -54,6 +66,7 @@ pub async fn look_until(
     mut seen: impl FnMut(&mut Report),
 ) -> Result<(Report, Snapshot)> {
     let judge = verify::Context::of(lab);
+    let timeout = until.timeout();
     let mut stability = Stability::new(Windows::of(lab.provider));
     let is_embedded = lab.provider.profile().is_embedded;
     let mut snapshot = world.first().await?;
@@ -62,10 +75,12 @@ pub async fn look_until(
     loop {
         let observation = stability.observe(&lab.checks, &snapshot, &judge, world.elapsed());
         let (mut report, look_again_at) = (observation.report, observation.look_again_at);
-        let (over, timeout) = match until {
-            Until::Decided(timeout) => (report.decided() || world.elapsed() >= timeout, timeout),
-            Until::Held => (report.ok(), Duration::MAX),
+        let is_reached = match until {
+            Until::Decided(_) => report.decided(),
+            Until::Settled(_) => report.settled(),
+            Until::Held => report.ok(),
         };
+        let over = is_reached || world.elapsed() >= timeout;
         if over && !report.ok() && !is_last && world.elapsed() < timeout {
             // That nothing has changed for a while says nothing of a machine that gives the controllers no time.
             is_last = !world.is_at_work(&mut snapshot).await?;

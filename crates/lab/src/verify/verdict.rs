@@ -205,6 +205,11 @@ impl Report {
     pub fn decided(&self) -> bool {
         self.ok() || self.checks.iter().any(|check| matches!(check.verdict, Verdict::Impossible { .. }))
     }
+
+    /// Whether waiting changes no verdict: every check holds, or can no longer hold.
+    pub fn settled(&self) -> bool {
+        self.checks.iter().all(|check| check.verdict.is_held() || matches!(check.verdict, Verdict::Impossible { .. }))
+    }
 }
 
 #[cfg(test)]
