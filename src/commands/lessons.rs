@@ -54,7 +54,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let mut rows = vec![["LESSON", "STEPS", "MINUTES", "TRACKS", "TITLE"].map(str::to_owned).to_vec()];
     for lesson in lessons {
         let Catalogue { tracks, minutes, .. } = &lesson.catalogue;
-        let tracks: Vec<&str> = tracks.iter().map(|track| track.as_str()).collect();
+        let tracks: Vec<String> = tracks.iter().map(ToString::to_string).collect();
         let minutes = minutes.map(|minutes| minutes.to_string()).unwrap_or_default();
         rows.push(vec![lesson.name.to_owned(), lesson.steps.to_string(), minutes, tracks.join(", "), lesson.title]);
     }

@@ -14,7 +14,7 @@ use klab_lab::report::markdown;
 use klab_lab::spec::{Lab, LoadOptions, Topic, Track};
 use klab_lab::verify::Report;
 use klab_lab::words::{duration, plural, table};
-use klab_operations::bundled_lessons::{self, ShippedLesson};
+use klab_operations::bundled_lessons;
 use klab_operations::error::{Code, Error, Result};
 use klab_operations::event::Nowhere;
 use klab_operations::exec::quoted;
@@ -23,7 +23,7 @@ use klab_operations::lesson::staged;
 use klab_operations::locked_lab::LockedLab;
 use klab_operations::practice::{Attempt, Practice, Session, lab_name};
 use klab_operations::render;
-use klab_operations::state::{Progress, Record};
+use klab_operations::state::Progress;
 use klab_operations::ui::Format;
 
 /// How long checks of a task that is submitted may take to hold: what the learner did last may still be under way.
@@ -157,17 +157,13 @@ fn under_way(practice: &mut Practice) -> Result<&mut Session> {
     })
 }
 
-/// The shipped task of this name.
-fn task(name: &str) -> Result<ShippedLesson> {
-    bundled_lessons::tasks().into_iter().find(|task| lab_name(task) == name).ok_or_else(|| {
-        Error::message(Code::NoLabFile, format!("this klab has no task `{name}`"))
-            .hint("`klab practice --end` ends the practice that another klab began")
-    })
-}
-
 /// The file of a task, and its lab.
 fn load(context: &Context, name: &str) -> Result<(PathBuf, Lab)> {
-    let file = bundled_lessons::lab_file(&context.home, Path::new(task(name)?.name))?;
+    let task = bundled_lessons::task(name).ok_or_else(|| {
+        Error::message(Code::NoLabFile, format!("this klab has no task `{name}`"))
+            .hint("`klab practice --end` ends the practice that another klab began")
+    })?;
+    let file = bundled_lessons::lab_file(&context.home, Path::new(task))?;
     let lab = context.load(&file, &LoadOptions::default())?;
     Ok((file, lab))
 }
@@ -180,7 +176,8 @@ fn open(context: &Context, mut practice: Practice, events: Vec<Value>) -> Result
     };
     let (file, lab) = load(context, &name)?;
     let silent = context.talking_to(Arc::new(Nowhere));
-    if session.opened.is_none() || !is_up(context, &name) {
+    let is_up = context.record(&name)?.is_some_and(|record| record.applied.is_some());
+    if session.opened.is_none() || !is_up {
         begin(&silent, &file, &lab)?;
         session.opened = session.opened.or(Some(Timestamp::now()));
     }
@@ -204,20 +201,13 @@ fn begin(context: &Context, file: &Path, lab: &Lab) -> Result<()> {
     progress.write(&context.home.lab(name))
 }
 
-/// Whether a lab is up.
-fn is_up(context: &Context, name: &str) -> bool {
-    Record::read(&context.home.lab(name), name)
-        .is_ok_and(|found| found.record.is_some_and(|record| record.applied.is_some()))
-}
-
 /// Removes the clusters of all tasks of the practice but one.
 fn close(context: &Context, practice: &Practice, but: Option<&str>) -> Result<()> {
     let left = practice.session.iter().flat_map(|session| &session.tasks);
     let submitted = practice.submitted().iter().map(|attempt| &attempt.task);
     for name in left.chain(submitted).filter(|name| Some(name.as_str()) != but) {
-        let record = Record::read(&context.home.lab(name), name)?.record;
         // A lab of the learner's own may have the name of a task.
-        if record.is_some_and(|record| record.source.starts_with(context.home.lessons())) {
+        if context.record(name)?.is_some_and(|record| record.source.starts_with(context.home.lessons())) {
             remove(context, name)?;
         }
     }
@@ -281,7 +271,7 @@ fn finish(context: &Context, mut practice: Practice, mut events: Vec<Value>) -> 
     }
     let mut rows = vec![["TASK", "CHECKS", "TIME", "TOPICS"].map(str::to_owned).to_vec()];
     for attempt in &submitted {
-        let topics: Vec<&str> = attempt.topics.iter().map(|topic| topic.as_str()).collect();
+        let topics: Vec<String> = attempt.topics.iter().map(ToString::to_string).collect();
         rows.push(vec![
             attempt.task.clone(),
             format!("{} of {}", attempt.held, attempt.checks),
@@ -315,9 +305,7 @@ fn show_history(context: &Context, practice: &Practice) {
     }
     let mut rows = vec![["TOPIC", "SOLVED", "OF THE LATEST"].map(str::to_owned).to_vec()];
     rows.extend(
-        topics
-            .iter()
-            .map(|(topic, (solved, tried))| vec![topic.as_str().to_owned(), solved.to_string(), tried.to_string()]),
+        topics.iter().map(|(topic, (solved, tried))| vec![topic.to_string(), solved.to_string(), tried.to_string()]),
     );
     context.ui.result(&table(&rows));
     context.ui.advise(&format!("{} submitted so far", plural(practice.history.len(), "task")));

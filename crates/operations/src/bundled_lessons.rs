@@ -51,6 +51,11 @@ pub fn all() -> Vec<ShippedLesson> {
     shipped(|name| !name.starts_with(PRACTICE))
 }
 
+/// What `klab up` takes for the task whose lab has this name.
+pub fn task(lab: &str) -> Option<&'static str> {
+    names().find(|name| name.strip_prefix(PRACTICE) == Some(lab))
+}
+
 /// The tasks of `klab practice`, by name.
 pub fn tasks() -> Vec<ShippedLesson> {
     shipped(|name| name.starts_with(PRACTICE))
@@ -83,7 +88,12 @@ pub fn lab_file(home: &Home, named: &Path) -> Result<PathBuf> {
             .hint("`klab lessons` lists them"));
     }
     let folder = home.lessons();
-    for (path, text) in FILES {
+    // A lesson's files bear its name, or are in the folder of that name.
+    let of_lesson = |path: &str| {
+        let rest = named.to_str().and_then(|name| path.strip_prefix(name));
+        rest.is_some_and(|rest| rest == ".toml" || rest.starts_with('/'))
+    };
+    for (path, text) in FILES.iter().filter(|(path, _)| of_lesson(path)) {
         let file = folder.join(path);
         if fs::read(&file).is_ok_and(|there| there == text.as_bytes()) {
             continue;
@@ -171,6 +181,7 @@ mod tests {
         let file = lab_file(&home, Path::new("affinity")).unwrap();
         assert_eq!(file, home.lessons().join("affinity.toml"));
         assert!(home.lessons().join("affinity/quota.yaml").is_file());
+        assert!(!home.lessons().join("anatomy.toml").exists());
         fs::write(&file, "of another klab").unwrap();
         assert_eq!(
             fs::read_to_string(lab_file(&home, Path::new("affinity")).unwrap()).unwrap(),

@@ -161,8 +161,9 @@ impl Practice {
         dice: u64,
     ) -> Vec<&'t ShippedLesson> {
         let is_meant = |task: &&ShippedLesson| track.is_none_or(|track| task.catalogue.tracks.contains(&track));
+        let topics = self.topics();
         let mut left: Vec<(u64, &ShippedLesson)> =
-            tasks.iter().filter(is_meant).map(|task| (self.weight(task), task)).collect();
+            tasks.iter().filter(is_meant).map(|task| (self.weight(task, &topics), task)).collect();
         let (mut drawn, mut free) = (Vec::new(), minutes);
         while !left.is_empty() {
             let total: u64 = left.iter().map(|(weight, _)| weight).sum();
@@ -185,14 +186,13 @@ impl Practice {
     }
 
     /// How likely a task is drawn, compared with others.
-    fn weight(&self, task: &ShippedLesson) -> u64 {
+    fn weight(&self, task: &ShippedLesson, topics: &BTreeMap<Topic, (usize, usize)>) -> u64 {
         let name = lab_name(task);
         let of_task = match self.history.iter().rev().find(|attempt| attempt.task == name) {
             Some(last) if last.is_solved() => 1,
             Some(_) => 12,
             None => 6,
         };
-        let topics = self.topics();
         let missed =
             |topic| topics.get(topic).map_or(0, |(solved, tried): &(usize, usize)| tried.saturating_sub(*solved));
         let worst = task.catalogue.topics.iter().map(missed).max().unwrap_or_default();

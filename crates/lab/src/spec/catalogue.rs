@@ -1,5 +1,7 @@
 //! Where a lab stands in the list of lessons and tasks: its tracks, what it practises, how long it takes.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,21 +22,12 @@ pub enum Track {
 impl Track {
     /// All tracks, in the order in which they are listed.
     pub const ALL: [Self; 4] = [Self::Scheduling, Self::Cka, Self::Aks, Self::Operators];
-
-    /// The word in the file and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Scheduling => "scheduling",
-            Self::Cka => "cka",
-            Self::Aks => "aks",
-            Self::Operators => "operators",
-        }
-    }
 }
 
-impl std::fmt::Display for Track {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+/// The word in the file and on the command line.
+impl fmt::Display for Track {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -42,8 +35,11 @@ impl std::str::FromStr for Track {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(Self::as_str).join(", ");
-        Self::ALL.into_iter().find(|track| track.as_str() == word).ok_or_else(|| format!("the tracks are {}", known()))
+        let known = || Self::ALL.map(|track| track.to_string()).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|track| track.to_string() == word)
+            .ok_or_else(|| format!("the tracks are {}", known()))
     }
 }
 
@@ -81,25 +77,10 @@ pub enum Topic {
     Placement,
 }
 
-impl Topic {
-    /// The word in the file.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Selectors => "selectors",
-            Self::Affinity => "affinity",
-            Self::Taints => "taints",
-            Self::Spread => "spread",
-            Self::Requests => "requests",
-            Self::Quotas => "quotas",
-            Self::Priority => "priority",
-            Self::Drain => "drain",
-            Self::Volumes => "volumes",
-            Self::Daemonsets => "daemonsets",
-            Self::Workloads => "workloads",
-            Self::Pools => "pools",
-            Self::Devices => "devices",
-            Self::Placement => "placement",
-        }
+/// The word in the file.
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

@@ -80,8 +80,8 @@ impl<'v, 'a> Group<'v, 'a> {
                 group.surplus += have.saturating_sub(wanted);
                 group.wants_none |= wanted == 0 && !wish.stale;
                 if wanted > have {
-                    let is_of_owner = |pod: &&PodView<'_>| pod.owner.is(owner);
-                    let deletion = || group.old.iter().find(|pod| is_of_owner(pod)).and_then(|_| on_delete(owner));
+                    let has_old = group.old.iter().any(|pod| pod.owner.is(owner));
+                    let deletion = || on_delete(owner).filter(|_| has_old);
                     group.hindered = group.hindered.take().or(wish.hindered).or_else(deletion);
                 }
             }
