@@ -10,6 +10,7 @@ use super::init::write_new;
 use klab_lab::spec::{self, LoadOptions};
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
+use klab_operations::exec::quoted;
 
 /// How far below the folder files are read.
 const DEPTH: usize = 4;
@@ -51,7 +52,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let imported = lab(&name, &files).map_err(|why| {
         Error::message(Code::ManifestYaml, why).hint("`klab kind create cluster --config FILE` reads it alike")
     })?;
-    write_new(&file, &imported.text, "--output other.toml")?;
+    let [named, other] = [folder, &folder.join("other.toml")].map(|path| path.display().to_string());
+    write_new(&file, &imported.text, &format!("klab import {} --output {}", quoted(&named), quoted(&other)))?;
     for note in &imported.notes {
         context.ui.events().warn(Code::Caveat, note);
     }

@@ -38,7 +38,10 @@ fn what_cannot_be_imported_is_said_and_nothing_is_overwritten() {
     let environment = folder();
     environment.write("task-7/lab.toml", "mine");
     for (arguments, said) in [
-        (&["import", "task-7"][..], "`task-7/lab.toml` exists and was left as it is"),
+        (
+            &["import", "task-7"][..],
+            "`task-7/lab.toml` exists and was left as it is\nhint: give another name:\n        klab import task-7 --output task-7/other.toml",
+        ),
         (&["import", "nowhere"], "could not read `nowhere`"),
         (&["import", "task-7", "-o", "lab.toml"], "`lab.toml` is not in `task-7`"),
     ] {
