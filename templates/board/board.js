@@ -29,6 +29,8 @@
   /** What every part was filled with. */
   const filled = new Map();
 
+  const lost = "klab does not answer; the page tries again.";
+
   // ---- taking changes in
 
   /** @param {string} name @returns {HTMLElement | null} */
@@ -50,6 +52,7 @@
   /** @param {Record<string, string>} parts */
   const fill = (parts) => {
     const kept = focused();
+    const onward = inLesson();
     const names = Object.keys(parts).sort((a, b) => Number(CONTAINERS.includes(b)) - Number(CONTAINERS.includes(a)));
     for (const name of names) {
       const html = parts[name];
@@ -64,10 +67,43 @@
     for (const name of [...filled.keys()]) if (name.includes("/") && !place(name)) filled.delete(name);
     dress();
     if (kept) focusOn(kept);
+    // Once the console has given the new lines their buttons.
+    if (onward) queueMicrotask(onward);
   };
+
+  /** What gives the focus back to the lesson, if it is there: to the same button, or to the heading of what came. */
+  const inLesson = () => {
+    const lesson = place("lesson");
+    const before = document.activeElement;
+    if (!lesson || !before || !lesson.contains(before)) return null;
+    return () => {
+      if (lesson.contains(document.activeElement)) return;
+      const same = [...lesson.querySelectorAll("button, a")].find((one) => one.isEqualNode(before));
+      const to = /** @type {HTMLElement | null} */ (same ?? lesson.querySelector("h2"));
+      if (!same) to?.setAttribute("tabindex", "-1");
+      to?.focus({ preventScroll: true });
+    };
+  };
+
+  /** Changes that are not shown yet. @type {Changes[]} */
+  const held = [];
+  let later = 0;
 
   /** @param {Changes} changes */
   const change = (changes) => {
+    held.push(changes);
+    takeIn();
+  };
+
+  const takeIn = () => {
+    clearTimeout(later);
+    // What is pressed stays until it is released: a click on a button that was replaced meanwhile reaches nothing.
+    if (document.querySelector(":active")) later = setTimeout(takeIn, 50);
+    else held.splice(0).forEach(show);
+  };
+
+  /** @param {Changes} changes */
+  const show = (changes) => {
     const flights = still.matches || document.hidden ? [] : departures(changes.moves);
     fill(changes.parts);
     for (const flight of flights) arrive(flight);
@@ -277,11 +313,12 @@
   /** @param {HTMLButtonElement} button */
   const goOn = async (button) => {
     button.disabled = true;
-    const answer = await fetch("next", { method: "POST" });
-    const words = answer.ok ? "" : await answer.text();
+    const words = await fetch("next", { method: "POST" }).then((answer) => (answer.ok ? "" : answer.text()), () => lost);
     say(words);
-    button.parentElement?.querySelector(".refused")?.remove();
-    if (words) button.parentElement?.append(Object.assign(document.createElement("span"), { className: "refused", textContent: words }));
+    // The step may have been drawn again since.
+    const moves = document.querySelector("#lesson .moves");
+    moves?.querySelector(".refused")?.remove();
+    if (words) moves?.append(Object.assign(document.createElement("span"), { className: "refused", textContent: words }));
     button.disabled = false;
   };
 
@@ -411,7 +448,6 @@
     }
     drawTime();
   });
-  const lost = "klab does not answer; the page tries again.";
   source.addEventListener("error", () => {
     const silence = place("silence");
     if (silence && !silence.textContent) silence.textContent = lost;

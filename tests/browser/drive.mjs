@@ -105,7 +105,15 @@ const scenarios = {
     await page.waitForSelector(".tray g.pod");
     assert.equal(await page.locator("#when").innerText(), "now");
 
+    // What is pressed while everything moves is still there when it is released.
+    await page.locator(".tray g.pod").first().hover();
+    await page.mouse.down();
+    const moment = Number(await page.locator("#moment").getAttribute("max"));
     kubectl("taint", "nodes", "-l", "agentpool=extra", "lesson-");
+    await page.waitForFunction((moment) => Number(document.querySelector("#moment").max) > moment, moment);
+    assert.equal(await count(page, ".tray"), 1);
+    await page.mouse.up();
+    await page.waitForSelector("#details h2");
     await page.waitForFunction(() => !document.querySelector(".tray"));
   },
 
