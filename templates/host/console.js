@@ -168,6 +168,27 @@
     if (piece.code || piece.refused !== undefined) entry.dataset.failed = "true";
   };
 
+  /** Sends a line, and hands on what comes of it. @param {string} typed @param {Record<string, string>} more files
+   *  @param {AbortSignal} signal @param {(piece: Piece) => void} each */
+  const send = async (typed, more, signal, each) => {
+    const answer = await fetch(`${base}/learn/${lab}/console/run`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ line: typed, files: { ...files, ...more } }),
+      signal,
+    });
+    if (!answer.ok || !answer.body) throw new Error((await answer.json().catch(() => null))?.message ?? answer.statusText);
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      const lines = (rest + (value ?? "")).split("\n");
+      rest = done ? "" : (lines.pop() ?? "");
+      for (const line of lines) if (line) each(/** @type {Piece} */ (JSON.parse(line)));
+      if (done) break;
+    }
+  };
+
   /** Runs a line, and returns what it printed where it did well. @param {string} typed @param {Record<string, string>} more files */
   const run = async (typed, more = {}) => {
     if (running) return "";
@@ -184,22 +205,7 @@
     running = control;
     end.hidden = false;
     try {
-      const answer = await fetch(`${base}/learn/${lab}/console/run`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ line: typed, files: { ...files, ...more } }),
-        signal: control.signal,
-      });
-      if (!answer.ok || !answer.body) throw new Error((await answer.json().catch(() => null))?.message ?? answer.statusText);
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (;;) {
-        const { done, value } = await reader.read();
-        const lines = (rest + (value ?? "")).split("\n");
-        rest = done ? "" : (lines.pop() ?? "");
-        for (const each of lines) if (each) take(/** @type {Piece} */ (JSON.parse(each)), entry);
-        if (done) break;
-      }
+      await send(typed, more, control.signal, (piece) => take(piece, entry));
       offerEditing(entry, typed);
       return entry.dataset.failed ? "" : printed(entry);
     } catch (error) {
@@ -256,6 +262,82 @@
     one("edit-difference").replaceChildren(...shown);
   };
   edited.addEventListener("input", differ);
+
+  // ---- schema hints in the editor, from `kubectl explain`
+
+  const hint = one("edit-hint");
+  /** What is edited, as `kubectl explain` takes it. */
+  let kind = "";
+  /** Its fields by their paths, and the type of each. @type {Map<string, string>} */
+  let fields = new Map();
+  /** What fields are for, by what was asked. @type {Map<string, Promise<string>>} */
+  const descriptions = new Map();
+  let pausing = 0;
+
+  /** What a line prints; nothing where it is refused. @param {string} typed */
+  const ask = async (typed) => {
+    let printed = "";
+    await send(typed, {}, AbortSignal.timeout(10_000), (piece) => (printed += piece.output ?? "")).catch(() => {});
+    return printed;
+  };
+
+  const learnFields = async () => {
+    fields = new Map();
+    const all = new Map();
+    /** @type {string[]} */
+    const path = [];
+    for (const [, blanks, name, type] of (await ask(`kubectl explain ${kind} --recursive`)).matchAll(/^( +)(\S+)\t<(.+?)>/gm)) {
+      path.splice(blanks.length / 2 - 1, Infinity, name);
+      all.set(path.join("."), type);
+    }
+    fields = all;
+    showHint();
+  };
+
+  /** The path of the field at the caret: what stands above it with fewer blanks; `- ` counts as two. */
+  const pathAtCaret = () => {
+    const lines = edited.value.slice(0, edited.selectionStart).split("\n");
+    lines.push((lines.pop() ?? "") + edited.value.slice(edited.selectionStart).split("\n", 1)[0]);
+    /** @type {string[]} */
+    const path = [];
+    let depth = Infinity;
+    for (const line of lines.reverse()) {
+      const [, blanks, key, colon] = /^((?: |- )*)([\w./-]*)(:?)/.exec(line) ?? ["", "", "", ""];
+      // The line of the caret counts while its key is typed.
+      if (blanks.length >= depth || (path.length > 0 && !colon)) continue;
+      path.unshift(key);
+      depth = blanks.length;
+    }
+    return (path[0] === "items" ? path.slice(1) : path).join(".");
+  };
+
+  const showHint = () => {
+    clearTimeout(pausing);
+    const at = pathAtCaret();
+    let path = at;
+    const below = (/** @type {string} */ path) => [...fields.keys()].filter((one) => one.startsWith(path ? `${path}.` : "") && !one.slice(path ? path.length + 1 : 0).includes("."));
+    const typed = path.slice(path.lastIndexOf(".") + 1);
+    const owner = path.slice(0, Math.max(0, path.length - typed.length - 1));
+    const near = below(owner).map((one) => one.slice(owner ? owner.length + 1 : 0));
+    if (fields.size > 0 && !fields.has(path) && near.length > 0) {
+      const matching = near.filter((name) => typed && name.toLowerCase().includes(typed.toLowerCase()));
+      hint.textContent = `${owner ? `${owner} has` : "There are"}: ${(matching.length ? matching : near).join(", ")}`;
+      return;
+    }
+    // What is in a map or a text has no schema of its own.
+    while (path && !fields.has(path)) path = path.slice(0, Math.max(0, path.lastIndexOf(".")));
+    hint.textContent = path ? `${path} <${fields.get(path)}>` : "";
+    if (!path) return;
+    pausing = setTimeout(async () => {
+      const asked = `kubectl explain ${kind}.${path}`;
+      if (!descriptions.has(asked)) descriptions.set(asked, ask(asked));
+      const [, values, words] = /(?:^ENUM:\n((?: .*\n)+))?\n*^DESCRIPTION:\n((?: +\S.*\n)+)/m.exec((await descriptions.get(asked)) ?? "") ?? [];
+      if (!words || pathAtCaret() !== at) return;
+      const line = (/** @type {string} */ text) => text.trim().split(/\s*\n\s*/);
+      hint.textContent = `${path} <${fields.get(path)}>${values ? ` ${line(values).join(" | ")}` : ""}: ${line(words).join(" ")}`;
+    }, 300);
+  };
+  document.addEventListener("selectionchange", () => document.activeElement === edited && showHint());
   dialog.addEventListener("close", () => {
     if (dialog.returnValue === "apply") run(`kubectl replace -f ${EDITED}`, { [EDITED]: edited.value });
     line.focus();
@@ -270,6 +352,9 @@
     edited.value = original;
     one("edit-title").textContent = `Edit ${rest.trim()}`;
     differ();
+    kind = rest.trim().split(/[\s/]/, 1)[0];
+    hint.textContent = "";
+    learnFields();
     dialog.returnValue = "";
     dialog.showModal();
     edited.focus();
@@ -279,7 +364,7 @@
 
   // ---- what the page shows to type: one click puts it into the line, a second runs it
 
-  const COMMAND = /^(kubectl|klab) /;
+  const COMMAND = /^(kubectl|klab|az) (?!.*…)/;
   const arm = () => {
     for (const button of /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll(".put"))) {
       const isArmed = line.value.trim() === button.dataset.put;
@@ -347,7 +432,9 @@
     if (line.selectionStart !== line.value.length || before.includes("\n") || /['"]/.test(before)) return [];
     const typed = before.split(/\s+/);
     const last = typed.pop() ?? "";
-    if (typed.length === 0) return last ? ["kubectl", "klab"].filter((word) => word.startsWith(last) && word !== last).map((word) => `${word} `) : [];
+    if (typed.length === 0) return last ? ["kubectl", "klab", "az"].filter((word) => word.startsWith(last) && word !== last).map((word) => `${word} `) : [];
+    // `az` is one of klab's commands.
+    if (typed[0] === "az") typed.unshift("klab");
     const isKlab = typed[0] === "klab";
     if (!isKlab && typed[0] !== "kubectl" && typed[0] !== "k") return [];
     const table = isKlab ? words.klab : words.verbs;
@@ -355,7 +442,7 @@
     const previous = typed[typed.length - 1];
     if (previous === "-f" || previous === "--filename") return Object.keys(files).filter((file) => file.startsWith(last));
     const verbs = Object.keys(table);
-    const verb = [3, 2, 1].map((length) => said.slice(0, length).join(" ")).find((name) => verbs.includes(name));
+    const verb = [4, 3, 2, 1].map((length) => said.slice(0, length).join(" ")).find((name) => verbs.includes(name));
     if (last.startsWith("-")) return (table[verb ?? ""] ?? []).filter((flag) => flag.startsWith(last)).map((flag) => (flag.endsWith("=") ? flag : `${flag} `));
     const path = said.join(" ");
     const next = verbs.filter((name) => name.startsWith(path ? `${path} ` : "")).map((name) => name.split(" ")[said.length]);

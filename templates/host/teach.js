@@ -196,10 +196,12 @@
   const histogram = () => {
     const place = one("histogram");
     place.textContent = "";
-    const names = new Set([...rows.values()].map((row) => row.lab));
+    const all = Object.keys(labs);
+    // The only lab has its place before learners come: what is below does not move.
+    const names = all.length === 1 ? new Set(all) : new Set([...rows.values()].map((row) => row.lab));
     for (const lab of names) {
       const own = [...rows.values()].filter((row) => row.lab === lab);
-      const steps = Math.max(0, ...own.map((row) => row.steps));
+      const steps = labs[lab]?.length ?? 0;
       const counts = Array.from({ length: steps + 2 }, () => 0);
       for (const row of own) counts[isDone(row) ? steps + 1 : row.step] += 1;
       const title = document.createElement("h2");
@@ -256,6 +258,7 @@
     }
   };
 
+  histogram();
   const source = new EventSource(`${base}events`);
   source.addEventListener("class", (event) => {
     const news = JSON.parse(event.data);

@@ -301,7 +301,7 @@ const scenarios = {
     // Who is stuck stands first, then who is furthest behind; whoever was sent away stands last.
     const long = new Date(Date.now() - 3_600_000).toISOString();
     const row = (number, name, done, more) => ({
-      seat: `0-${number}`, lab: "l", name, step: done + 1, step_name: "s", done, steps: 4, held: [0, 1], failing: "", since: new Date().toISOString(),
+      seat: `0-${number}`, lab: "scheduling", name, step: done + 1, step_name: "s", done, steps: 4, held: [0, 1], failing: "", since: new Date().toISOString(),
       stuck: false, agreed: false, revoked: false, ...more,
     });
     const made = [
@@ -320,7 +320,7 @@ const scenarios = {
     assert.equal(await instructor.locator("#rows tr:visible").count(), 2);
     await instructor.locator("#search").fill("ahead");
     assert.equal(await instructor.locator("#rows tr:visible").count(), 1);
-    assert.match(await instructor.locator("#histogram").innerText(), /Steps of l/);
+    assert.match(await instructor.locator("#histogram").innerText(), /Steps of scheduling/);
     await instructor.unroute("**/teach/events");
 
     // Looking into the seat: what is there, and nothing to change it with.
@@ -383,6 +383,22 @@ const scenarios = {
     const text = await page.locator("#edit-text").inputValue();
     await page.locator("#edit-text").fill(text.replace("replicas: 2", "replicas: 3"));
     assert.equal(await page.locator("#edit-difference").innerText(), "-   replicas: 2\n+   replicas: 3");
+    // The schema of what the caret stands at: a field and what it is for, names that a misspelled one may mean, and what is in a map.
+    const hinted = async (words, wanted) => {
+      await page.locator("#edit-text").evaluate((text, words) => {
+        const at = text.value.indexOf(words) + words.length;
+        text.setSelectionRange(at, at);
+      }, words);
+      await page.waitForFunction((wanted) => new RegExp(wanted).test(document.querySelector("#edit-hint").textContent), wanted);
+    };
+    await hinted("replicas: 3", "^spec.replicas <integer>: Number of desired pods");
+    await hinted(" image: ", "^spec.template.spec.containers.image <string>: Container image name");
+    await hinted("workload: extra", "^spec.template.spec.nodeSelector <map\\[string\\]string>: NodeSelector is a selector");
+    await page.locator("#edit-text").fill(text.replace("replicas: 2", "replicas: 2\n  selekt"));
+    await hinted("selekt", "^spec has: minReadySeconds, paused");
+    await page.locator("#edit-text").fill(text.replace("replicas: 2", "replicas: 2\n  SELECT"));
+    await hinted("SELECT", "^spec has: selector$");
+    await page.locator("#edit-text").fill(text.replace("replicas: 2", "replicas: 3"));
     await accessibleEverywhere(page, "edit");
     await page.locator("#edit-apply").click();
     await screen("deployment.apps/nanomon-api replaced");

@@ -6,29 +6,19 @@ use serde_json::Value;
 
 use crate::account::{VERSION, is_subscription};
 use crate::flag::{Command, Flag, GLOBAL, Takes};
-use crate::format::{Transformer, write};
+use crate::format::write;
 use crate::grammar::{self, Arguments, offer};
 use crate::query::Query;
 use crate::refusal::Refusal;
+use crate::rows::{ROWS, Row};
 
 /// The result of a command: a document, or null where it prints nothing.
 pub type Answer = Result<Value, Refusal>;
 
-/// A row of the table of commands.
-#[derive(Debug)]
-pub struct Row<A: 'static> {
-    /// The command.
-    pub command: Command,
-    /// How the executor performs it.
-    pub act: A,
-    /// How `-o table` shows its answer, where that is not column by column.
-    pub table: Option<Transformer>,
-}
-
 /// Performs commands.
 pub trait Executor {
-    /// How the executor performs a command.
-    type Act: 'static;
+    /// Whether it has a command of these words: `aks nodepool add`.
+    fn has(&self, command: &str) -> bool;
 
     /// What `az config set` configured, by section and key.
     ///
@@ -39,20 +29,21 @@ pub trait Executor {
     /// Warns the user.
     fn warn(&self, message: &str);
 
-    /// Performs a command.
+    /// Performs the command of these words.
     ///
     /// # Errors
     /// When it is refused, or fails.
-    fn perform(&self, act: &Self::Act, arguments: &Arguments) -> Answer;
+    fn perform(&self, command: &str, arguments: &Arguments) -> Answer;
 }
 
 /// Answers a command line with the text for stdout.
 ///
 /// # Errors
 /// When az cannot read it, or the executor does not perform it.
-pub fn answer<E: Executor>(rows: &'static [Row<E::Act>], executor: &E, words: &[String]) -> Result<String, Refusal> {
+pub fn answer(executor: &impl Executor, words: &[String]) -> Result<String, Refusal> {
+    let rows: Vec<&Row> = ROWS.iter().filter(|row| executor.has(row.command.words)).collect();
     let settings = executor.settings()?;
-    let (row, rest) = match find(rows, words)? {
+    let (row, rest) = match find(&rows, words)? {
         Found::Row(row, rest) => (row, rest),
         Found::Help(text) => return Ok(text),
     };
@@ -72,7 +63,7 @@ pub fn answer<E: Executor>(rows: &'static [Row<E::Act>], executor: &E, words: &[
     }
     // A wrong expression is refused before anything is done.
     let query = arguments.word("--query").map(Query::read).transpose()?;
-    let result = executor.perform(&row.act, &arguments)?;
+    let result = executor.perform(command.words, &arguments)?;
     if result.is_null() {
         return Ok(String::new());
     }
@@ -86,29 +77,30 @@ fn default_of(settings: &BTreeMap<String, String>, key: &str) -> Option<String> 
     settings.get(&format!("{section}.{key}")).cloned()
 }
 
-enum Found<'w, A: 'static> {
+enum Found<'w> {
     /// A command, and what was typed after its words.
-    Row(&'static Row<A>, &'w [String]),
+    Row(&'static Row, &'w [String]),
     /// Words to be printed.
     Help(String),
 }
 
 /// The command that the first words are.
-fn find<'w, A>(rows: &'static [Row<A>], words: &'w [String]) -> Result<Found<'w, A>, Refusal> {
+fn find<'w>(rows: &[&'static Row], words: &'w [String]) -> Result<Found<'w>, Refusal> {
     let count = words.iter().take_while(|word| !word.starts_with('-')).count();
     let named: Vec<&str> = words.iter().take(count).map(String::as_str).collect();
-    let is_start = |row: &&Row<A>, length: usize| {
+    let is_start = |row: &Row, length: usize| {
         let own: Vec<&str> = row.command.words.split(' ').collect();
         own.len() >= length && named.len() >= length && own[..length] == named[..length]
     };
     for length in (1..=named.len().min(3)).rev() {
-        let exact = rows.iter().find(|row| row.command.words.split(' ').count() == length && is_start(row, length));
+        let exact =
+            rows.iter().find(|row| row.command.words.split(' ').count() == length && is_start(row, length)).copied();
         if let Some(row) = exact {
             return Ok(Found::Row(row, &words[length..]));
         }
     }
     let known =
-        (0..=named.len()).rev().find(|length| rows.iter().any(|row| is_start(&row, *length))).unwrap_or_default();
+        (0..=named.len()).rev().find(|length| rows.iter().any(|row| is_start(row, *length))).unwrap_or_default();
     let group = named[..known].join(" ");
     let first = words.get(count).map(String::as_str);
     if known == named.len() {
@@ -132,18 +124,18 @@ fn find<'w, A>(rows: &'static [Row<A>], words: &'w [String]) -> Result<Found<'w,
 }
 
 /// The commands of a group; all, where it has no name.
-fn within<A>(rows: &'static [Row<A>], group: &str) -> impl Iterator<Item = &'static Command> {
+fn within(rows: &[&'static Row], group: &str) -> impl Iterator<Item = &'static Command> {
     let start = if group.is_empty() { String::new() } else { format!("{group} ") };
     rows.iter().map(|row| &row.command).filter(move |command| command.words.starts_with(&start))
 }
 
 /// What klab's az does of a group of commands, in a line.
-fn listed<A>(rows: &'static [Row<A>], group: &str) -> String {
+fn listed(rows: &[&'static Row], group: &str) -> String {
     let words: Vec<&str> = within(rows, group).map(|command| command.words).collect();
     format!("klab's az, for labs that are not in Azure, knows: {}.", words.join(", "))
 }
 
-fn help_of_group<A>(rows: &'static [Row<A>], group: &str) -> String {
+fn help_of_group(rows: &[&'static Row], group: &str) -> String {
     let mut text = if group.is_empty() {
         "\nGroup\n    az : klab's az, for labs that are not in Azure.\n\nCommands:\n".to_owned()
     } else {
@@ -197,7 +189,9 @@ mod tests {
     struct Echo;
 
     impl Executor for Echo {
-        type Act = &'static str;
+        fn has(&self, command: &str) -> bool {
+            ["aks list", "aks nodepool add", "aks nodepool list", "config set"].contains(&command)
+        }
 
         fn settings(&self) -> Result<&BTreeMap<String, String>, Refusal> {
             static NONE: BTreeMap<String, String> = BTreeMap::new();
@@ -206,25 +200,14 @@ mod tests {
 
         fn warn(&self, _: &str) {}
 
-        fn perform(&self, act: &Self::Act, arguments: &Arguments) -> Answer {
-            Ok(json!({ "act": act, "operands": arguments.operands }))
+        fn perform(&self, command: &str, arguments: &Arguments) -> Answer {
+            Ok(json!({ "command": command, "operands": arguments.operands }))
         }
     }
 
-    const fn row(words: &'static str, act: &'static str) -> Row<&'static str> {
-        Row { command: Command::new(words, "Does it.", &[]).with_operands("WORD"), act, table: None }
-    }
-
-    static ROWS: [Row<&str>; 4] = [
-        row("aks list", "list"),
-        row("aks nodepool add", "add"),
-        row("aks nodepool list", "pools"),
-        row("config set", "set"),
-    ];
-
     fn answered(line: &str) -> String {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        match answer(&ROWS, &Echo, &words) {
+        match answer(&Echo, &words) {
             Ok(text) => text.lines().find(|line| !line.is_empty()).unwrap_or_default().to_owned(),
             Err(refusal) => format!("{} {}", refusal.message, refusal.advice.first().cloned().unwrap_or_default()),
         }
@@ -233,10 +216,10 @@ mod tests {
     #[test]
     fn commands_are_found_by_their_words() {
         for (line, expected) in [
-            ("aks nodepool list -o tsv", "pools\t0"),
-            ("aks list -o tsv", "list\t0"),
-            ("config set defaults.group=x -o tsv", "set\t1"),
-            ("aks list -o tsv --query act", "list"),
+            ("aks nodepool list -g g --cluster-name c -o tsv", "aks nodepool list\t0"),
+            ("aks list -o tsv", "aks list\t0"),
+            ("config set defaults.group=x -o tsv", "config set\t1"),
+            ("aks list -o tsv --query command", "aks list"),
             ("aks list --help", "Command"),
             ("", "Group"),
             ("aks -h", "Group"),

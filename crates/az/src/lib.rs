@@ -21,6 +21,7 @@ pub mod notes;
 pub mod pool;
 pub mod query;
 pub mod refusal;
+pub mod rows;
 pub mod tables;
 pub mod versions;
 pub mod wait;

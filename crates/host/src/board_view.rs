@@ -11,7 +11,8 @@ use axum::response::{Html, IntoResponse, Response};
 use futures::{FutureExt, Stream, StreamExt};
 use serde_json::json;
 
-use super::answer::{failed, json_answer, typed};
+use super::answer::{failed, json_answer};
+use super::asset;
 use super::board_cache::{Stage, Viewer};
 use super::metrics::count;
 use super::refusal::Refusal;
@@ -45,8 +46,8 @@ pub async fn answer(
     let course = host.course(lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
     let form = form(host, viewer);
     match what {
-        "board.css" => return Ok(typed("text/css; charset=utf-8", page::STYLE)),
-        "board.js" => return Ok(typed("text/javascript; charset=utf-8", page::SCRIPT)),
+        "board.css" => return Ok(asset::BOARD_STYLE.answer(headers)),
+        "board.js" => return Ok(asset::BOARD.answer(headers)),
         "pod" | "node" => {
             let name = wanted("name").unwrap_or_default();
             let frame = frame(host, seat, lab).await.map_err(|error| failed(&error))?;

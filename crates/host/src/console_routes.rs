@@ -17,7 +17,8 @@ use futures::{FutureExt, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{json_answer, typed as typed_answer};
+use super::answer::json_answer;
+use super::asset;
 use super::refusal::Refusal;
 use super::seat::SeatId;
 use super::state::{Host, SEATS};
@@ -28,8 +29,6 @@ use klab_operations::error::Error;
 
 /// Largest line with its files.
 const MAX_LINE: usize = 2 << 20;
-/// What the page does.
-const SCRIPT: &str = include_str!("../templates/host/console.js");
 
 /// What the page sends.
 #[derive(Deserialize)]
@@ -44,7 +43,7 @@ pub(super) fn routes() -> Router<Arc<Host>> {
     Router::new()
         .route("/learn/{lab}/console/run", post(run).layer(DefaultBodyLimit::max(MAX_LINE)))
         .route("/learn/{lab}/console/words", get(words))
-        .route("/console.js", get(|| async { typed_answer("text/javascript; charset=utf-8", SCRIPT) }))
+        .route("/console.js", get(|headers: HeaderMap| async move { asset::CONSOLE.answer(&headers) }))
 }
 
 async fn words() -> Response {

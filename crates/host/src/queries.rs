@@ -17,8 +17,8 @@ use klab_operations::lesson::stage;
 use klab_operations::lesson::text::{self, Page};
 use klab_operations::lesson::words::{find, step_document};
 use klab_operations::observe;
-use klab_operations::pool::ChangedPools;
 use klab_operations::pool::staged::with_kept;
+use klab_operations::pool::{self, ChangedPools};
 use klab_operations::render;
 
 /// An answer.
@@ -172,7 +172,7 @@ pub(super) async fn diff(host: &Host, learner: &Learner, step: Option<&str>) -> 
 /// When the cluster does not answer.
 pub(super) async fn pools(host: &Arc<Host>, learner: &Learner) -> Result<Reply> {
     let (host, learner) = (Arc::clone(host), learner.clone());
-    let listed = tokio::task::spawn_blocking(move || steps::pools(&host, &learner)).await;
-    let (text, document) = listed.code(Code::ClassFault, || "could not list the pools".to_owned())??;
-    Ok(Reply { text, document })
+    let live = tokio::task::spawn_blocking(move || steps::live_pools(&host, &learner)).await;
+    let live = live.code(Code::ClassFault, || "could not list the pools".to_owned())??;
+    Ok(Reply { text: pool::list(&live), document: pool::list_document(&live) })
 }

@@ -17,13 +17,14 @@ use tower::ServiceExt;
 
 use super::address::From;
 use super::answer::{refused, secured, typed};
+use super::asset;
 use super::metrics::Gauges;
 use super::refusal::Refusal;
 use super::register::Phase;
 use super::state::Host;
 use super::{
     address, aggregate, api, console_routes, forwarding, instructor, join_page, learner, owner, replication,
-    shard_routing, shards, sign_in, templates,
+    shard_routing, shards, sign_in,
 };
 use klab_cluster::Status;
 use klab_cluster::api::changes;
@@ -184,10 +185,10 @@ fn router(host: &Arc<Host>) -> Router {
         .route("/teach/open-next", post(instructor::open_next))
         .route("/teach/codes", post(instructor::codes))
         .route("/teach/revoke", post(instructor::revoke))
-        .route("/learn.js", get(|| async { typed(SCRIPT, templates::LEARN) }))
+        .route("/learn.js", get(|headers: HeaderMap| async move { asset::LEARN.answer(&headers) }))
         .route("/look.js", get(|| async { typed(SCRIPT, "\"use strict\";\n") }))
-        .route("/teach.js", get(|| async { typed(SCRIPT, templates::TEACH) }))
-        .route("/host.css", get(|| async { typed("text/css; charset=utf-8", templates::style()) }))
+        .route("/teach.js", get(|headers: HeaderMap| async move { asset::TEACH.answer(&headers) }))
+        .route("/host.css", get(|headers: HeaderMap| async move { asset::STYLE.answer(&headers) }))
         .route("/ca.pem", get(authority))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use kube::Client;
-use serde_json::Value;
 use tower::BoxError;
 
 use super::barring;
@@ -14,6 +13,7 @@ use super::grading::{LockedSeat, barred};
 use super::metrics::count;
 use super::seat::SeatId;
 use super::state::{Host, Learner};
+use klab_az::notes::ClusterNote;
 use klab_lab::spec::{Action, Lab};
 use klab_lab::verify::Snapshot;
 use klab_operations::error::{Code, Error, Result};
@@ -25,9 +25,10 @@ use klab_operations::lesson::words::find;
 use klab_operations::lesson::{Performer, Time, Tools, WallClock};
 use klab_operations::observe;
 use klab_operations::pool::locked_pools::{self, bring_about, intend};
-use klab_operations::pool::{self, ChangedPools, PoolRequest, list, list_document};
+use klab_operations::pool::{ChangedPools, LivePools, PoolRequest, Wanted};
 use klab_operations::provider::Work;
 use klab_operations::provider::sim::seat::Seat;
+use klab_operations::state::azure;
 use klab_operations::state::home::state_error;
 use klab_operations::state::{Journal, Progress};
 use klab_operations::until_decided::{ApiPoller, Until, look_until};
@@ -65,7 +66,9 @@ pub fn reset(host: &Arc<Host>, learner: &Learner, to: Option<&Goal>, stream: &Ev
         }
         let begins = host.course(lab).map(|course| course.begins.clone()).unwrap_or_default();
         host.renew(seat)?;
-        ChangedPools::clear(&host.seat_folder(seat))?;
+        let folder = host.seat_folder(seat);
+        ChangedPools::clear(&folder)?;
+        azure::write(&ClusterNote::default(), &folder)?;
         host.moved(seat, begins)?;
         count(&host.metrics.resets);
         Events::new(Arc::new(stream.clone())).note(Verb::ResetLab, format!("lab `{lab}` to its set-up"));
@@ -74,17 +77,6 @@ pub fn reset(host: &Arc<Host>, learner: &Learner, to: Option<&Goal>, stream: &Ev
         Some(goal) => go(host, learner, goal, stream),
         None => Ok(()),
     }
-}
-
-/// The pools of a seat, as text and for programs. Not to be called from within a runtime.
-///
-/// # Errors
-/// When its cluster does not answer.
-pub(super) fn pools(host: &Arc<Host>, learner: &Learner) -> Result<(String, Value)> {
-    let course = host.course(&learner.lab);
-    let course = course.ok_or_else(|| Error::message(Code::NotInClass, "the lab is not in this class"))?;
-    let live = live(host, learner.seat, course.lab(), &cluster(host, learner)?)?;
-    Ok((list(&live), list_document(&live)))
 }
 
 /// Changes a pool of a seat as `klab pool` does. Not to be called from within a runtime.
@@ -97,23 +89,53 @@ pub(super) fn change_pool(
     asked: &PoolRequest,
     stream: &EventStream,
 ) -> Result<()> {
-    let seat = learner.seat;
-    let locked = LockedSeat::of(host, learner)?;
-    let cluster = cluster(host, learner)?;
-    let live = live(host, seat, locked.lab, &cluster)?;
-    let Some(wanted) = asked.wanted(&live)? else { return Ok(()) };
-    let folder = host.seat_folder(seat);
-    create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
-    let events = Events::new(Arc::new(stream.clone()));
-    let actions = intend(&live, &wanted, &folder)?;
-    if actions.is_empty() {
-        events.note(Verb::FindPool, format!("pool {}, which needs no change", wanted.pool));
-        return Ok(());
+    let pools = SeatPools::of(host, learner, stream)?;
+    let Some(wanted) = asked.wanted(&pools.live)? else { return Ok(()) };
+    if !pools.bring_about(&wanted)? {
+        pools.events.note(Verb::FindPool, format!("pool {}, which needs no change", wanted.pool));
     }
-    let mut journal = Journal::nowhere();
-    bring_about(&cluster, &live, &wanted, actions, &mut Work { journal: &mut journal, events: &events })?;
-    let _ = host.moves.send(seat);
     Ok(())
+}
+
+/// The pools of a seat that nothing else works on. Not to be used from within a runtime.
+pub(super) struct SeatPools<'h> {
+    locked: LockedSeat<'h>,
+    cluster: Seat,
+    events: Events,
+    /// The pools as they are.
+    pub(super) live: LivePools,
+}
+
+impl<'h> SeatPools<'h> {
+    /// The pools of a seat; what is done to them is heard in the stream.
+    ///
+    /// # Errors
+    /// When its cluster does not answer, or somebody else works on the seat.
+    pub(super) fn of(host: &'h Arc<Host>, learner: &Learner, stream: &EventStream) -> Result<Self> {
+        let locked = LockedSeat::of(host, learner)?;
+        let cluster = cluster(host, learner)?;
+        let live = live(host, learner.seat, locked.lab, &cluster)?;
+        Ok(Self { locked, cluster, events: Events::new(Arc::new(stream.clone())), live })
+    }
+
+    /// Makes a pool what is wanted. Says whether anything had to be done.
+    ///
+    /// # Errors
+    /// When the cluster cannot, or the seat's folder cannot be written.
+    pub(super) fn bring_about(&self, wanted: &Wanted) -> Result<bool> {
+        let (host, seat) = (self.locked.host, self.locked.seat);
+        let folder = host.seat_folder(seat);
+        create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
+        let actions = intend(&self.live, wanted, &folder)?;
+        if actions.is_empty() {
+            return Ok(false);
+        }
+        let mut journal = Journal::nowhere();
+        let mut work = Work { journal: &mut journal, events: &self.events };
+        bring_about(&self.cluster, &self.live, wanted, actions, &mut work)?;
+        let _ = host.moves.send(seat);
+        Ok(true)
+    }
 }
 
 fn cluster(host: &Arc<Host>, learner: &Learner) -> Result<Seat> {
@@ -122,7 +144,17 @@ fn cluster(host: &Arc<Host>, learner: &Learner) -> Result<Seat> {
     Ok(Seat::new(server, &learner.seat.to_string())?.reached_by(|client| permission.guard(client)))
 }
 
-fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<pool::LivePools> {
+/// The pools of a seat as they are. Not to be called from within a runtime.
+///
+/// # Errors
+/// When its cluster does not answer.
+pub(super) fn live_pools(host: &Arc<Host>, learner: &Learner) -> Result<LivePools> {
+    let course = host.course(&learner.lab);
+    let course = course.ok_or_else(|| Error::message(Code::NotInClass, "the lab is not in this class"))?;
+    live(host, learner.seat, course.lab(), &cluster(host, learner)?)
+}
+
+fn live(host: &Host, seat: SeatId, lab: &Lab, cluster: &Seat) -> Result<LivePools> {
     let done = host.progress(seat, &lab.name.value)?.done;
     locked_pools::live(cluster, lab, done, &host.seat_folder(seat))
 }

@@ -21,16 +21,6 @@ const TEMPLATES: [(&str, &str); 8] = [
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| page::engine(&TEMPLATES));
 
-/// What the pages look like: as the board does, and what only they have.
-pub fn style() -> String {
-    [page::STYLE, include_str!("../templates/host/host.css"), include_str!("../templates/host/console.css")].concat()
-}
-
-/// What the learner's page does besides the board.
-pub const LEARN: &str = include_str!("../templates/host/learn.js");
-/// What the instructor's page does.
-pub const TEACH: &str = include_str!("../templates/host/teach.js");
-
 /// A template with a document's fields.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ use clap::Parser;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::azure;
 use super::begin;
 use super::event_stream::EventStream;
 use super::queries::{self, Reply};
@@ -17,7 +18,8 @@ use super::seat::SeatId;
 use super::state::{Host, Learner};
 use super::steps;
 use crate::console::{Piece, Run};
-use klab_operations::error::{Code, Error, Result};
+use klab_az::rows::ROWS;
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
 use klab_operations::lesson::GoalArguments;
 use klab_operations::lesson::session::Goal;
@@ -94,6 +96,13 @@ enum Command {
     /// Add, change, remove and list pools of nodes.
     #[command(subcommand)]
     Pool(PoolRequest),
+    /// Answer the commands of az that show and change pools.
+    #[command(disable_help_flag = true)]
+    Az {
+        /// What would be typed after `az`: `aks nodepool list`.
+        #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Take back all that you did.
     Reset {
         #[command(flatten)]
@@ -128,6 +137,7 @@ impl Command {
     fn lab(&self) -> Option<&str> {
         match self {
             Self::Pool(asked) => asked.lab(),
+            Self::Az { .. } => None,
             Self::Explain { lab, .. } => lab.as_deref(),
             Self::Guide { lab, .. }
             | Self::Verify { lab, .. }
@@ -144,7 +154,9 @@ impl Command {
         match self {
             Self::Step { .. } | Self::Reset { .. } => true,
             Self::Pool(asked) => asked.pool().is_some(),
-            Self::Guide { .. }
+            // It looks itself, once it has understood what is asked for.
+            Self::Az { .. }
+            | Self::Guide { .. }
             | Self::Verify { .. }
             | Self::Explain { .. }
             | Self::Render { .. }
@@ -168,6 +180,10 @@ pub(super) fn words() -> BTreeMap<String, Vec<String>> {
     }
     let mut all = BTreeMap::new();
     add(&<Line as clap::CommandFactory>::command(), "", &mut all);
+    for row in ROWS.iter().filter(|row| klab_operations::az::act(row.command.words).is_some()) {
+        let flags = row.command.flags.iter().copied().flatten().filter_map(|flag| flag.each().next());
+        all.insert(format!("az {}", row.command.words), flags.map(str::to_owned).collect());
+    }
     all
 }
 
@@ -237,6 +253,17 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         }
         Command::Diff { step, .. } => queries::diff(host, learner, step.as_deref()).await,
         Command::Status { .. } => queries::status(host, learner),
+        Command::Az { words } => {
+            let (host, learner) = (Arc::clone(host), learner.clone());
+            let said = tokio::task::spawn_blocking(move || azure::said(&host, &learner, &words)).await;
+            let said = said.code(Code::ClassFault, || "az met a fault of the host".to_owned())?;
+            return Ok(Run::told(|pieces| async move {
+                for piece in said {
+                    // The reader may have gone.
+                    let _ = pieces.send(piece).await;
+                }
+            }));
+        }
         Command::Pool(PoolRequest::List { .. }) => queries::pools(host, learner).await,
         Command::Verify { step, timeout, .. } => {
             let (talk, lines) = EventStream::heard();
@@ -359,7 +386,9 @@ mod tests {
             "{words:?}"
         );
         assert!(
-            words["pool add"].contains(&"--nodes=".to_owned()) && !words["guide"].contains(&"--step".to_owned()),
+            words["az aks nodepool scale"].contains(&"--node-count".to_owned())
+                && words["pool add"].contains(&"--nodes=".to_owned())
+                && !words["guide"].contains(&"--step".to_owned()),
             "{words:?}"
         );
     }
@@ -382,11 +411,12 @@ mod tests {
             "explain web -n team",
             "reset --to taint --yes",
             "diff",
+            "az aks nodepool add --name extra -c 1 --help",
             "status",
         ] {
             assert!(Line::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
-        for line in ["", "up scheduling", "az aks show", "step --to a --back", "board", "pool add"] {
+        for line in ["", "up scheduling", "aks show", "step --to a --back", "board", "pool add"] {
             assert!(Line::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }

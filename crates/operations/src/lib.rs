@@ -12,6 +12,7 @@
 
 pub mod allocator;
 pub mod apply;
+pub mod az;
 pub mod background;
 pub mod behind_klab;
 pub mod board;

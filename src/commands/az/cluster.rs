@@ -1,65 +1,27 @@
-//! `az aks show`, `list`, `get-upgrades`, `upgrade`, `scale`, `update`, `stop`, `start`, `delete`: clusters, which are labs.
+//! `az aks upgrade`, `scale`, `update`, `stop`, `start`, `delete`: clusters, which are labs.
 
 use klab_lab::spec::KubernetesVersion;
 use serde_json::Value;
 
-use super::dispatch::{is_later, refuse_busy};
-use super::nodepool;
-use super::pool_args::labels_and_taints;
-use super::session::{Known, Pools, Session, shown, version};
-use klab_az::cluster::{autoscaler, document, upgrades_document};
+use super::dispatch::refuse_busy;
+use super::session::Session;
+use klab_az::cluster::autoscaler;
 use klab_az::commands::{Answer, Executor};
 use klab_az::format::capital_first;
 use klab_az::grammar::Arguments;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::versions::Step;
 use klab_az::{checks, messages, versions};
+use klab_operations::az::{
+    Clusters, Known, is_later, labels_and_taints, look, scale_pool, shown_document, update_pool, version,
+};
 use klab_operations::state::operation::{OperationKind, Task};
 
 const NAME: &str = "--name";
 
-/// A cluster's document.
-fn shown_document(session: &Session<'_>, known: &Known) -> Answer {
-    let live = session.displayed(known)?;
-    let (site, pools) = (known.site(&live), Pools::of(&live));
-    Ok(document(&shown(&site, known, &live, &pools)))
-}
-
 /// What a command that changed a cluster answers.
 pub(super) fn changed(session: &Session<'_>, known: &Known, given: &Arguments) -> Answer {
     if is_later(given) { Ok(Value::Null) } else { shown_document(session, known) }
-}
-
-/// `show`.
-pub(super) fn show(session: &Session<'_>, given: &Arguments) -> Answer {
-    shown_document(session, &session.cluster(given, NAME)?)
-}
-
-/// `list`.
-pub(super) fn list(session: &Session<'_>, given: &Arguments) -> Answer {
-    let mut clusters = session.clusters()?;
-    if let Some(group) = given.word("--resource-group") {
-        clusters.retain(|known| known.is_in(group));
-        if clusters.is_empty() && !session.has_made(group)? {
-            return Err(messages::no_group(group));
-        }
-    }
-    let shown = clusters.iter().filter_map(|known| match shown_document(session, known) {
-        Ok(document) => Some(document),
-        Err(refusal) => {
-            session.warn(&format!("Cluster '{}' is left out: {}", known.cluster, refusal.message));
-            None
-        }
-    });
-    Ok(shown.collect())
-}
-
-/// `get-upgrades`.
-pub(super) fn get_upgrades(session: &Session<'_>, given: &Arguments) -> Answer {
-    let known = session.cluster(given, NAME)?;
-    let live = session.look_even_stopped(&known)?;
-    let (site, pools) = (known.site(&live), Pools::of(&live));
-    Ok(upgrades_document(&shown(&site, &known, &live, &pools)))
 }
 
 /// `upgrade`.
@@ -88,7 +50,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
             .advise("'az aks nodepool upgrade' brings the nodes of a pool to another version.")
             .advise("Another version in the lab file, and 'klab up FILE --recreate', makes the cluster again."));
     }
-    let pools = session.desk(&known, given, None, OperationKind::Upgrading)?;
+    let pools = session.change(&known, given, None, OperationKind::Upgrading)?;
     let now = version(pools.live());
     let target = asked.and_then(|text| text.parse::<KubernetesVersion>().ok());
     let Some(target) = target.filter(|target| versions::step(now, *target) != Step::Nothing) else {
@@ -136,7 +98,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
 /// `scale`.
 pub(super) fn scale(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = session.cluster(given, NAME)?;
-    let live = session.look(&known)?;
+    let live = look(session, &known)?;
     let names = live.names();
     let asked = given.word("--nodepool-name").unwrap_or_default();
     let name = match names.as_slice() {
@@ -152,7 +114,7 @@ pub(super) fn scale(session: &Session<'_>, given: &Arguments) -> Answer {
             .find(|name| *name == asked)
             .ok_or_else(|| Refusal::new(format!("The nodepool \"{asked}\" was not found.")))?,
     };
-    nodepool::scale_pool(session, &known, name, given)?;
+    scale_pool(session, &known, name, given)?;
     changed(session, &known, given)
 }
 
@@ -181,7 +143,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
     refuse_busy(&known, None, OperationKind::Updating)?;
     let mut tasks = Vec::new();
     if enable || renew || disable || !given.has_none_of(&["--min-count", "--max-count"]) {
-        let live = session.look(&known)?;
+        let live = look(session, &known)?;
         let names = live.names();
         let [only] = names.as_slice() else {
             return Err(Refusal::new(
@@ -198,10 +160,10 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
             "--no-wait",
         ];
         let of_pool = given.only(&flags, &[("--cluster-name", given.needed(NAME)), ("--nodepool-name", only)]);
-        nodepool::update(session, &of_pool)?;
+        update_pool(session, &of_pool)?;
     }
     if let Some(words) = given.words("--cluster-autoscaler-profile") {
-        let settings = autoscaler(words, &session.look(&known)?.observed.autoscaler)?;
+        let settings = autoscaler(words, &look(session, &known)?.observed.autoscaler)?;
         if known.provider.profile().has_autoscaler {
             tasks.push(Task::SetAutoscaler { settings });
         } else {
@@ -209,7 +171,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
         }
     }
     if labels.is_some() || taints.is_some() {
-        let live = session.look(&known)?;
+        let live = look(session, &known)?;
         for name in live.names() {
             let mut keys = live.keys(name)?.clone();
             let said = [("labels", &labels), ("taints", &taints)].into_iter();

@@ -7,9 +7,7 @@ use serde_json::Value;
 use toml::{Table, Value as Key};
 
 use super::cluster::changed;
-use super::dispatch::is_later;
 use super::lab_file::{file_of, forget, make};
-use super::pool_args::NewPool;
 use super::session::Session;
 use klab_az::cluster::autoscaler;
 use klab_az::commands::Answer;
@@ -19,6 +17,7 @@ use klab_az::names::{Site, lab_name, region};
 use klab_az::notes::ClusterNote;
 use klab_az::refusal::Refusal;
 use klab_az::{checks, messages, versions};
+use klab_operations::az::{Clusters, NewPool, is_later};
 use klab_operations::background;
 use klab_operations::environment;
 use klab_operations::render;

@@ -9,13 +9,14 @@ use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
 use klab_az::kubeconfig::{handed_out, merged};
 use klab_az::refusal::Refusal;
+use klab_operations::az::{Clusters, look};
 use klab_operations::environment;
 use klab_server::files::{create_private_folder, write_private};
 
 /// `get-credentials`.
 pub(super) fn get(session: &Session<'_>, given: &Arguments) -> Answer {
     let known = session.cluster(given, "--name")?;
-    let live = session.look(&known)?;
+    let live = look(session, &known)?;
     let own = session.context.kubeconfig(&known.lab)?;
     let text = read(&own)?;
     let config = handed_out(&yaml(&own, &text)?, &known.site(&live), given.has("--admin"), given.word("--context"));

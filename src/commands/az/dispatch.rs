@@ -4,51 +4,45 @@
 use toml::Table;
 
 use super::super::one;
-use super::session::{Known, Session};
+use super::session::Session;
 use super::task;
 use klab_az::grammar::Arguments;
 use klab_az::messages;
 use klab_az::refusal::Refusal;
+use klab_operations::az::{Known, PoolChanges, is_later, look};
 use klab_operations::background;
 use klab_operations::pool::LivePools;
 use klab_operations::pool::locked_pools::LockedPools;
 use klab_operations::state::operation::{Operation, OperationKind, Task};
 
-/// Whether az is to answer before the work is done.
-pub(super) fn is_later(given: &Arguments) -> bool {
-    given.has("--no-wait")
+/// A change of a pool of a lab.
+struct Change<'s> {
+    session: &'s Session<'s>,
+    lab: String,
+    pool: Option<String>,
+    doing: OperationKind,
+    how: How<'s>,
 }
 
-/// The pools of a cluster, to be changed.
-pub(super) enum PoolChanges<'s> {
-    /// At once.
+enum How<'s> {
+    /// At once, under the lab's lock.
     Now(Box<LockedPools<'s>>),
     /// By an operation.
-    Later {
-        /// The pools as they are.
-        live: Box<LivePools>,
-        /// What is to be done.
-        tasks: Vec<Task>,
-    },
+    Later { live: Box<LivePools>, tasks: Vec<Task> },
 }
 
-impl PoolChanges<'_> {
-    /// The pools as they are.
-    pub(super) fn live(&self) -> &LivePools {
-        match self {
-            Self::Now(pools) => &pools.live,
-            Self::Later { live, .. } => live,
+impl PoolChanges for Change<'_> {
+    fn live(&self) -> &LivePools {
+        match &self.how {
+            How::Now(pools) => &pools.live,
+            How::Later { live, .. } => live,
         }
     }
 
-    /// Makes a pool of these keys, or makes one what they say.
-    ///
-    /// # Errors
-    /// When that breaks a rule, or is done at once and fails.
-    pub(super) fn put(&mut self, pool: &str, keys: Table) -> Result<(), Refusal> {
-        match self {
-            Self::Now(pools) => pools.put(pool, keys).map(drop)?,
-            Self::Later { live, tasks } => {
+    fn put(&mut self, pool: &str, keys: Table) -> Result<(), Refusal> {
+        match &mut self.how {
+            How::Now(pools) => pools.put(pool, keys).map(drop)?,
+            How::Later { live, tasks } => {
                 live.with(pool, keys.clone())?;
                 tasks.push(Task::Put { pool: pool.to_owned(), keys });
             }
@@ -56,19 +50,27 @@ impl PoolChanges<'_> {
         Ok(())
     }
 
-    /// Removes a pool.
-    ///
-    /// # Errors
-    /// As [`PoolChanges::put`].
-    pub(super) fn remove(&mut self, pool: &str) -> Result<(), Refusal> {
-        match self {
-            Self::Now(pools) => pools.remove(pool).map(drop)?,
-            Self::Later { live, tasks } => {
+    fn remove(&mut self, pool: &str) -> Result<(), Refusal> {
+        match &mut self.how {
+            How::Now(pools) => pools.remove(pool).map(drop)?,
+            How::Later { live, tasks } => {
                 live.without(pool)?;
                 tasks.push(Task::Remove { pool: pool.to_owned() });
             }
         }
         Ok(())
+    }
+
+    fn end(self: Box<Self>) -> Result<(), Refusal> {
+        match self.how {
+            How::Now(pools) => {
+                drop(pools);
+                Operation::forget_failed(&self.session.context.home.lab(&self.lab), self.pool.as_deref())?;
+                Ok(())
+            }
+            How::Later { tasks, .. } if tasks.is_empty() => Ok(()),
+            How::Later { tasks, .. } => self.session.begin(&self.lab, self.pool.as_deref(), self.doing, tasks),
+        }
     }
 }
 
@@ -77,40 +79,20 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When it does not answer, is stopped, or is busy.
-    pub(super) fn desk<'s>(
+    pub(super) fn change<'s>(
         &'s self,
         known: &Known,
         given: &Arguments,
         pool: Option<&str>,
         doing: OperationKind,
-    ) -> Result<PoolChanges<'s>, Refusal> {
+    ) -> Result<Box<dyn PoolChanges + 's>, Refusal> {
         refuse_busy(known, pool, doing)?;
-        if is_later(given) {
-            return Ok(PoolChanges::Later { live: Box::new(self.look(known)?), tasks: Vec::new() });
-        }
-        self.pools_at_work(known).map(|pools| PoolChanges::Now(Box::new(pools)))
-    }
-
-    /// Ends a change of a pool: what was left for later begins, and of an earlier one that failed nothing is remembered.
-    ///
-    /// # Errors
-    /// When it cannot begin.
-    pub(super) fn end(
-        &self,
-        known: &Known,
-        desk: PoolChanges<'_>,
-        pool: &str,
-        doing: OperationKind,
-    ) -> Result<(), Refusal> {
-        match desk {
-            PoolChanges::Now(pools) => {
-                drop(pools);
-                Operation::forget_failed(&self.context.home.lab(&known.lab), Some(pool))?;
-                Ok(())
-            }
-            PoolChanges::Later { tasks, .. } if tasks.is_empty() => Ok(()),
-            PoolChanges::Later { tasks, .. } => self.begin(known, Some(pool), doing, tasks),
-        }
+        let how = if is_later(given) {
+            How::Later { live: Box::new(look(self, known)?), tasks: Vec::new() }
+        } else {
+            How::Now(Box::new(self.pools_at_work(known)?))
+        };
+        Ok(Box::new(Change { session: self, lab: known.lab.clone(), pool: pool.map(str::to_owned), doing, how }))
     }
 
     /// Does what is to be done to a cluster, now or later.
@@ -128,7 +110,7 @@ impl Session<'_> {
             return Ok(());
         }
         if is_later(given) {
-            return self.begin(known, None, doing, tasks);
+            return self.begin(&known.lab, None, doing, tasks);
         }
         tasks.iter().try_for_each(|task| task::perform(&self.context, &known.lab, task))?;
         Operation::forget_failed(&self.context.home.lab(&known.lab), None)?;
@@ -148,7 +130,7 @@ impl Session<'_> {
             (false, true) => {
                 // What went on with the cluster is preempted; the folder, with what is written down, goes last.
                 Operation::forget_failed(&self.context.home.lab(&known.lab), None)?;
-                self.begin(known, None, OperationKind::Deleting, vec![Task::Down])
+                self.begin(&known.lab, None, OperationKind::Deleting, vec![Task::Down])
             }
             (_, false) => Ok(one::remove(&self.context, &known.lab)?),
         }
@@ -158,15 +140,9 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When another one is faster.
-    pub(super) fn begin(
-        &self,
-        known: &Known,
-        pool: Option<&str>,
-        doing: OperationKind,
-        tasks: Vec<Task>,
-    ) -> Result<(), Refusal> {
+    fn begin(&self, lab: &str, pool: Option<&str>, doing: OperationKind, tasks: Vec<Task>) -> Result<(), Refusal> {
         let operation = Operation { pool: pool.map(str::to_owned), doing, tasks, failed: None };
-        if background::begin(&self.context.home, &known.lab, operation)? {
+        if background::begin(&self.context.home, lab, operation)? {
             return Ok(());
         }
         Err(match pool {

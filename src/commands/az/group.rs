@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::session::{Known, Session};
+use super::session::Session;
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
 use klab_az::group::{document, refuse_name};
@@ -10,6 +10,7 @@ use klab_az::names::region;
 use klab_az::notes::Group;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{checks, messages};
+use klab_operations::az::{Clusters, Known};
 use klab_operations::state::operation::OperationKind;
 
 const NAME: &str = "--name";

@@ -2,16 +2,15 @@
 
 mod account;
 mod cluster;
+mod clusters;
 mod config;
 mod create;
 mod credentials;
 mod dispatch;
 mod group;
 mod lab_file;
-mod nodepool;
-mod pool_args;
+mod perform;
 mod session;
-mod table;
 mod task;
 mod wait;
 
@@ -24,7 +23,6 @@ use klab_az::commands::answer;
 use klab_az::refusal::Refusal;
 use klab_operations::ui::Ui;
 use session::Session;
-use table::ROWS;
 
 pub(super) use task::perform;
 
@@ -54,7 +52,7 @@ pub fn run(context: &Context, words: &[OsString]) -> u8 {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_terse = words.iter().any(|word| word == "--only-show-errors");
     let session = Session::new(context, is_terse);
-    match answer(ROWS, &session, &words) {
+    match answer(&session, &words) {
         Ok(text) => {
             if !text.is_empty() {
                 context.ui.result(&text);

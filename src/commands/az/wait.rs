@@ -4,21 +4,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::group;
 use super::session::Session;
-use super::{cluster, group, nodepool};
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
 use klab_az::refusal::Refusal;
 use klab_az::wait::{is_reached, state};
+use klab_operations::az::{show_cluster, show_pool};
 
 /// `aks wait`.
 pub(super) fn for_cluster(session: &Session<'_>, given: &Arguments) -> Answer {
-    wait(given, || cluster::show(session, given))
+    wait(given, || show_cluster(session, given))
 }
 
 /// `aks nodepool wait`.
 pub(super) fn for_pool(session: &Session<'_>, given: &Arguments) -> Answer {
-    wait(given, || nodepool::show(session, given))
+    wait(given, || show_pool(session, given))
 }
 
 /// `group wait`.

@@ -93,6 +93,65 @@ async fn a_learner_types_in_the_page_and_works_on_their_own_cluster() {
 }
 
 #[tokio::test]
+async fn az_changes_the_pools_of_its_learner_and_of_no_other() {
+    if !has_kubectl() {
+        return;
+    }
+    let host = Running::start(&["scheduling", "--console", "--console-unconfined"]);
+    let (ann, bob) = (cookie(&host, "Ann").await, cookie(&host, "Bob").await);
+    for (line, says, code) in [
+        ("az aks list -o table | grep -c klab-scheduling", "1\n", 0),
+        ("az aks nodepool list --cluster-name klab-scheduling --query '[].name' -o tsv", "nodepool1\nextra\n", 0),
+        (
+            "az aks nodepool add --cluster-name klab-scheduling -n more -c 2 -s Standard_B2ms --labels kind=more",
+            "\"Succeeded\"",
+            0,
+        ),
+        ("kubectl get nodes -l kind=more -o name | wc -l", "2\n", 0),
+        ("az aks nodepool add --cluster-name klab-scheduling -n more", "Node pool more already exists", 1),
+        (
+            "az aks nodepool update --cluster-name klab-scheduling -n more --labels kind=new --tags a=b",
+            "\"a\": \"b\"",
+            0,
+        ),
+        ("kubectl get nodes -l kind=new -o name | wc -l", "2\n", 0),
+        ("az aks nodepool stop --cluster-name klab-scheduling -n more --no-wait", "", 0),
+        ("az aks nodepool show --cluster-name klab-scheduling -n more --query powerState.code", "\"Stopped\"\n", 0),
+        ("az aks nodepool start --cluster-name klab-scheduling -n more --query count", "2\n", 0),
+        ("az aks nodepool scale --cluster-name klab-scheduling -n more -c 1 --query count", "1\n", 0),
+        (
+            "az aks nodepool delete --cluster-name klab-scheduling -n nodepool1",
+            "There has to be at least one system agent pool",
+            1,
+        ),
+        (
+            "az aks nodepool list -g other --cluster-name klab-scheduling",
+            "Your cluster is klab-scheduling in resource group klab-scheduling.",
+            3,
+        ),
+        ("az aks nodepool lst", "Did you mean 'list' ?", 2),
+        ("az group list", "klab's az, for labs that are not in Azure, knows: aks get-upgrades, aks list", 2),
+    ] {
+        let (said, end) = typed(&host, &ann, line, json!({})).await;
+        assert!(said.contains(says) && end["code"] == code, "{line}: {said} {end}");
+    }
+    let (said, _) = typed(&host, &bob, "az aks nodepool list --cluster-name klab-scheduling -o table", json!({})).await;
+    assert!(said.contains("extra") && !said.contains("more"), "{said}");
+    // Nothing is remembered of what was taken back.
+    let (said, _) = typed(&host, &ann, "klab reset --yes", json!({})).await;
+    assert!(said.contains("to its set-up"), "{said}");
+    let (said, _) = typed(&host, &ann, "az aks nodepool list --cluster-name klab-scheduling", json!({})).await;
+    assert!(said.contains("extra") && !said.contains("more") && !said.contains("Stopped"), "{said}");
+    host.instruct("POST", "/teach/close").await.unwrap();
+    let (said, end) =
+        typed(&host, &ann, "az aks nodepool delete --cluster-name klab-scheduling -n extra", json!({})).await;
+    assert!(said.contains("class is closed") && end["code"] == 1, "{said} {end}");
+    let (said, end) =
+        typed(&host, &ann, "az aks nodepool show --cluster-name klab-scheduling -n extra", json!({})).await;
+    assert!(said.contains("\"extra\"") && end["code"] == 0, "{said} {end}");
+}
+
+#[tokio::test]
 async fn kubectl_believes_a_certificate_that_was_given_and_no_other() {
     if !has_kubectl() {
         return;

@@ -217,6 +217,8 @@ async fn a_shell_function_ends_as_klab_would() {
         ("klab render scheduling --workload nobody", 2, "", "error[K0906]: lab `scheduling` has no workload `nobody`"),
         ("klab up", 2, "", "error[K0709]: unrecognized subcommand 'up'"),
         ("klab pool delete nodepool1 || false", 1, "", "error["),
+        ("klab az aks nodepool list --cluster-name klab-scheduling -o table", 0, "extra", ""),
+        ("klab az aks nodepool show --cluster-name klab-scheduling -n no", 3, "", "ERROR: (NotFound)"),
         ("klab status", 0, "lesson: 0 of 21 steps done", ""),
         ("KUBECONFIG=/dev/null klab guide", 1, "", ""),
     ] {

@@ -17,4 +17,4 @@ pub mod staged;
 pub use changed_pools::ChangedPools;
 pub use keys::Keys;
 pub use live_pools::LivePools;
-pub use request::{PoolRequest, list, list_document};
+pub use request::{PoolRequest, Wanted, list, list_document};

@@ -84,7 +84,11 @@ pub fn read(typed: &str, files: &Files) -> Result<Typed, Refusal> {
         return Err(Refusal::new(format!("this has more than {MAX_WORDS} words: put what it lists into a manifest")));
     }
     let mut stages = stages.into_iter().peekable();
-    let first = stages.next().unwrap_or_default();
+    let mut first = stages.next().unwrap_or_default();
+    // az is klab's.
+    if first.first().is_some_and(|word| word == "az") {
+        first.insert(0, "klab".to_owned());
+    }
     let mut input = text.map(Input::Text);
     let is_kubectl = |stage: &Stage| stage.first().is_some_and(|word| word == "kubectl" || word == "k");
     let is_cat = matches!(first.as_slice(), [cat] if cat == "cat") || first == ["cat", "-"];

@@ -116,6 +116,9 @@ fn what_klab_and_kubectl_print_goes_through_programs() {
     let typed = |line: &str| read_line(line, &files()).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
     let klab = typed("klab pool scale extra --nodes 2");
     assert_eq!(klab.source, Source::Klab(["pool", "scale", "extra", "--nodes", "2"].map(str::to_owned).to_vec()));
+    let az = typed("az aks nodepool list -o table | grep extra");
+    assert_eq!(az.source, Source::Klab(["az", "aks", "nodepool", "list", "-o", "table"].map(str::to_owned).to_vec()));
+    assert_eq!(az.filters.len(), 1);
     for line in [
         "kubectl get pods | sort | uniq -c",
         "klab explain web | grep -i taint | head -n 3",
@@ -137,7 +140,6 @@ fn whatever_is_not_on_the_list_is_refused_with_a_reason() {
         ("kubectl", "what should kubectl do"),
         ("kubectl --help", "`get`, `describe`"),
         ("get pods", "`kubectl get …`"),
-        ("az aks list", "`klab pool add`"),
         ("vi pod.yaml", "editor"),
         ("watch kubectl get pods", "-w"),
         ("bash -c 'kubectl get pods'", "no other program"),

@@ -226,10 +226,6 @@ pub(super) fn not_kubectl(word: &str) -> String {
     match word {
         _ if is_verb => format!("begin with kubectl: `kubectl {word} …`"),
         "watch" => "kubectl watches itself: `kubectl get pods -w`".to_owned(),
-        "az" => {
-            "`az` does not run in this console: `klab pool add`, `scale`, `update`, `upgrade` and `delete` change pools"
-                .to_owned()
-        }
         "kind" | "docker" | "helm" => {
             format!(
                 "`{word}` does not run in this console: the button \"Do this step for me\" does what the step asks for"
@@ -241,7 +237,7 @@ pub(super) fn not_kubectl(word: &str) -> String {
         _ if klab_filters::NAMES.contains(&word) => {
             format!("`{word}` stands behind a command here: `kubectl get pods | {word} …`")
         }
-        _ => "the console runs kubectl and klab, and no other program: `kubectl get nodes`".to_owned(),
+        _ => "the console runs kubectl, klab and az, and no other program: `kubectl get nodes`".to_owned(),
     }
 }
 

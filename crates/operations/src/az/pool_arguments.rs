@@ -3,13 +3,13 @@
 use klab_lab::spec::{KubernetesVersion, PoolMode, VmSize};
 use toml::{Table, Value as Key};
 
-use super::session::{Known, Session, version};
-use klab_az::commands::Executor;
+use super::clusters::Clusters;
+use super::known::{Known, version};
+use crate::pool::LivePools;
 use klab_az::grammar::Arguments;
 use klab_az::notes::Stopped;
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{checks, messages, versions};
-use klab_operations::pool::LivePools;
 
 /// The default size of nodes: az's documentation names it for pools without a size.
 const DEFAULT_SIZE: &str = "Standard_DS2_v2";
@@ -68,11 +68,7 @@ pub(super) fn refuse_count(count: i64, is_system: bool) -> Result<(), Refusal> {
 }
 
 /// Labels and taints of the flags of these names, as keys of a pool.
-pub(super) fn labels_and_taints(
-    given: &Arguments,
-    labels: &str,
-    taints: &str,
-) -> Result<(Option<Key>, Option<Key>), Refusal> {
+pub fn labels_and_taints(given: &Arguments, labels: &str, taints: &str) -> Result<(Option<Key>, Option<Key>), Refusal> {
     let taints = given.word(taints).map(checks::taints).transpose()?;
     let labels = given.words(labels).map(checks::labels).transpose()?;
     for key in labels.iter().flatten().map(|(key, _)| key) {
@@ -102,8 +98,9 @@ fn size(name: &str, location: &str) -> Result<String, Refusal> {
 }
 
 /// A new pool, as `az aks nodepool add` and `az aks create` describe it in flags of the same names.
-pub(super) struct NewPool {
-    pub(super) is_system: bool,
+pub struct NewPool {
+    /// Whether its mode is `System`.
+    pub is_system: bool,
     count: i64,
     labels: Option<Key>,
     taints: Option<Key>,
@@ -113,7 +110,7 @@ pub(super) struct NewPool {
 
 impl NewPool {
     /// Reads what az itself looks at; labels and taints are in the flags of these names.
-    pub(super) fn read(given: &Arguments, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
+    pub fn read(given: &Arguments, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
         let count = given.number("--node-count").unwrap_or_default();
         let (labels, taints) = labels_and_taints(given, labels, taints)?;
         let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
@@ -122,7 +119,7 @@ impl NewPool {
     }
 
     /// Its keys in the lab file.
-    pub(super) fn keys(self, given: &Arguments, location: &str) -> Result<Table, Refusal> {
+    pub fn keys(self, given: &Arguments, location: &str) -> Result<Table, Refusal> {
         refuse_count(self.count, self.is_system)?;
         let mut keys = Table::new();
         let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
@@ -150,7 +147,7 @@ pub(super) fn autoscale((min, max): (i64, i64)) -> Key {
 /// The version of a new pool; none where it is the cluster's. Guides outlive versions: one that has been retired since is
 /// replaced by the cluster's, and that is said.
 pub(super) fn pool_version(
-    session: &Session<'_>,
+    on: &dyn Clusters,
     live: &LivePools,
     wanted: &str,
 ) -> Result<Option<KubernetesVersion>, Refusal> {
@@ -158,7 +155,7 @@ pub(super) fn pool_version(
     let asked: Option<KubernetesVersion> = wanted.parse().ok();
     if asked.is_some_and(|asked| asked.minor < oldest) {
         let of_cluster = versions::patched(version(live));
-        session.warn(&format!(
+        on.warn(&format!(
             "Kubernetes {wanted} is not offered any more (oldest: 1.{oldest}). The pool gets the version of the cluster, {of_cluster}; AKS would refuse it."
         ));
         return Ok(None);

@@ -4,19 +4,19 @@ use klab_lab::spec::{KubernetesVersion, PoolMode};
 use serde_json::{Value, json};
 use toml::{Table, Value as Key};
 
-use super::dispatch::is_later;
-use super::pool_args::{
+use super::clusters::{Clusters, is_later, look};
+use super::known::{Known, Pools, version};
+use super::pool_arguments::{
     NewPool, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
     refuse_name, refuse_stopped, refuse_unknown, stopped,
 };
-use super::session::{Known, Pools, Session, version};
-use klab_az::commands::{Answer, Executor};
+use crate::pool::LivePools;
+use crate::state::operation::{Operation, OperationKind};
+use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
 use klab_az::notes::{PoolNote, Stopped};
 use klab_az::refusal::{Code, Refusal};
 use klab_az::{checks, messages, pool as document, versions};
-use klab_operations::pool::LivePools;
-use klab_operations::state::operation::{Operation, OperationKind};
 
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
 const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];
@@ -30,8 +30,8 @@ const UPGRADE: [(&str, &str); 5] = [
     ("--undrainable-node-behavior", "undrainableNodeBehavior"),
 ];
 
-fn cluster(session: &Session<'_>, given: &Arguments) -> Result<Known, Refusal> {
-    session.cluster(given, "--cluster-name")
+fn cluster(on: &dyn Clusters, given: &Arguments) -> Result<Known, Refusal> {
+    on.cluster(given, "--cluster-name")
 }
 
 /// A pool that is there, as its document; az's `get` of one that is not is Azure's refusal.
@@ -43,31 +43,31 @@ fn shown(known: &Known, live: &LivePools, name: &str) -> Answer {
 }
 
 /// What a command that changed a pool answers.
-fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Arguments) -> Answer {
+fn changed(on: &dyn Clusters, known: &Known, name: &str, given: &Arguments) -> Answer {
     if is_later(given) {
         return Ok(Value::Null);
     }
-    shown(known, &session.look(known)?, name)
+    shown(known, &look(on, known)?, name)
 }
 
 /// `list`.
-pub(super) fn list(session: &Session<'_>, given: &Arguments) -> Answer {
-    let known = cluster(session, given)?;
-    let live = session.displayed(&known)?;
+pub(super) fn list(on: &dyn Clusters, given: &Arguments) -> Answer {
+    let known = cluster(on, given)?;
+    let live = on.displayed(&known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
     Ok(pools.shown(&known).iter().map(|shown| document::document(&site, shown)).collect())
 }
 
 /// `show`.
-pub(super) fn show(session: &Session<'_>, given: &Arguments) -> Answer {
-    let known = cluster(session, given)?;
-    shown(&known, &session.displayed(&known)?, given.needed("--nodepool-name"))
+pub fn show(on: &dyn Clusters, given: &Arguments) -> Answer {
+    let known = cluster(on, given)?;
+    shown(&known, &on.displayed(&known)?, given.needed("--nodepool-name"))
 }
 
 /// `get-upgrades`.
-pub(super) fn get_upgrades(session: &Session<'_>, given: &Arguments) -> Answer {
-    let known = cluster(session, given)?;
-    let live = session.look_even_stopped(&known)?;
+pub(super) fn get_upgrades(on: &dyn Clusters, given: &Arguments) -> Answer {
+    let known = cluster(on, given)?;
+    let live = on.look_even_stopped(&known)?;
     let pool = shown(&known, &live, given.needed("--nodepool-name"))?;
     let text = |key: &str| pool[key].as_str().unwrap_or_default();
     let now: KubernetesVersion = text("currentOrchestratorVersion").parse().unwrap_or_else(|()| versions::newest());
@@ -83,14 +83,14 @@ pub(super) fn get_upgrades(session: &Session<'_>, given: &Arguments) -> Answer {
 }
 
 /// `add`.
-pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
+pub(super) fn add(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     refuse_name(name)?;
     refuse_gateway(given)?;
     let pool = NewPool::read(given, given.word("--mode") == Some("System"), "--labels", "--node-taints")?;
     let price = checks::spot_price(given)?;
     let asked = given.word("--kubernetes-version").map(checks::version).transpose()?;
-    let mut known = cluster(session, given)?;
+    let mut known = cluster(on, given)?;
     let is_coming = known.operations.iter().any(|operation| {
         operation.pool.as_deref() == Some(name)
             && operation.doing == OperationKind::Creating
@@ -105,7 +105,7 @@ pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
     if is_coming {
         return Err(exists());
     }
-    let mut pools = session.desk(&known, given, Some(name), OperationKind::Creating)?;
+    let mut pools = on.pools(&known, given, name, OperationKind::Creating)?;
     if pools.live().names().iter().any(|there| there.eq_ignore_ascii_case(name)) {
         return Err(exists());
     }
@@ -116,7 +116,7 @@ pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
     keys.extend(pool.keys(given, &location)?);
     let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
     if let Some(wanted) = asked
-        && let Some(version) = pool_version(session, pools.live(), wanted)?
+        && let Some(version) = pool_version(on, pools.live(), wanted)?
     {
         set("kubernetes", version.to_string().into());
     }
@@ -142,14 +142,14 @@ pub(super) fn add(session: &Session<'_>, given: &Arguments) -> Answer {
         return Err(Refusal::new(message));
     }
     pools.put(name, keys)?;
-    session.end(&known, pools, name, OperationKind::Creating)?;
+    pools.end()?;
     known.note.pools.remove(name);
-    remember(session, &mut known, name, given)?;
-    changed(session, &known, name, given)
+    remember(on, &mut known, name, given)?;
+    changed(on, &known, name, given)
 }
 
 /// `update`.
-pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
+pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     refuse_gateway(given)?;
     let (enable, update, disable) = (
@@ -173,8 +173,8 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
             "Can only specify one of --enable-cluster-autoscaler, --update-cluster-autoscaler and --disable-cluster-autoscaler",
         ));
     }
-    let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), OperationKind::Updating)?;
+    let mut known = cluster(on, given)?;
+    let mut pools = on.pools(&known, given, name, OperationKind::Updating)?;
     let before = shown(&known, pools.live(), name)?;
     refuse_stopped(&known, pools.live(), name)?;
     let mut keys = pools.live().keys(name)?.clone();
@@ -182,7 +182,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
     let bounds = checks::bounds(given, enable || update, mode == "System", None)?;
     let is_scaled = before["enableAutoScaling"] == json!(true);
     if enable && is_scaled {
-        session.warn(
+        on.warn(
             "Cluster autoscaler is already enabled for this node pool.\nPlease run \"az aks --update-cluster-autoscaler\" if you want to update min-count or max-count.",
         );
         return Ok(Value::Null);
@@ -193,7 +193,7 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
         ));
     }
     if disable && !is_scaled {
-        session.warn("Cluster autoscaler is already disabled for this node pool.");
+        on.warn("Cluster autoscaler is already disabled for this node pool.");
         return Ok(Value::Null);
     }
     if mode == "User" && is_last_system(pools.live(), name) {
@@ -213,21 +213,21 @@ pub(super) fn update(session: &Session<'_>, given: &Arguments) -> Answer {
         keys.remove("autoscale");
     }
     pools.put(name, keys)?;
-    session.end(&known, pools, name, OperationKind::Updating)?;
-    remember(session, &mut known, name, given)?;
-    changed(session, &known, name, given)
+    pools.end()?;
+    remember(on, &mut known, name, given)?;
+    changed(on, &known, name, given)
 }
 
 /// `scale`.
-pub(super) fn scale(session: &Session<'_>, given: &Arguments) -> Answer {
-    let known = cluster(session, given)?;
-    scale_pool(session, &known, given.needed("--nodepool-name"), given)
+pub(super) fn scale(on: &dyn Clusters, given: &Arguments) -> Answer {
+    let known = cluster(on, given)?;
+    scale_pool(on, &known, given.needed("--nodepool-name"), given)
 }
 
 /// Brings a pool to the number of nodes that was typed.
-pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given: &Arguments) -> Answer {
+pub fn scale_pool(on: &dyn Clusters, known: &Known, name: &str, given: &Arguments) -> Answer {
     let count = given.number("--node-count").unwrap_or_default();
-    let mut pools = session.desk(known, given, Some(name), OperationKind::Scaling)?;
+    let mut pools = on.pools(known, given, name, OperationKind::Scaling)?;
     let before = shown(known, pools.live(), name)?;
     if before["enableAutoScaling"] == json!(true) {
         return Err(Refusal::new("Cannot scale cluster autoscaler enabled node pool."));
@@ -240,12 +240,12 @@ pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given
     let mut keys = pools.live().keys(name)?.clone();
     keys.insert("nodes".to_owned(), count.into());
     pools.put(name, keys)?;
-    session.end(known, pools, name, OperationKind::Scaling)?;
-    changed(session, known, name, given)
+    pools.end()?;
+    changed(on, known, name, given)
 }
 
 /// `upgrade`.
-pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
+pub(super) fn upgrade(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let asked = given.word("--kubernetes-version").filter(|text| !text.is_empty()).map(checks::version).transpose()?;
     let is_image_only = given.has("--node-image-only");
@@ -254,8 +254,8 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
             "Conflicting flags. Upgrading the Kubernetes version will also upgrade node image version. If you only want to upgrade the node version please use the \"--node-image-only\" option only.",
         ));
     }
-    let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), OperationKind::Upgrading)?;
+    let mut known = cluster(on, given)?;
+    let mut pools = on.pools(&known, given, name, OperationKind::Upgrading)?;
     let before = shown(&known, pools.live(), name)?;
     refuse_stopped(&known, pools.live(), name)?;
     if is_image_only {
@@ -266,7 +266,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
         let question = format!(
             "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
         );
-        let is_agreed = given.has("--yes") || session.agrees(&question);
+        let is_agreed = given.has("--yes") || on.agrees(&question);
         return Ok(if is_agreed && !is_later(given) { before } else { Value::Null });
     };
     let current = before["currentOrchestratorVersion"].as_str().unwrap_or_default();
@@ -278,47 +278,47 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
     let mut keys = pools.live().keys(name)?.clone();
     keys.insert("kubernetes".to_owned(), target.to_string().into());
     pools.put(name, keys)?;
-    session.end(&known, pools, name, OperationKind::Upgrading)?;
-    remember(session, &mut known, name, given)?;
-    changed(session, &known, name, given)
+    pools.end()?;
+    remember(on, &mut known, name, given)?;
+    changed(on, &known, name, given)
 }
 
 /// `delete`.
-pub(super) fn delete(session: &Session<'_>, given: &Arguments) -> Answer {
+pub(super) fn delete(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
-    let mut known = cluster(session, given)?;
+    let mut known = cluster(on, given)?;
     let is_own = |operation: &&Operation| operation.pool.as_deref().is_some_and(|pool| pool.eq_ignore_ascii_case(name));
     let own = known.operations.iter().find(is_own);
     // Who asks twice for a deletion gets it once.
     if own.is_some_and(|operation| operation.doing == OperationKind::Deleting && operation.failed.is_none()) {
-        return if is_later(given) { Ok(Value::Null) } else { session.wait_until_gone(&known) };
+        return if is_later(given) { Ok(Value::Null) } else { on.wait_until_gone(&known) };
     }
     let has_failed = own.is_some_and(|operation| operation.failed.is_some());
-    let mut pools = session.desk(&known, given, Some(name), OperationKind::Deleting)?;
+    let mut pools = on.pools(&known, given, name, OperationKind::Deleting)?;
     let names = pools.live().names();
     let Some(name) = names.iter().find(|there| there.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned()) else {
         let refusal = messages::pool_does_not_exist(name, &names);
         // Nothing came of making it but the memory that it failed.
-        let is_forgotten = has_failed && Operation::forget_failed(&session.context.home.lab(&known.lab), Some(name))?;
+        let is_forgotten = has_failed && on.forget_failed(&known, name)?;
         return if is_forgotten { Ok(Value::Null) } else { Err(refusal) };
     };
     if is_last_system(pools.live(), &name) {
         return Err(messages::last_system_pool());
     }
     pools.remove(&name)?;
-    session.end(&known, pools, &name, OperationKind::Deleting)?;
+    pools.end()?;
     // What is left for later forgets it when the pool is gone.
     if !is_later(given) && known.note.pools.remove(&name).is_some() {
-        session.note(&known)?;
+        on.note(&known)?;
     }
     Ok(Value::Null)
 }
 
 /// `stop`: the nodes go, the pool keeps their number.
-pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
+pub(super) fn stop(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
-    let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), OperationKind::Stopping)?;
+    let mut known = cluster(on, given)?;
+    let mut pools = on.pools(&known, given, name, OperationKind::Stopping)?;
     refuse_unknown(pools.live(), name)?;
     if pools.live().lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
         return Err(Refusal::azure(Code::OperationNotAllowed, "System node pools can't be stopped."));
@@ -331,18 +331,18 @@ pub(super) fn stop(session: &Session<'_>, given: &Arguments) -> Answer {
         keys.insert("nodes".to_owned(), 0.into());
         keys.remove("autoscale");
         known.note.pool(name).set_stopped(Some(Stopped { nodes: nodes.unwrap_or_default(), autoscale }));
-        session.note(&known)?;
+        on.note(&known)?;
         pools.put(name, keys)?;
     }
-    session.end(&known, pools, name, OperationKind::Stopping)?;
-    changed(session, &known, name, given)
+    pools.end()?;
+    changed(on, &known, name, given)
 }
 
 /// `start`: the nodes of a stopped pool come back.
-pub(super) fn start(session: &Session<'_>, given: &Arguments) -> Answer {
+pub(super) fn start(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
-    let mut known = cluster(session, given)?;
-    let mut pools = session.desk(&known, given, Some(name), OperationKind::Starting)?;
+    let mut known = cluster(on, given)?;
+    let mut pools = on.pools(&known, given, name, OperationKind::Starting)?;
     refuse_unknown(pools.live(), name)?;
     if let Some(Stopped { nodes, autoscale: bounds }) = stopped(&known, pools.live(), name) {
         let mut keys = pools.live().keys(name)?.clone();
@@ -350,14 +350,14 @@ pub(super) fn start(session: &Session<'_>, given: &Arguments) -> Answer {
         bounds.map(|(min, max)| keys.insert("autoscale".to_owned(), autoscale((min.into(), max.into()))));
         pools.put(name, keys)?;
     }
-    session.end(&known, pools, name, OperationKind::Starting)?;
+    pools.end()?;
     known.note.pool(name).set_stopped(None);
-    remember(session, &mut known, name, given)?;
-    changed(session, &known, name, given)
+    remember(on, &mut known, name, given)?;
+    changed(on, &known, name, given)
 }
 
 /// Keeps what a lab has no place for: tags, and how the pool is upgraded.
-fn remember(session: &Session<'_>, known: &mut Known, name: &str, given: &Arguments) -> Result<(), Refusal> {
+fn remember(on: &dyn Clusters, known: &mut Known, name: &str, given: &Arguments) -> Result<(), Refusal> {
     let note = known.note.pool(name);
     if let Some(tags) = given.words("--tags") {
         let tags = checks::tags(tags);
@@ -371,5 +371,5 @@ fn remember(session: &Session<'_>, known: &mut Known, name: &str, given: &Argume
     if *note == PoolNote::default() {
         known.note.pools.remove(name);
     }
-    session.note(known)
+    on.note(known)
 }

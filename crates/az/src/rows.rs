@@ -1,20 +1,24 @@
-//! The commands of az that klab answers: a row each, with its flags and what does it.
+//! The commands of az that klab answers: a row each, with its flags and its table.
 
-use super::session::Act;
-use super::{account, cluster, config, create, credentials, group, nodepool, wait};
-use klab_az::commands;
-use klab_az::flag::{Command, Flag, Moot};
-use klab_az::format::Transformer;
-use klab_az::tables;
+use crate::flag::{Command, Flag, Moot};
+use crate::format::Transformer;
+use crate::tables;
 
-type Row = commands::Row<Act>;
-
-const fn row(command: Command, act: Act) -> Row {
-    Row { command, act, table: None }
+/// A row of the table of commands.
+#[derive(Debug)]
+pub struct Row {
+    /// The command.
+    pub command: Command,
+    /// How `-o table` shows its answer, where that is not column by column.
+    pub table: Option<Transformer>,
 }
 
-const fn shown(command: Command, act: Act, table: Transformer) -> Row {
-    Row { command, act, table: Some(table) }
+const fn row(command: Command) -> Row {
+    Row { command, table: None }
+}
+
+const fn shown(command: Command, table: Transformer) -> Row {
+    Row { command, table: Some(table) }
 }
 
 const GROUP: &[Flag] = &[Flag::word("--resource-group -g").required().configured("group")];
@@ -131,15 +135,14 @@ const MOOT_OF_CLUSTERS: Moot = Moot {
     lists: "--nodepool-tags",
 };
 
-/// The rows, in the order in which they are listed.
-pub(super) const ROWS: &[Row] = &[
+/// All commands, in the order in which they are listed.
+pub static ROWS: &[Row] = &[
     shown(
         Command::new(
             "account list",
             "Get a list of subscriptions.",
             &[&[Flag::switch("--all"), Flag::switch("--refresh")]],
         ),
-        account::list,
         tables::subscriptions,
     ),
     row(
@@ -148,7 +151,6 @@ pub(super) const ROWS: &[Row] = &[
             "Set a subscription to be the current active one.",
             &[&[Flag::word("--subscription --name -s -n").required()]],
         ),
-        account::set,
     ),
     row(
         Command::new(
@@ -156,7 +158,6 @@ pub(super) const ROWS: &[Row] = &[
             "Get the details of a subscription.",
             &[&[Flag::word("--subscription --name -s -n")]],
         ),
-        account::show,
     ),
     row(
         Command::new(
@@ -185,11 +186,9 @@ pub(super) const ROWS: &[Row] = &[
             ],
         )
         .with_moot(MOOT_OF_CLUSTERS),
-        create::create,
     ),
     row(
         Command::new("aks delete", "Delete a cluster, and its lab.", &[OWN_NAME, GROUP, NO_WAIT, YES]),
-        cluster::delete,
     ),
     row(
         Command::new(
@@ -208,16 +207,13 @@ pub(super) const ROWS: &[Row] = &[
                 ],
             ],
         ),
-        credentials::get,
     ),
     shown(
         Command::new("aks get-upgrades", "Get the upgrade versions available for a cluster.", &[OWN_NAME, GROUP]),
-        cluster::get_upgrades,
         tables::upgrades,
     ),
     shown(
         Command::new("aks get-versions", "Get the versions available for creating a cluster.", &[LOCATION]),
-        account::get_versions,
         tables::versions,
     ),
     row(
@@ -225,11 +221,9 @@ pub(super) const ROWS: &[Row] = &[
             words: "--client-version --install-location --base-src-url --kubelogin-version --kubelogin-install-location",
             ..Moot::NONE
         }),
-        account::install_cli,
     ),
     shown(
         Command::new("aks list", "List clusters: the labs that are up.", &[ANY_GROUP]),
-        cluster::list,
         tables::clusters,
     ),
     row(
@@ -259,7 +253,6 @@ pub(super) const ROWS: &[Row] = &[
             ],
         )
         .with_moot(MOOT_OF_POOLS),
-        nodepool::add,
     ),
     row(
         Command::new(
@@ -268,7 +261,6 @@ pub(super) const ROWS: &[Row] = &[
             &[CLUSTER, POOL, GROUP, NO_WAIT, &[Flag::switch("--ignore-pdb -i")]],
         )
         .with_moot(Moot { words: "--if-match", ..Moot::NONE }),
-        nodepool::delete,
     ),
     row(
         Command::new(
@@ -276,25 +268,20 @@ pub(super) const ROWS: &[Row] = &[
             "Get the available upgrade versions for a node pool.",
             &[CLUSTER, POOL, GROUP],
         ),
-        nodepool::get_upgrades,
     ),
     shown(
         Command::new("aks nodepool list", "List node pools in the cluster.", &[CLUSTER, GROUP]),
-        nodepool::list,
         tables::pools,
     ),
     row(
         Command::new("aks nodepool scale", "Scale the node pool.", &[CLUSTER, POOL, GROUP, COUNT, NO_WAIT]),
-        nodepool::scale,
     ),
     shown(
         Command::new("aks nodepool show", "Show the details of a node pool.", &[CLUSTER, POOL, GROUP]),
-        nodepool::show,
         tables::pools,
     ),
     row(
         Command::new("aks nodepool start", "Start a stopped node pool.", &[CLUSTER, POOL, GROUP, NO_WAIT]),
-        nodepool::start,
     ),
     row(
         Command::new(
@@ -302,7 +289,6 @@ pub(super) const ROWS: &[Row] = &[
             "Stop a node pool: its nodes go, their number is kept.",
             &[CLUSTER, POOL, GROUP, NO_WAIT],
         ),
-        nodepool::stop,
     ),
     row(
         Command::new(
@@ -326,7 +312,6 @@ pub(super) const ROWS: &[Row] = &[
             ],
         )
         .with_moot(MOOT_OF_POOLS),
-        nodepool::update,
     ),
     row(
         Command::new(
@@ -335,11 +320,9 @@ pub(super) const ROWS: &[Row] = &[
             &[CLUSTER, POOL, GROUP, VERSION, UPGRADE, NO_WAIT, YES, &[Flag::switch("--node-image-only")]],
         )
         .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match --snapshot-id", ..Moot::NONE }),
-        nodepool::upgrade,
     ),
     row(
         Command::new("aks nodepool wait", "Wait until the node pool reaches the requested state.", &[CLUSTER, POOL, GROUP, WAIT]),
-        wait::for_pool,
     ),
     row(
         Command::new(
@@ -347,15 +330,13 @@ pub(super) const ROWS: &[Row] = &[
             "Scale the node pool of a cluster.",
             &[OWN_NAME, GROUP, NO_WAIT, &[Flag::number("--node-count -c").required(), Flag::word("--nodepool-name")]],
         ),
-        cluster::scale,
     ),
     shown(
         Command::new("aks show", "Show the details of a cluster.", &[OWN_NAME, GROUP]),
-        cluster::show,
         tables::clusters,
     ),
-    row(Command::new("aks start", "Start a stopped cluster.", &[OWN_NAME, GROUP, NO_WAIT]), cluster::start),
-    row(Command::new("aks stop", "Stop a cluster's machines.", &[OWN_NAME, GROUP, NO_WAIT]), cluster::stop),
+    row(Command::new("aks start", "Start a stopped cluster.", &[OWN_NAME, GROUP, NO_WAIT])),
+    row(Command::new("aks stop", "Stop a cluster's machines.", &[OWN_NAME, GROUP, NO_WAIT])),
     row(
         Command::new(
             "aks update",
@@ -374,7 +355,6 @@ pub(super) const ROWS: &[Row] = &[
             ],
         )
         .with_moot(MOOT_OF_CLUSTERS),
-        cluster::update,
     ),
     row(
         Command::new(
@@ -394,46 +374,39 @@ pub(super) const ROWS: &[Row] = &[
             switches: "--disable-force-upgrade --enable-force-upgrade",
             lists: "",
         }),
-        cluster::upgrade,
     ),
     row(
         Command::new("aks wait", "Wait until the cluster reaches the requested state.", &[OWN_NAME, GROUP, WAIT]),
-        wait::for_cluster,
     ),
-    row(Command::new("config get", "Get a configuration.", &[]).with_operands("KEY"), config::get),
+    row(Command::new("config get", "Get a configuration.", &[]).with_operands("KEY")),
     row(
         Command::new("config set", "Set a configuration: defaults.group, defaults.location, core.output.", &[])
             .with_operands("KEY=VALUE"),
-        config::set,
     ),
-    row(Command::new("config unset", "Unset a configuration.", &[]).with_operands("KEY"), config::unset),
+    row(Command::new("config unset", "Unset a configuration.", &[]).with_operands("KEY")),
     row(
         Command::new(
             "configure",
             "Set defaults.",
             &[&[Flag::words("--defaults -d"), Flag::switch("--list-defaults -l"), Flag::word("--scope")]],
         ),
-        config::configure,
     ),
-    row(Command::new("extension add", "Add an extension: klab's az has none.", EXTENSION), account::extension),
-    row(Command::new("extension list", "List extensions.", &[]), account::no_extensions),
-    row(Command::new("extension update", "Update an extension: klab's az has none.", EXTENSION), account::extension),
+    row(Command::new("extension add", "Add an extension: klab's az has none.", EXTENSION)),
+    row(Command::new("extension list", "List extensions.", &[])),
+    row(Command::new("extension update", "Update an extension: klab's az has none.", EXTENSION)),
     row(
         Command::new("group create", "Create a resource group.", &[GROUP_OF_CREATE, LOCATION, TAGS])
             .with_moot(Moot { words: "--managed-by", ..Moot::NONE }),
-        group::create,
     ),
     row(
         Command::new("group delete", "Delete a resource group, and the labs in it.", &[GROUP_NAME, NO_WAIT, YES])
             .with_moot(Moot { words: "--force-deletion-types", ..Moot::NONE }),
-        group::delete,
     ),
-    row(Command::new("group exists", "Check if a resource group exists.", &[GROUP_NAME]), group::exists),
-    shown(Command::new("group list", "List resource groups.", &[&[Flag::word("--tag")]]), group::list, tables::groups),
-    row(Command::new("group show", "Get a resource group.", &[GROUP_NAME]), group::show),
+    row(Command::new("group exists", "Check if a resource group exists.", &[GROUP_NAME])),
+    shown(Command::new("group list", "List resource groups.", &[&[Flag::word("--tag")]]), tables::groups),
+    row(Command::new("group show", "Get a resource group.", &[GROUP_NAME])),
     row(
         Command::new("group wait", "Wait until the resource group reaches the requested state.", &[GROUP_NAME, WAIT]),
-        wait::for_group,
     ),
     shown(
         Command::new("login", "Log in: klab's az needs no login.", &[]).with_moot(Moot {
@@ -441,17 +414,15 @@ pub(super) const ROWS: &[Row] = &[
             switches: "--use-device-code --service-principal --identity",
             lists: "",
         }),
-        account::login,
         tables::subscriptions,
     ),
-    row(Command::new("logout", "Log out.", &[]), account::nothing),
+    row(Command::new("logout", "Log out.", &[])),
     row(
         Command::new("provider register", "Register a provider.", &[NAMESPACE, &[Flag::switch("--wait")]]),
-        account::nothing,
     ),
-    row(Command::new("provider show", "Get a provider.", &[NAMESPACE]), account::provider),
-    row(Command::new("version", "Show the versions of az and klab.", &[]), account::version),
-    row(Command::new("vm list-sizes", "List the sizes that nodes can have.", &[LOCATION]), account::sizes),
+    row(Command::new("provider show", "Get a provider.", &[NAMESPACE])),
+    row(Command::new("version", "Show the versions of az and klab.", &[])),
+    row(Command::new("vm list-sizes", "List the sizes that nodes can have.", &[LOCATION])),
 ];
 
 const GROUP_OF_CREATE: &[Flag] = &[Flag::word("--name -n --resource-group -g").required()];
