@@ -16,18 +16,22 @@
   // A class of several shards is opened at any of them; from then on the page asks that one.
   const base = `${document.body.dataset.base}/teach/`;
 
+  /** What a refusal says. @param {string} text */
+  const words = (text) => {
+    try {
+      return String(JSON.parse(text).message);
+    } catch {
+      // It is words already.
+      return text;
+    }
+  };
+
   /** @param {string} path @param {string} [body] */
   const post = async (path, body) => {
     const answer = await fetch(base + path, { method: "POST", body, headers: { "content-type": "text/plain; charset=utf-8" } });
     const text = await answer.text();
     if (!answer.ok) {
-      let words = text;
-      try {
-        words = JSON.parse(text).message;
-      } catch {
-        // It is words already.
-      }
-      say(words);
+      say(words(text));
       return null;
     }
     // Done, but not everywhere.
@@ -109,7 +113,7 @@
   /** Puts a row where it belongs. A row in use stays where it is. @param {Row} row @param {HTMLTableRowElement} line */
   const sort = (row, line) => {
     const [before, now] = [ranks.get(row.seat), rank(row)];
-    if (before && (compare(before, now) === 0 || line.contains(document.activeElement) || line.matches(":hover"))) return;
+    if (before && (compare(before, now) === 0 || line === peeked || line.contains(document.activeElement) || line.matches(":hover"))) return;
     takeOut(row.seat);
     const at = place(now);
     one("rows").insertBefore(line, lines.get(sorted[at]) ?? null);
@@ -271,6 +275,8 @@
       rows.set(row.seat, row);
       draw(row);
     }
+    if (peeked && !peeked.isConnected) unpeek();
+    else if (peeked && (changed || news.rows.includes(rows.get(openOf(peeked).dataset.open ?? "")))) renew();
     tell(news.class);
     histogram();
     counted();
@@ -278,6 +284,109 @@
   source.addEventListener("error", () => say("The host does not answer; the page tries again."));
   source.addEventListener("open", () => say(""));
   setInterval(() => rows.forEach(draw), 30000);
+
+  // ---- a small board beside the row where the pointer or the keyboard rests
+
+  /** Until a board is shown or goes away, and until the same one is asked for again, in milliseconds. */
+  const [REST, AGAIN] = [300, 2000];
+  const peek = one("peek");
+  /** The row whose board is shown. @type {HTMLTableRowElement | null} */
+  let peeked = null;
+  /** The row whose board was sent away. @type {HTMLTableRowElement | null} */
+  let dismissed = null;
+  let [resting, renewing] = [0, 0];
+  /** Boards that were asked for just now, by seat. @type {Map<string, Promise<string>>} */
+  const boards = new Map();
+
+  /** @param {string} words */
+  const plain = (words) => Object.assign(document.createElement("p"), { id: "peek-words", textContent: words }).outerHTML;
+
+  /** @param {string} seat */
+  const boardOf = (seat) => {
+    const known = boards.get(seat);
+    if (known) return known;
+    const asked = fetch(`${base}seats/${seat}/picture`)
+      .then(async (answer) => (answer.ok ? answer.text() : Promise.reject(words(await answer.text()))))
+      .catch((error) => (renew(), plain(typeof error === "string" ? error : "The host does not answer.")));
+    boards.set(seat, asked);
+    setTimeout(() => boards.delete(seat), AGAIN);
+    return asked;
+  };
+
+  /** @param {HTMLTableRowElement} line */
+  const openOf = (line) => /** @type {HTMLButtonElement} */ (line.querySelector("[data-open]"));
+
+  const unpeek = () => {
+    if (peeked) openOf(peeked).removeAttribute("aria-describedby");
+    peeked = null;
+    peek.hidden = true;
+  };
+
+  /** @param {HTMLTableRowElement} line */
+  const look = async (line) => {
+    peeked = line;
+    const seat = openOf(line).dataset.open ?? "";
+    const row = rows.get(seat);
+    const html = row?.revoked ? plain("The seat is ended. Open it to see what was done there.")
+      : away.has(order(seat)[0]) ? plain("Its shard is away: there is no board to see now.") : await boardOf(seat);
+    if (peeked !== line) return;
+    one("peek-title").textContent = `Seat ${seat}${row && !hidden ? `, ${row.name}` : ""}`;
+    one("peek-board").innerHTML = html;
+    openOf(line).setAttribute("aria-describedby", "peek-words");
+    peek.hidden = false;
+    put(line);
+  };
+
+  /** Puts the board beside its row where there is room, else below or above it, in the window and as large as fits. @param {HTMLTableRowElement} line */
+  const put = (line) => {
+    const GAP = 8;
+    const [row, { clientWidth, clientHeight }] = [line.getBoundingClientRect(), document.documentElement];
+    const [right, above, below] = [clientWidth - row.right - 2 * GAP, row.top - 2 * GAP, clientHeight - row.bottom - 2 * GAP];
+    const isBeside = right >= 240;
+    const width = Math.min(480, isBeside ? right : clientWidth - 2 * GAP);
+    peek.style.width = `${width}px`;
+    peek.style.maxHeight = `${isBeside ? clientHeight - 2 * GAP : Math.max(above, below)}px`;
+    for (let size = 60; size >= 20; size -= 5) {
+      one("peek-board").style.setProperty("--size", `${size}%`);
+      if (peek.scrollHeight <= peek.clientHeight) break;
+    }
+    const high = peek.offsetHeight;
+    const top = Math.max(GAP, Math.min((row.top + row.bottom - high) / 2, clientHeight - GAP - high));
+    peek.style.left = `${isBeside ? row.right + GAP : Math.max(GAP, Math.min(row.right, clientWidth - GAP) - width)}px`;
+    peek.style.top = `${isBeside ? top : below >= above ? row.bottom + GAP : row.top - GAP - high}px`;
+  };
+
+  /** Shows what is shown as it is now, once it may be asked for again. */
+  const renew = () => {
+    renewing ||= setTimeout(() => { renewing = 0; if (peeked) look(peeked); }, AGAIN);
+  };
+
+  /** The row whose board is wanted: where the pointer is, else where the keyboard is. */
+  const wanted = () => {
+    const at = one("rows").querySelector("tr:hover") ?? one("rows").querySelector("[data-open]:focus-visible")?.closest("tr");
+    return peek.matches(":hover") ? peeked : /** @type {HTMLTableRowElement | null} */ (at ?? null);
+  };
+
+  const settle = () => {
+    clearTimeout(resting);
+    resting = setTimeout(() => {
+      const line = wanted();
+      if (line !== dismissed) dismissed = null;
+      if (line === peeked) return;
+      unpeek();
+      if (line && line !== dismissed) look(line);
+    }, REST);
+  };
+  for (const place of [one("rows"), peek]) for (const name of ["pointerover", "pointerleave", "focusin", "focusout"]) place.addEventListener(name, settle);
+  document.addEventListener("scroll", unpeek, { capture: true, passive: true });
+  addEventListener("resize", unpeek);
+  // What comes above a row moves it.
+  new ResizeObserver(() => peeked && put(peeked)).observe(document.body);
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !peeked) return;
+    dismissed = peeked;
+    unpeek();
+  });
 
   // ---- what the instructor does
 
@@ -290,6 +399,7 @@
     const { act, open: opened, seat: does, codes } = button.dataset;
     if (act) await post(act);
     if (opened) {
+      unpeek();
       seat = opened;
       const row = rows.get(seat);
       one("seat-title").textContent = `Seat ${seat}${row && !hidden ? `, ${row.name}` : ""}`;

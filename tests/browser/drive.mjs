@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import assert from "node:assert/strict";
+import * as conditions from "./conditions.mjs";
 import { classFigures } from "./figures.mjs";
 import { pictures } from "./pictures.mjs";
 
@@ -69,6 +70,7 @@ const count = (page, selector) => page.locator(selector).count();
 const scenarios = {
   classFigures: (...words) => classFigures({ open }, ...words),
   pictures: (...words) => pictures({ open, shot }, ...words),
+  ...Object.fromEntries(Object.entries(conditions).map(([name, play]) => [name, (...words) => play({ open, shot, accessible }, ...words)])),
 
   /** A taint fills the tray, a pod says why it waits, the past can be looked at, the present comes back. */
   async changes(browser, link) {

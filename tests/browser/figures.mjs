@@ -33,7 +33,7 @@ const drawn = (page, selector, many) => page.evaluate(async ([selector, many]) =
   return { at, jumps };
 }, [selector, many]);
 
-const joins = async (page, url, code, name) => {
+export const joins = async (page, url, code, name) => {
   await page.goto(url);
   await page.locator("[name=code]").fill(code);
   await page.locator("[name=name]").fill(name);

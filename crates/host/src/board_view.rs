@@ -29,6 +29,12 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Most pages that are open at a time.
 pub const PAGES: u64 = 20_000;
 
+/// A small picture: the nodes of the pools with their pods, and what waits.
+const PICTURE: &str = "<p id=\"peek-words\" class=\"summary\" data-part=\"summary\"></p>\
+                       <div class=\"pools\" data-part=\"pools\"></div><div data-part=\"tray\"></div>";
+/// How long a board is kept that was drawn for a small picture.
+const KEPT: Duration = Duration::from_secs(2);
+
 /// What a page of a seat asks for, by the last part of its path and its query.
 ///
 /// # Errors
@@ -64,6 +70,7 @@ pub async fn answer(
             let html = page::lesson(&frame, &course.written, read, form).map_err(|error| failed(&error))?;
             return Ok(Html(html).into_response());
         }
+        "picture" if viewer == Viewer::Instructor => return picture(host, seat, lab).await,
         _ => {}
     }
     let stage = stage_of(host, seat, lab, viewer).await.map_err(|error| failed(&error))?;
@@ -108,6 +115,36 @@ pub async fn answer(
         }
         _ => Err(Refusal::not_found("there is nothing at this address")),
     }
+}
+
+/// A small picture of a seat's board, as a page shows it already or as it is drawn for this.
+async fn picture(host: &Arc<Host>, seat: SeatId, lab: &str) -> Result<Response, Refusal> {
+    let shown = host.stages.get(seat, Viewer::Learner).or_else(|| host.stages.get(seat, Viewer::Instructor));
+    let stage = match shown {
+        Some(stage) => stage,
+        None => kept(host, seat, lab).await?,
+    };
+    let html = stage.whole(&|_, parts, _| Ok(page::filled(PICTURE, &parts)));
+    Ok(Html(html.map_err(|error| failed(&error))?).into_response())
+}
+
+/// A board that no page shows, kept for a moment: at most [`super::boards::MAX_PICTURES`] of them.
+async fn kept(host: &Arc<Host>, seat: SeatId, lab: &str) -> Result<Arc<Stage>, Refusal> {
+    let place = host.boards.picture().ok_or_else(|| Refusal {
+        retry_after: Some(KEPT.as_secs()),
+        ..Refusal::new(429, "TooManyRequests", "the host draws boards of many other seats: wait a moment")
+    })?;
+    let (own, lab) = (Arc::clone(host), lab.to_owned());
+    // It takes its place until it is drawn, also where the page has gone.
+    let drawn = tokio::spawn(async move { (stage_of(&own, seat, &lab, Viewer::Instructor).await, place) });
+    let (stage, place) = drawn.await.map_err(|error| Refusal::internal(error.to_string()))?;
+    let stage = stage.map_err(|error| failed(&error))?;
+    let kept = Arc::clone(&stage);
+    tokio::spawn(async move {
+        tokio::time::sleep(KEPT).await;
+        drop((kept, place));
+    });
+    Ok(stage)
 }
 
 /// The refusal of one page too many.

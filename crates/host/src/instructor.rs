@@ -364,6 +364,9 @@ pub async fn part(
             own.replace(&token, &host.secret.proof("look", &learner.seat.to_string())),
         ));
     }
+    if what == "picture" {
+        host.audit.seat("picture", learner.seat, "instructor");
+    }
     let query = uri.query().unwrap_or_default();
     board_view::answer(&host, (learner.seat, &learner.lab, Viewer::Instructor), (&what, query), &headers).await
 }

@@ -52,11 +52,21 @@ async fn somebody_signs_in_from_two_browsers_and_has_one_seat() {
     }
 }
 
+/// Plays a scenario with a class that has a console.
+fn play_with_console(scenario: &str) {
+    if is_driven() && has_kubectl() {
+        play(&Running::start(&["scheduling", "--console", "--console-unconfined"]), scenario, &[]);
+    }
+}
+
 #[test]
 fn a_console_is_typed_in_by_keyboard_and_axe_finds_nothing() {
-    if is_driven() && has_kubectl() {
-        play(&Running::start(&["scheduling", "--console", "--console-unconfined"]), "console", &[]);
-    }
+    play_with_console("console");
+}
+
+#[test]
+fn a_small_board_stands_beside_the_row_where_somebody_rests() {
+    play_with_console("rests");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use http_body_util::BodyExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -169,6 +169,42 @@ async fn seat_when(host: &Running, is: impl Fn(&Value) -> bool) -> Value {
         }
     };
     tokio::time::timeout(PATIENCE, look).await.expect("the instructor does not see it")
+}
+
+#[tokio::test]
+async fn a_small_board_is_shown_to_the_instructor_alone_and_changes_nothing() {
+    let host = Running::start(&["scheduling", "--max-seats", "24"]);
+    let names: Vec<String> = (1..=24).map(|number| format!("L{number}")).collect();
+    let joined = futures::future::join_all(names.iter().map(|name| host.join(&host.code, name, "2468"))).await;
+    let ann = joined.into_iter().next().unwrap().unwrap();
+    let own = format!("/teach/seats/{}/picture", ann["seat"].as_str().unwrap());
+    let pods: Api<Pod> = Api::all(client_of(&ann["kubeconfig"]).await);
+    let seen = async || (host.of_seat(&ann, "GET", "").await, pods.list(&ListParams::default()).await.unwrap().items);
+    // Also a learner's cookie and token are not the instructor's.
+    let form = format!("code={}&name=L1&pin=2468", host.code);
+    let typed = [("content-type", "application/x-www-form-urlencoded"), ("origin", host.url.as_str())];
+    let (_, headers, _) = host.ask("POST", "/join", &typed, form.into_bytes()).await;
+    let cookie = headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let bearer = format!("Bearer {}", ann["token"].as_str().unwrap());
+    for asker in [None, Some(("cookie", cookie.as_str())), Some(("authorization", bearer.as_str()))] {
+        let status = host.ask("GET", &own, asker.as_slice(), Vec::new()).await.0;
+        assert!([401, 403].contains(&status), "{asker:?}: {status}");
+    }
+    let of_learner = host.ask("GET", "/learn/scheduling/picture", &[("cookie", &cookie)], Vec::new()).await;
+    assert_eq!(of_learner.0, 404, "{}", of_learner.2);
+    let before = seen().await;
+    let picture = host.instruct("GET", &own).await.unwrap();
+    assert_eq!(picture.matches("class=\"node-box\"").count(), 3, "{picture}");
+    assert!(picture.contains("g class=\"pod\"") && !picture.contains("data-part=\"lesson\""), "{picture}");
+    assert_eq!(seen().await, before);
+    assert!(host.instruct("GET", "/teach/seats/0-99/picture").await.unwrap_err().starts_with("404"));
+    // Somebody who asks for all at once is given some, and the others after a moment.
+    let paths: Vec<String> = (1..=24).map(|seat| format!("/teach/seats/0-{seat}/picture")).collect();
+    let all = futures::future::join_all(paths.iter().map(|path| host.instruct("GET", path))).await;
+    let refused: Vec<&String> = all.iter().filter_map(|answer| answer.as_ref().err()).collect();
+    assert!((1..=8).contains(&refused.len()) && refused.iter().all(|text| text.starts_with("429")), "{refused:?}");
+    let later = async { while host.instruct("GET", &paths[23]).await.is_err() {} };
+    tokio::time::timeout(PATIENCE, later).await.expect("the last seat is never shown");
 }
 
 #[tokio::test]
