@@ -432,30 +432,49 @@
 
   // ---- the wire
 
-  const source = new EventSource(`events?since=${newest}`);
-  source.addEventListener("change", (event) => {
-    /** @type {Changes} */
-    const changes = JSON.parse(event.data);
-    const run = event.lastEventId.split("-")[0];
-    // Another klab has taken over: what was numbered before means nothing.
-    if (run !== body.dataset.run) return location.reload();
-    newest = changes.number;
-    moments.push({ number: changes.number, at: changes.at });
-    if (moments.length > MOST_MOMENTS) moments.shift();
-    if (isLive) {
-      shown = newest;
-      change(changes);
-    }
-    drawTime();
-  });
-  source.addEventListener("error", () => {
+  /** @param {string} words */
+  const fallSilent = (words) => {
     const silence = place("silence");
-    if (silence && !silence.textContent) silence.textContent = lost;
-  });
-  source.addEventListener("open", () => {
-    const silence = place("silence");
-    if (silence?.textContent === lost) silence.textContent = filled.get("silence") ?? "";
-  });
+    if (silence && (!silence.textContent || silence.textContent === lost)) silence.textContent = words;
+  };
+
+  /** @param {number} since */
+  const listen = (since) => {
+    const source = new EventSource(`events?since=${since}`);
+    source.addEventListener("change", (event) => {
+      /** @type {Changes} */
+      const changes = JSON.parse(event.data);
+      const run = event.lastEventId.split("-")[0];
+      // Another klab has taken over: what was numbered before means nothing.
+      if (run !== body.dataset.run) return location.reload();
+      if (changes.number !== newest) moments.push({ number: changes.number, at: changes.at });
+      newest = changes.number;
+      if (moments.length > MOST_MOMENTS) moments.shift();
+      if (isLive) {
+        shown = newest;
+        change(changes);
+      }
+      drawTime();
+    });
+    source.addEventListener("ended", (event) => {
+      source.close();
+      fallSilent(event.data);
+    });
+    source.addEventListener("open", () => {
+      const silence = place("silence");
+      if (silence?.textContent === lost) silence.textContent = filled.get("silence") ?? "";
+    });
+    source.addEventListener("error", async () => {
+      fallSilent(lost);
+      if (source.readyState !== EventSource.CLOSED) return;
+      // A browser that was answered something else, as by a proxy without its host, does not try again by itself. All is asked for:
+      // the number says nothing to another run.
+      const answer = await fetch("moments").catch(() => null);
+      if (answer && [401, 403, 404].includes(answer.status)) fallSilent("This page is not known here any more: load it again.");
+      else setTimeout(() => listen(0), 3000);
+    });
+  };
+  listen(newest);
 
   const begin = async () => {
     const answer = await fetch("moments");

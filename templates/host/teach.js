@@ -121,9 +121,9 @@
     ranks.set(row.seat, now);
   };
 
-  /** @param {number} shard */
-  const forget = (shard) => {
-    for (const seat of sorted.filter((one) => order(one)[0] === shard)) {
+  /** @param {number} shard @param {Set<string>} kept */
+  const forget = (shard, kept) => {
+    for (const seat of sorted.filter((one) => order(one)[0] === shard && !kept.has(one))) {
       lines.get(seat)?.remove();
       lines.delete(seat);
       rows.delete(seat);
@@ -262,14 +262,15 @@
     }
   };
 
-  histogram();
-  const source = new EventSource(`${base}events`);
-  source.addEventListener("class", (event) => {
-    const news = JSON.parse(event.data);
+  const lost = "The host does not answer; the page tries again.";
+  /** @param {string} text */
+  const take = (text) => {
+    const news = JSON.parse(text);
     const gone = new Set(/** @type {number[]} */ (news.class.away));
     const changed = gone.size !== away.size || [...gone].some((shard) => !away.has(shard));
     away = gone;
-    if (news.all) forget(news.shard);
+    // Rows stay where they may: one may be ticked, or have the focus.
+    if (news.all) forget(news.shard, new Set(news.rows.map((/** @type {Row} */ row) => row.seat)));
     if (changed) rows.forEach(draw);
     for (const row of news.rows) {
       rows.set(row.seat, row);
@@ -280,9 +281,23 @@
     tell(news.class);
     histogram();
     counted();
-  });
-  source.addEventListener("error", () => say("The host does not answer; the page tries again."));
-  source.addEventListener("open", () => say(""));
+  };
+
+  const listen = () => {
+    const source = new EventSource(`${base}events`);
+    source.addEventListener("class", (event) => take(event.data));
+    source.addEventListener("open", () => one("said").textContent === lost && say(""));
+    source.addEventListener("error", async () => {
+      say(lost);
+      if (source.readyState !== EventSource.CLOSED) return;
+      // A browser that was answered something else, as by a proxy without its host, does not try again by itself.
+      const answer = await fetch(`${base}class.json?own=true`).catch(() => null);
+      if (answer?.status === 401) say("You are not known here any more: load this page again.");
+      else setTimeout(listen, 3000);
+    });
+  };
+  histogram();
+  listen();
   setInterval(() => rows.forEach(draw), 30000);
 
   // ---- a small board beside the row where the pointer or the keyboard rests

@@ -109,7 +109,8 @@ pub async fn answer(
                 || std::future::pending().left_future(),
                 |person| barring::is_barred(host, person).right_future(),
             );
-            let stream = stream.take_until(barred);
+            let words = sse::Event::default().event("ended").data(Refusal::barred().message);
+            let stream = stream.take_until(barred).chain(futures::stream::iter(person.map(|_| Ok(words))));
             let answer = Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT));
             Ok(([(header::CACHE_CONTROL, "no-store")], answer).into_response())
         }

@@ -70,7 +70,22 @@ fn a_small_board_stands_beside_the_row_where_somebody_rests() {
 }
 
 #[test]
-fn every_page_looks_as_it_did() {
+fn seats_and_classes_are_used_by_keyboard_alone() {
+    play_with_console("byKeyboard");
+}
+
+#[test]
+fn pages_that_were_cut_off_show_what_happened_meanwhile() {
+    play_with_console("cutOff");
+}
+
+#[test]
+fn pages_that_are_open_for_a_night_do_not_grow() {
+    play_with_console("overnight");
+}
+
+/// Plays a scenario with every page there is: a class, a board, a report and the pieces of the design.
+fn play_with_every_page(scenario: &str) {
     if !is_driven() || !has_kubectl() {
         return;
     }
@@ -81,5 +96,15 @@ fn every_page_looks_as_it_did() {
     let report = format!("report={}", environment.folder().join("report.html").display());
     let design = concat!("design=", env!("CARGO_MANIFEST_DIR"), "/templates/design/index.html").to_owned();
     let host = Running::start(&["scheduling", "--console", "--console-unconfined"]);
-    play(&host, "pictures", &[board.link.clone(), report, design]);
+    play(&host, scenario, &[board.link.clone(), report, design]);
+}
+
+#[test]
+fn every_page_looks_as_it_did() {
+    play_with_every_page("pictures");
+}
+
+#[test]
+fn every_page_fits_when_it_is_enlarged_to_200_percent() {
+    play_with_every_page("enlarged");
 }
