@@ -155,14 +155,15 @@ export const enlarged = async ({ open, shot }, browser, url, code, link, board, 
     assert.ok(wide <= 640, `${name}: ${wide} wide on a screen of 640`);
     await shot(page, `enlarged-${name}`);
     if (!primary) return;
-    const button = page.locator(primary).locator("visible=true").first();
-    await button.scrollIntoViewIfNeeded();
-    const is = await button.evaluate((button) => {
-      const { left, right, top, bottom } = button.getBoundingClientRect();
+    // What lives may be drawn again meanwhile: the button that is there then is looked for.
+    const isReached = page.waitForFunction((primary) => {
+      const button = [...document.querySelectorAll(primary)].find((it) => it.checkVisibility());
+      button?.scrollIntoView({ block: "center" });
+      const { left, right, top, bottom } = button?.getBoundingClientRect() ?? new DOMRect(-1, -1);
       const hit = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
       return left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight && button.contains(hit);
-    });
-    assert.ok(is, `${name}: ${await button.innerText()} is not reached`);
+    }, primary, { timeout: 10_000 });
+    await isReached.catch(() => assert.fail(`${name}: ${primary} is not reached`));
   };
   const learner = await open(browser, zoomed);
   await learner.goto(url);
