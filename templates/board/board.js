@@ -52,7 +52,7 @@
   /** @param {Record<string, string>} parts */
   const fill = (parts) => {
     const kept = focused();
-    const onward = inLesson();
+    const onward = inPart();
     const names = Object.keys(parts).sort((a, b) => Number(CONTAINERS.includes(b)) - Number(CONTAINERS.includes(a)));
     for (const name of names) {
       const html = parts[name];
@@ -71,15 +71,16 @@
     if (onward) queueMicrotask(onward);
   };
 
-  /** What gives the focus back to the lesson, if it is there: to the same button, or to the heading of what came. */
-  const inLesson = () => {
-    const lesson = place("lesson");
+  /** What gives the focus back to the part that has it, once that was filled: to the same button, or to the heading of what came. */
+  const inPart = () => {
     const before = document.activeElement;
-    if (!lesson || !before || !lesson.contains(before)) return null;
+    const name = /** @type {HTMLElement | null | undefined} */ (before?.closest("[data-part]"))?.dataset.part;
+    if (!before || !name || before.closest(PIECES)) return null;
     return () => {
-      if (lesson.contains(document.activeElement)) return;
-      const same = [...lesson.querySelectorAll("button, a")].find((one) => one.isEqualNode(before));
-      const to = /** @type {HTMLElement | null} */ (same ?? lesson.querySelector("h2"));
+      const part = place(name);
+      if (!part || before.isConnected || (document.activeElement && document.activeElement !== body)) return;
+      const same = [...part.querySelectorAll("button, a, summary")].find((one) => one.isEqualNode(before));
+      const to = /** @type {HTMLElement | null} */ (same ?? part.querySelector("h2"));
       if (!same) to?.setAttribute("tabindex", "-1");
       to?.focus({ preventScroll: true });
     };
