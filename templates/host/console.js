@@ -283,13 +283,15 @@
 
   const learnFields = async () => {
     fields = new Map();
-    const all = new Map();
+    const [asked, all] = [kind, new Map()];
     /** @type {string[]} */
     const path = [];
-    for (const [, blanks, name, type] of (await ask(`kubectl explain ${kind} --recursive`)).matchAll(/^( +)(\S+)\t<(.+?)>/gm)) {
+    for (const [, blanks, name, type] of (await ask(`kubectl explain ${asked} --recursive`)).matchAll(/^( +)(\S+)\t<(.+?)>/gm)) {
       path.splice(blanks.length / 2 - 1, Infinity, name);
       all.set(path.join("."), type);
     }
+    // Something else may have been opened since.
+    if (asked !== kind) return;
     fields = all;
     showHint();
   };
@@ -332,6 +334,8 @@
       const asked = `kubectl explain ${kind}.${path}`;
       if (!descriptions.has(asked)) descriptions.set(asked, ask(asked));
       const [, values, words] = /(?:^ENUM:\n((?: .*\n)+))?\n*^DESCRIPTION:\n((?: +\S.*\n)+)/m.exec((await descriptions.get(asked)) ?? "") ?? [];
+      // A console that was busy is asked again.
+      if (!words) descriptions.delete(asked);
       if (!words || pathAtCaret() !== at) return;
       const line = (/** @type {string} */ text) => text.trim().split(/\s*\n\s*/);
       hint.textContent = `${path} <${fields.get(path)}>${values ? ` ${line(values).join(" | ")}` : ""}: ${line(words).join(" ")}`;
@@ -352,7 +356,8 @@
     edited.value = original;
     one("edit-title").textContent = `Edit ${rest.trim()}`;
     differ();
-    kind = rest.trim().split(/[\s/]/, 1)[0];
+    // Of several objects, the list's own kind comes last.
+    kind = /^ *kind: (\w+)/m.exec(original)?.[1].toLowerCase() ?? "";
     hint.textContent = "";
     learnFields();
     dialog.returnValue = "";

@@ -378,7 +378,7 @@ const scenarios = {
     await screen("agentpool");
     await page.waitForSelector("#console-end", { state: "hidden" });
     // An object in the editor: what changes is shown before it is applied.
-    await page.locator("#console-line").fill("kubectl edit deployment/nanomon-api");
+    await page.locator("#console-line").fill("kubectl edit -n default deployment/nanomon-api");
     await page.keyboard.press("Enter");
     await page.waitForSelector("#edit[open]");
     assert.equal(await page.locator("#edit-apply").isDisabled(), true);

@@ -187,9 +187,7 @@ pub static ROWS: &[Row] = &[
         )
         .with_moot(MOOT_OF_CLUSTERS),
     ),
-    row(
-        Command::new("aks delete", "Delete a cluster, and its lab.", &[OWN_NAME, GROUP, NO_WAIT, YES]),
-    ),
+    row(Command::new("aks delete", "Delete a cluster, and its lab.", &[OWN_NAME, GROUP, NO_WAIT, YES])),
     row(
         Command::new(
             "aks get-credentials",
@@ -273,16 +271,12 @@ pub static ROWS: &[Row] = &[
         Command::new("aks nodepool list", "List node pools in the cluster.", &[CLUSTER, GROUP]),
         tables::pools,
     ),
-    row(
-        Command::new("aks nodepool scale", "Scale the node pool.", &[CLUSTER, POOL, GROUP, COUNT, NO_WAIT]),
-    ),
+    row(Command::new("aks nodepool scale", "Scale the node pool.", &[CLUSTER, POOL, GROUP, COUNT, NO_WAIT])),
     shown(
         Command::new("aks nodepool show", "Show the details of a node pool.", &[CLUSTER, POOL, GROUP]),
         tables::pools,
     ),
-    row(
-        Command::new("aks nodepool start", "Start a stopped node pool.", &[CLUSTER, POOL, GROUP, NO_WAIT]),
-    ),
+    row(Command::new("aks nodepool start", "Start a stopped node pool.", &[CLUSTER, POOL, GROUP, NO_WAIT])),
     row(
         Command::new(
             "aks nodepool stop",
@@ -375,9 +369,7 @@ pub static ROWS: &[Row] = &[
             lists: "",
         }),
     ),
-    row(
-        Command::new("aks wait", "Wait until the cluster reaches the requested state.", &[OWN_NAME, GROUP, WAIT]),
-    ),
+    row(Command::new("aks wait", "Wait until the cluster reaches the requested state.", &[OWN_NAME, GROUP, WAIT])),
     row(Command::new("config get", "Get a configuration.", &[]).with_operands("KEY")),
     row(
         Command::new("config set", "Set a configuration: defaults.group, defaults.location, core.output.", &[])
@@ -405,9 +397,7 @@ pub static ROWS: &[Row] = &[
     row(Command::new("group exists", "Check if a resource group exists.", &[GROUP_NAME])),
     shown(Command::new("group list", "List resource groups.", &[&[Flag::word("--tag")]]), tables::groups),
     row(Command::new("group show", "Get a resource group.", &[GROUP_NAME])),
-    row(
-        Command::new("group wait", "Wait until the resource group reaches the requested state.", &[GROUP_NAME, WAIT]),
-    ),
+    row(Command::new("group wait", "Wait until the resource group reaches the requested state.", &[GROUP_NAME, WAIT])),
     shown(
         Command::new("login", "Log in: klab's az needs no login.", &[]).with_moot(Moot {
             words: "--username -u --password -p --tenant -t",
@@ -417,9 +407,7 @@ pub static ROWS: &[Row] = &[
         tables::subscriptions,
     ),
     row(Command::new("logout", "Log out.", &[])),
-    row(
-        Command::new("provider register", "Register a provider.", &[NAMESPACE, &[Flag::switch("--wait")]]),
-    ),
+    row(Command::new("provider register", "Register a provider.", &[NAMESPACE, &[Flag::switch("--wait")]])),
     row(Command::new("provider show", "Get a provider.", &[NAMESPACE])),
     row(Command::new("version", "Show the versions of az and klab.", &[])),
     row(Command::new("vm list-sizes", "List the sizes that nodes can have.", &[LOCATION])),

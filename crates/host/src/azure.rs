@@ -133,8 +133,7 @@ impl Clusters for Session<'_> {
         }
         self.host.audit.seat(&format!("az {}", doing.as_str().to_lowercase()), self.learner.seat, "learner");
         // az says nothing of what is being done.
-        let (stream, _) = EventStream::heard();
-        Ok(Box::new(Change(SeatPools::of(self.host, self.learner, &stream)?)))
+        Ok(Box::new(Change(SeatPools::of(self.host, self.learner, &EventStream::nowhere())?)))
     }
 
     fn note(&self, known: &Known) -> Result<(), Refusal> {

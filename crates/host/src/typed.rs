@@ -256,13 +256,7 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         Command::Az { words } => {
             let (host, learner) = (Arc::clone(host), learner.clone());
             let said = tokio::task::spawn_blocking(move || azure::said(&host, &learner, &words)).await;
-            let said = said.code(Code::ClassFault, || "az met a fault of the host".to_owned())?;
-            return Ok(Run::told(|pieces| async move {
-                for piece in said {
-                    // The reader may have gone.
-                    let _ = pieces.send(piece).await;
-                }
-            }));
+            return said.map(Run::of).code(Code::ClassFault, || "az met a fault of the host".to_owned());
         }
         Command::Pool(PoolRequest::List { .. }) => queries::pools(host, learner).await,
         Command::Verify { step, timeout, .. } => {

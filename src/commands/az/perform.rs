@@ -48,10 +48,6 @@ fn act(command: &str) -> Option<fn(&Session<'_>, &Arguments) -> Answer> {
 }
 
 impl Executor for Session<'_> {
-    fn has(&self, _: &str) -> bool {
-        true
-    }
-
     fn settings(&self) -> Result<&BTreeMap<String, String>, Refusal> {
         Ok(&self.account()?.settings)
     }

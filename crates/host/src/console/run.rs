@@ -71,10 +71,16 @@ impl Run {
 
     /// A command that has ended well with this result. Within a runtime.
     pub fn said(output: String) -> Self {
+        Self::of(vec![Piece::Output(output), Piece::End { code: 0, note: None }])
+    }
+
+    /// A command that has ended, of which these pieces are all. Within a runtime.
+    pub fn of(all: Vec<Piece>) -> Self {
         Self::told(|pieces| async move {
-            // The reader may have gone.
-            let _ = pieces.send(Piece::Output(output)).await;
-            let _ = pieces.send(Piece::End { code: 0, note: None }).await;
+            for piece in all {
+                // The reader may have gone.
+                let _ = pieces.send(piece).await;
+            }
         })
     }
 
