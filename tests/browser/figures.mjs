@@ -3,6 +3,13 @@ import assert from "node:assert/strict";
 
 const LEARNERS = 1000;
 const CONTEXTS = 30;
+const TIMES = 7;
+
+/** The middle one of several times, and the longest, in milliseconds. */
+const spread = (times) => {
+  const sorted = times.map(Math.round).sort((a, b) => a - b);
+  return { half: sorted[Math.floor(sorted.length / 2)], slowest: sorted.at(-1) };
+};
 
 /** A stream of events that sends this once. */
 const sends = (page, name, data) => page.addInitScript(([name, data]) => {
@@ -33,6 +40,23 @@ const drawn = (page, selector, many) => page.evaluate(async ([selector, many]) =
   return { at, jumps };
 }, [selector, many]);
 
+/** From the end of kubectl to the frame that shows what it did to the nodes of a pool. */
+const changeToPixel = (page, verb) => page.evaluate(async (verb) => {
+  const changed = new Promise((done) => {
+    const watching = new MutationObserver(() => {
+      watching.disconnect();
+      requestAnimationFrame(() => done(performance.now()));
+    });
+    watching.observe(document.querySelector("[data-part=pools]"), { childList: true, subtree: true });
+  });
+  const answer = await fetch("console/run", {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ line: `kubectl ${verb} -l agentpool=extra`, files: {} }),
+  });
+  await answer.body.getReader().read();
+  const done = performance.now();
+  return Math.max(0, (await changed) - done);
+}, verb);
+
 export const joins = async (page, url, code, name) => {
   await page.goto(url);
   await page.locator("[name=code]").fill(code);
@@ -47,23 +71,21 @@ export const classFigures = async ({ open }, browser, url, code, link) => {
   const figures = {};
   const learner = await open(browser, own);
   await joins(learner, url, code, "Ann");
-  await learner.reload();
-  await learner.waitForSelector("g.pod");
-  figures.first_contentful_paint_ms = await learner.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+  const paints = [];
+  for (let load = 0; load < TIMES; load += 1) {
+    await learner.reload();
+    await learner.waitForSelector("g.pod");
+    paints.push(await learner.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+  }
+  figures.first_contentful_paint_ms = spread(paints);
   figures.seat_page_kib = await learner.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
     .filter((entry) => !/events|moments|words/.test(entry.name)).reduce((sum, entry) => sum + entry.encodedBodySize, 0) / 1024);
-  // From the end of kubectl to the frame that shows what it did.
-  figures.change_to_pixel_ms = await learner.evaluate(async () => {
-    const changed = new Promise((done) => new MutationObserver(() => requestAnimationFrame(() => done(performance.now())))
-      .observe(document.querySelector("[data-part=pools]"), { childList: true, subtree: true }));
-    const answer = await fetch("console/run", {
-      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ line: "kubectl cordon -l agentpool=extra", files: {} }),
-    });
-    const reader = answer.body.getReader();
-    await reader.read();
-    const done = performance.now();
-    return Math.max(0, (await changed) - done);
-  });
+  const pixels = [];
+  for (let change = 0; change < TIMES; change += 1) {
+    pixels.push(await changeToPixel(learner, change % 2 === 0 ? "cordon" : "uncordon"));
+    await learner.waitForTimeout(500);
+  }
+  figures.change_to_pixel_ms = spread(pixels);
   // Thirty browsers in one class.
   const began = Date.now();
   const all = await Promise.all(Array.from({ length: CONTEXTS }, async (_, number) => {
@@ -90,10 +112,13 @@ export const classFigures = async ({ open }, browser, url, code, link) => {
     held: [1, 3], failing: "web: 3 running, wanted 2", since: new Date().toISOString(), stuck: number % 9 === 0, agreed: false, revoked: false,
   })));
   await instructor.goto(link);
-  await instructor.waitForSelector("#rows tr");
-  await instructor.reload();
-  const { at, jumps } = await drawn(instructor, "#rows tr", LEARNERS);
-  Object.assign(figures, { instructor_1000_learners_ms: at, instructor_layout_shift: jumps });
+  const loads = [];
+  for (let load = 0; load < TIMES; load += 1) {
+    await instructor.reload();
+    loads.push(await drawn(instructor, "#rows tr", LEARNERS));
+  }
+  figures.instructor_1000_learners_ms = spread(loads.map(({ at }) => at));
+  figures.instructor_layout_shift = Math.max(...loads.map(({ jumps }) => jumps));
   assert.equal(await instructor.locator("#rows tr").count(), LEARNERS);
   console.log(JSON.stringify(figures, null, 2));
 };

@@ -19,7 +19,7 @@ use klab_operations::lesson::peek::{Glance, glance};
 /// A seat is looked at no more often than this.
 const EACH: Duration = Duration::from_millis(250);
 /// How long a seat that has changed is left alone first: most changes come several at a time.
-const TOGETHER: Duration = Duration::from_millis(50);
+const TOGETHER: Duration = Duration::from_millis(20);
 /// How long one look may take.
 const LOOK: Duration = Duration::from_secs(5);
 
