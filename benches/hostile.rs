@@ -134,7 +134,7 @@ fn main() {
     let picked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let wants = |name: &str| picked.is_empty() || picked.iter().any(|picked| picked == name);
     println!("{}", machine());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = loads::runtime_of_attackers();
     for (name, attack) in [("scale", scale as fn(&tokio::runtime::Runtime, &Home)), ("patch", patch), ("flood", flood)]
     {
         if wants(name) {

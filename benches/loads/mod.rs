@@ -159,17 +159,19 @@ async fn neighbour(class: Arc<Class>, seat: usize, large: bool, small: Arc<Slowe
     tokio::join!(lists, writes);
 }
 
-/// Gives this thread the lowest priority.
-fn last_of_all() {
-    rustix::process::nice(19).unwrap();
+/// Where attackers run. Real ones have machines of their own: here they get the processor time that the host and the neighbour leave.
+pub fn runtime_of_attackers() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let last_of_all = || {
+        rustix::process::nice(19).unwrap();
+    };
+    builder.worker_threads(2).enable_all().on_thread_start(last_of_all).build().unwrap()
 }
 
 fn run_one(load: &Load) {
     let home = tempfile::tempdir().unwrap();
     let (mut child, document) = begin(home.path(), &["scheduling", "--max-seats", "1000"]);
-    // Real attackers have machines of their own: here they get the processor time that the host and the neighbour leave.
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(2).enable_all().on_thread_start(last_of_all).build().unwrap();
+    let runtime = runtime_of_attackers();
     let class = runtime.block_on(async {
         let (url, code) = (document["url"].as_str().unwrap().to_owned(), document["code"].as_str().unwrap().to_owned());
         let host = Host::new(&url, Trust::Anybody, None).await.unwrap();

@@ -169,6 +169,8 @@ impl Quota {
     ) -> Response<Body> {
         // The semaphores are never closed.
         let _turn = self.line.acquire().await;
+        // A short request is answered without another pause: only those in line are answered before what else is to be done.
+        tokio::task::yield_now().await;
         shares.wait(&self.work).await;
         if !api.is_long(parts, body) {
             let begun = Instant::now();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -266,6 +267,37 @@ impl Drop for Holder {
         drop(self.release.take());
         self.thread.take().unwrap().join().unwrap();
     }
+}
+
+/// In a thread, as the server's: all that was asked before is there when another cluster is asked for something.
+#[tokio::test(start_paused = true)]
+async fn a_request_does_not_wait_for_all_those_of_another_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits::default()).await;
+    let [flood, quiet] = ["flood", "quiet"].map(|name| {
+        server.add(name, seed()).unwrap();
+        hosted(&server, name)
+    });
+    for awake in [&flood, &quiet] {
+        assert_eq!(ask(awake, Method::GET, MAPS, &Value::Null).await.status(), 200);
+    }
+    let answered = Arc::new(AtomicUsize::new(0));
+    let floods: Vec<_> = (0..1_000)
+        .map(|_| {
+            let (flood, answered) = (Arc::clone(&flood), Arc::clone(&answered));
+            tokio::spawn(async move {
+                assert_eq!(ask(&flood, Method::GET, MAPS, &Value::Null).await.status(), 200);
+                answered.fetch_add(1, Ordering::Relaxed);
+            })
+        })
+        .collect();
+    let before = tokio::spawn(async move {
+        assert_eq!(ask(&quiet, Method::GET, MAPS, &Value::Null).await.status(), 200);
+        answered.load(Ordering::Relaxed)
+    });
+    let before = before.await.unwrap();
+    assert!(before < 100, "{before} requests of the flood were answered first");
+    futures::future::join_all(floods).await.into_iter().for_each(|one| one.unwrap());
 }
 
 /// In steps of a clock that is stepped: no request of this test waits for anything but the others.
