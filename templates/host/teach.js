@@ -225,7 +225,7 @@
       });
       place.append(title, list);
     }
-    document.body.classList.toggle("one-lab", names.size < 2);
+    document.body.classList.toggle("several-labs", names.size > 1);
   };
 
   /** A time in the viewer's zone; the day only where it is another. @param {string} at */

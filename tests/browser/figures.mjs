@@ -112,6 +112,7 @@ export const classFigures = async ({ open }, browser, url, code, link) => {
     held: [1, 3], failing: "web: 3 running, wanted 2", since: new Date().toISOString(), stuck: number % 9 === 0, agreed: false, revoked: false,
   })));
   await instructor.goto(link);
+  await instructor.waitForSelector("#rows tr");
   const loads = [];
   for (let load = 0; load < TIMES; load += 1) {
     await instructor.reload();
