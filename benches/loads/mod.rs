@@ -160,7 +160,7 @@ async fn neighbour(class: Arc<Class>, seat: usize, large: bool, small: Arc<Slowe
 }
 
 /// Where attackers run. Real ones have machines of their own: here they get the processor time that the host and the neighbour leave.
-pub fn runtime_of_attackers() -> tokio::runtime::Runtime {
+pub(crate) fn runtime_of_attackers() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let last_of_all = || {
         rustix::process::nice(19).unwrap();
