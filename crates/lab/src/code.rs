@@ -341,6 +341,8 @@ codes! {
     Failed "failed" 613 1;
     Ended "ended" 613 1;
     Autoscaled "autoscaled" 614 1;
+    Event "event" 615 1;
+    Nominated "nominated" 615 1;
     DoesNotHold "does-not-hold" 620 1;
     StillWaiting "still-waiting" 621 5;
     LessonFailed "lesson-failed" 622 1;

@@ -93,7 +93,7 @@ fn cluster(name: &str) -> Snapshot {
         "on" | "not_on" | "placement" => at(&[Some("extra-0"), Some("system-1")]),
         "spread" | "one_per_node" | "apart_from" => at(&[Some("system-0"), Some("system-0")]),
         "with" => at(&[Some("system-0"), Some("extra-0")]),
-        "running" => at(&[Some("system-0"), None]),
+        "running" | "nominated" => at(&[Some("system-0"), None]),
         "pending" => at(&[None, None]),
         "exist" => at(&[Some("system-0")]),
         "same_pods" => vec![pod("api", 1, Some("system-0")), pod("api", 3, Some("system-1"))],
@@ -116,6 +116,7 @@ fn cluster(name: &str) -> Snapshot {
             import["status"] = json!({"phase": "Failed", "reason": "Evicted"});
             pods.push(import);
         }
+        "nominated" => pods[1]["status"]["nominatedNodeName"] = json!("system-1"),
         "ready" => extra["status"] = json!({"conditions": [{"type": "Ready", "status": "Unknown"}]}),
         _ => {}
     }
@@ -147,7 +148,12 @@ fn cluster(name: &str) -> Snapshot {
             *api.pointer_mut(field).unwrap() = json!(3);
         }
     }
+    let preempted = |by: &str| {
+        let pod = |name: &str| json!({"kind": "Pod", "namespace": "default", "name": name});
+        json!({"metadata": {}, "reason": "Preempted", "involvedObject": pod("api-x7k2p"), "related": pod(by)})
+    };
     Snapshot {
+        events: if name == "event" { vec![object(preempted("debug"))] } else { Vec::new() },
         taken_at: Some("2026-01-01T00:00:31Z".parse().unwrap()),
         nodes: [node("system", 0, &json!({})), node("system", 1, &json!({})), node("extra", 0, &extra)]
             .into_iter()
@@ -219,6 +225,8 @@ fn every_condition_has_an_example() {
         "with",
         "apart_from",
         "same_pods",
+        "event",
+        "nominated",
         "exist",
         "ready",
         "schedulable",

@@ -3,7 +3,7 @@
 mod history;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -332,6 +332,12 @@ async fn events(client: &Client, snapshot: &Snapshot) -> Vec<Arc<core_v1::Event>
     all
 }
 
+/// The reasons of events that checks ask for.
+fn reasons(checks: &[Check]) -> BTreeSet<&str> {
+    let conditions = checks.iter().flat_map(|check| &check.conditions);
+    conditions.filter_map(|condition| condition.value.event_reason()).collect()
+}
+
 /// Events of a reason, of one namespace or of all.
 pub async fn of_reason(
     client: &Client,
@@ -422,7 +428,7 @@ fn is_fetched(check: &Check) -> bool {
 
 /// Whether there is something to [`fetch`] that no watch tells about.
 pub fn is_to_be_fetched(checks: &[Check], snapshot: &Snapshot) -> bool {
-    checks.iter().any(is_fetched) || snapshot.has_pods_made_for_all_that_is_known()
+    checks.iter().any(is_fetched) || !reasons(checks).is_empty() || snapshot.has_pods_made_for_all_that_is_known()
 }
 
 /// Reads the objects that checks name and that no snapshot holds by itself, and what keeps pods from being made; what was read before is
@@ -433,6 +439,11 @@ pub fn is_to_be_fetched(checks: &[Check], snapshot: &Snapshot) -> bool {
 pub async fn fetch(client: &Client, checks: &[Check], snapshot: &mut Snapshot) -> Result<()> {
     snapshot.objects.clear();
     snapshot.events = events(client, snapshot).await;
+    let known: BTreeSet<&str> = snapshot.reasons_of_events().into_iter().collect();
+    for reason in reasons(checks).difference(&known) {
+        let asked = of_reason(client, None, reason).await;
+        snapshot.events.extend(asked.code(Code::NoAnswer, || format!("could not list the events {reason}"))?);
+    }
     // What [`complete`] read is more, and has a language.
     if snapshot.devices.as_ref().is_none_or(|devices| devices.language.is_none()) {
         snapshot.devices = awaited_claims(client, snapshot).await;

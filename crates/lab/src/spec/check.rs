@@ -86,6 +86,19 @@ pub enum Condition {
         /// The pods as they were when the step began; none in a lab file, and where no klab noted them.
         before: Option<Vec<PodBefore>>,
     },
+    /// Events of this reason are about the pods, the nodes or the object.
+    Event {
+        /// Why, in one word: `Preempted`.
+        reason: String,
+        /// The workload whose pods the events name as the cause.
+        by: Option<Located<String>>,
+        /// How many; a series counts as often as it happened.
+        times: Count,
+        /// The workload that the check is about, if it is about one.
+        about: Option<String>,
+    },
+    /// Every pod without a node is nominated to one of these nodes.
+    Nominated(NodeSet),
     /// This many nodes or pods exist.
     Exist(Count),
     /// Every node is Ready (or none is).
@@ -109,7 +122,7 @@ impl Condition {
     /// The nodes it names.
     pub fn nodes(&self) -> Option<&NodeSet> {
         match self {
-            Self::On(nodes) | Self::NotOn(nodes) | Self::OnePerNode(nodes) => Some(nodes),
+            Self::On(nodes) | Self::NotOn(nodes) | Self::OnePerNode(nodes) | Self::Nominated(nodes) => Some(nodes),
             _ => None,
         }
     }
@@ -117,17 +130,27 @@ impl Condition {
     /// The numbers it states, where it is about nothing else.
     pub fn counts(&self) -> Option<Vec<Count>> {
         match self {
-            Self::Running(count) | Self::Succeeded(count) | Self::Exist(count) | Self::Pending { count, .. } => {
-                Some(vec![*count])
-            }
+            Self::Running(count)
+            | Self::Succeeded(count)
+            | Self::Exist(count)
+            | Self::Pending { count, .. }
+            | Self::Event { times: count, .. } => Some(vec![*count]),
             Self::Placement(pools) => Some(pools.values().copied().collect()),
+            _ => None,
+        }
+    }
+
+    /// The reason of the events that it asks for.
+    pub fn event_reason(&self) -> Option<&str> {
+        match self {
+            Self::Event { reason, .. } => Some(reason),
             _ => None,
         }
     }
 
     /// Whether it says something of a subject that has no pod or node.
     pub fn may_be_about_none(&self) -> bool {
-        matches!(self, Self::Exist(_))
+        matches!(self, Self::Exist(_) | Self::Event { .. })
     }
 }
 
@@ -152,6 +175,11 @@ pub struct Count {
 }
 
 impl Count {
+    /// One or more.
+    pub fn some() -> Self {
+        Self { min: 1, max: None }
+    }
+
     /// Exactly `n`.
     pub fn exactly(n: u32) -> Self {
         Self { min: n, max: Some(n) }

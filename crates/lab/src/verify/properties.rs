@@ -28,6 +28,10 @@ fn condition() -> impl Strategy<Value = Condition> {
         (0_u32..3).prop_map(|max_skew| Condition::Spread { over: "kubernetes.io/hostname".to_owned(), max_skew }),
         node_set().prop_map(Condition::OnePerNode),
         any::<bool>().prop_map(|wanted| Condition::SamePods { wanted, before: Some(Vec::new()) }),
+        node_set().prop_map(Condition::Nominated),
+        count().prop_map(|times| {
+            Condition::Event { reason: "Preempted".to_owned(), by: None, times, about: Some("web".to_owned()) }
+        }),
         count().prop_map(Condition::Exist),
         any::<bool>().prop_map(Condition::Ready),
         any::<bool>().prop_map(Condition::Schedulable),

@@ -380,6 +380,14 @@ impl<'a> View<'a> {
             .chain(snapshot.jobs.iter().map(|owner| Owner::Job(owner)))
     }
 
+    /// The names of what makes the pods of a Deployment: its ReplicaSets, of earlier templates as well.
+    pub(crate) fn makers(&self, deployment: &Owner<'_>) -> Vec<&'a str> {
+        let uid = deployment.meta().and_then(|meta| meta.uid.as_deref());
+        let is_its = |meta: &ObjectMeta| controller(meta).map(|owner| owner.uid.as_str()) == uid;
+        let sets = self.snapshot.replica_sets.iter().filter(|set| is_its(&set.metadata));
+        sets.filter_map(|set| set.metadata.name.as_deref()).collect()
+    }
+
     /// The object of a workload, if it is there.
     pub(crate) fn owner_of_workload(&self, name: &str) -> Option<Owner<'a>> {
         let workload = self.context.workload(name);

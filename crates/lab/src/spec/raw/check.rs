@@ -50,6 +50,14 @@ pub(in crate::spec) struct Check {
     pub apart_from: Option<At<String>>,
     /// In steps: the pods are those of before the step, on the nodes where they were (true), or none is one of them (false).
     pub same_pods: Option<At<bool>>,
+    /// The cluster tells events of this reason about the subject, such as "Preempted". Pods that are gone count as well.
+    pub event: Option<At<String>>,
+    /// With `event`: the workload whose pods are the cause.
+    pub by: Option<At<String>>,
+    /// With `event`: how many there are. Default: at least one.
+    pub times: Option<At<CountText>>,
+    /// Every pod without a node is nominated to one of these nodes: others are preempted for it there.
+    pub nominated: Option<At<String>>,
     /// So many pods or nodes exist; for an object 1 or 0.
     pub exist: Option<At<CountText>>,
     /// Nodes: every one is Ready (true), or none is (false).
@@ -152,6 +160,8 @@ pub(in crate::spec) const CONDITIONS: &[ConditionKey] = &[
         PODS,
         ConditionForm::Flag(|raw| raw.same_pods.as_ref(), |wanted| Condition::SamePods { wanted, before: None }),
     ),
+    key("event", &[SubjectKind::Pods, SubjectKind::Nodes, SubjectKind::Object], ConditionForm::Own),
+    key("nominated", PODS, ConditionForm::Nodes(|raw| raw.nominated.as_ref(), Condition::Nominated)),
     key(
         "exist",
         &[SubjectKind::Pods, SubjectKind::Nodes, SubjectKind::Object],

@@ -45,7 +45,11 @@ pub(super) fn unknown_workload(context: &Context<'_>, found: &mut Vec<Diagnostic
         }
         _ => None,
     });
-    for (name, at) in checks.chain(actions) {
+    let causes = context.checks().flat_map(|check| &check.conditions).filter_map(|condition| match &condition.value {
+        Condition::Event { by: Some(by), .. } => Some((&by.value, &by.at)),
+        _ => None,
+    });
+    for (name, at) in checks.chain(causes).chain(actions) {
         if context.lab.workload(name).is_some() {
             continue;
         }

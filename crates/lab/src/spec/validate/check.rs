@@ -162,6 +162,7 @@ impl Reader<'_> {
                 (self.at(table.span()), self.placement(table))
             }
             (ConditionForm::Own, "pending") => self.pending(raw)?,
+            (ConditionForm::Own, "event") => self.event(raw)?,
             (ConditionForm::Own, "spread") => {
                 let spread = raw.spread.as_ref()?;
                 let over = match &spread.over {
@@ -199,6 +200,35 @@ impl Reader<'_> {
         let reason = raw.reason.as_ref().and_then(|text| self.text(text, Code::Condition, syntax::not_empty));
         let reason = reason.map(|reason| reason.value);
         Some((self.at(count.span()), self.count(count).map(|count| Condition::Pending { count, reason })))
+    }
+
+    fn event(&mut self, raw: &raw::Check) -> Option<Stated> {
+        let Some(event) = &raw.event else {
+            let by = raw.by.as_ref().map(|by| ("by", by.span()));
+            for (key, span) in by.into_iter().chain(raw.times.as_ref().map(|times| ("times", times.span()))) {
+                let at = self.at(span);
+                self.report(
+                    Diagnostic::error(Code::Condition, format!("a `{key}` without `event`"))
+                        .at(&at, format!("`{key}` needs `event`"))
+                        .help("add `event = \"Preempted\"`: the reason of the events"),
+                );
+            }
+            return None;
+        };
+        let at = self.at(event.span());
+        if let Some(pods) = &raw.pods {
+            let pods = self.at(pods.span());
+            self.report(
+                Diagnostic::error(Code::Condition, "`event` needs pods by their workload")
+                    .at(&pods, "an event outlives its pod, and says nothing of its labels")
+                    .help("write `workload = \"…\"` for a workload of this lab, or `object = \"pod/…\"` for one pod"),
+            );
+        }
+        let reason = self.text(event, Code::Condition, syntax::not_empty)?.value;
+        let times = raw.times.as_ref().map_or(Some(Count::some()), |times| self.count(times));
+        let by = raw.by.as_ref().map(|by| self.located(by, by.get().clone()));
+        let about = raw.workload.as_ref().map(|name| name.get().clone());
+        Some((at, times.map(|times| Condition::Event { reason, by, times, about })))
     }
 
     pub(super) fn node_set(&mut self, text: &At<String>) -> Option<NodeSet> {

@@ -3,8 +3,10 @@
 mod apart_from;
 mod cel;
 mod colocation;
+mod event;
 mod every_node;
 mod exist;
+mod nominated;
 mod not_on;
 mod on;
 mod one_per_node;
@@ -47,6 +49,13 @@ pub(crate) fn rule(condition: &Condition) -> Box<dyn Rule + '_> {
         Condition::SamePods { wanted, before } => {
             Box::new(same_pods::SamePods { wanted: *wanted, before: before.as_deref() })
         }
+        Condition::Event { reason, by, times, about } => Box::new(event::Told {
+            reason,
+            by: by.as_ref().map(|by| &*by.value),
+            times: *times,
+            about: about.as_deref(),
+        }),
+        Condition::Nominated(set) => Box::new(nominated::Nominated(set)),
         Condition::Exist(count) => Box::new(exist::Exist(*count)),
         Condition::Ready(wanted) => Box::new(ready::Ready(*wanted)),
         Condition::Schedulable(wanted) => Box::new(schedulable::Schedulable(*wanted)),
@@ -116,7 +125,7 @@ mod tests {
     /// What may stand behind a key.
     fn example(key: &str) -> &'static str {
         match key {
-            "on" | "not_on" | "one_per_node" => "'pool:extra'",
+            "on" | "not_on" | "one_per_node" | "nominated" => "'pool:extra'",
             "node" => "'extra-0'",
             "placement" => "{ extra = 1 }",
             "running" | "pending" | "succeeded" | "exist" => "1",
@@ -124,6 +133,7 @@ mod tests {
             "with" | "apart_from" => "'app=web'",
             "ready" | "schedulable" | "same_pods" => "true",
             "tainted" => "'a=b:NoSchedule'",
+            "event" => "'Preempted'",
             "cel" => "'object.spec.replicas == 1'",
             key => panic!("the condition `{key}` has no example"),
         }
