@@ -180,3 +180,33 @@ fn commands_on_nodes_stop_components_and_make_static_pods() {
     assert!(read("demo-worker").contains("stopped") && !read(node).contains("stopped"));
     kind(&environment, "delete cluster --name demo");
 }
+
+#[test]
+fn a_container_that_crictl_removes_is_started_again() {
+    let environment = Environment::new();
+    kind(&environment, "create cluster --name demo");
+    let node = "demo-control-plane";
+    let crictl = |words: &[&str]| {
+        let said = docker(&environment, &[&["exec", node, "crictl"], words].concat());
+        said.split_once('\n').unwrap().1.to_owned()
+    };
+    let proxy = || crictl(&["ps", "--name", "kube-proxy", "-q"]).replace("\nexit 0\n", "");
+    let begun = std::time::Instant::now();
+    let other_than = |before: &str| loop {
+        let now = proxy();
+        assert!(begun.elapsed().as_secs() < 60, "{now}");
+        if !now.is_empty() && now != before {
+            return now;
+        }
+    };
+    let first = other_than("");
+    assert_eq!(crictl(&["stop", &first]), format!("{first}\nexit 0\n"));
+    let second = other_than(&first);
+    assert_eq!(crictl(&["rm", &first]), format!("{first}\nexit 0\n"), "it has ended");
+    assert_eq!(crictl(&["rm", "--force", &second]), format!("{second}\n{second}\nexit 0\n"));
+    other_than(&second);
+    assert_eq!(crictl(&["rm", "--force", &second]), format!("E: container \"{second}\": not found\nexit 1\n"));
+    let server = crictl(&["ps", "--name", "kube-apiserver", "-q"]).replace("\nexit 0\n", "");
+    assert!(crictl(&["stop", &server]).ends_with("is not followed\nexit 126\n"));
+    kind(&environment, "delete cluster --name demo");
+}

@@ -95,8 +95,8 @@ pub const KUBERNETES_VERSION: &str = "v1.36.2";
 pub use api::VERSION_ANNOTATION;
 pub use clock::SteppedClock;
 pub use control::{
-    Controller, DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, REMOVED_STATIC_POD_ANNOTATION, SILENCE_ANNOTATION,
-    STOPPED_COMPONENTS_ANNOTATION, UnknownController,
+    Controller, DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, Killing, REMOVED_STATIC_POD_ANNOTATION, SILENCE_ANNOTATION,
+    STOPPED_COMPONENTS_ANNOTATION, UnknownController, kill,
 };
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
 #[cfg(feature = "client")]

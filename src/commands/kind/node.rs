@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node as NodeObject, Pod};
-use klab_cluster::{HEARTBEAT_ANNOTATION, REMOVED_STATIC_POD_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
+use klab_cluster::{HEARTBEAT_ANNOTATION, Killing, REMOVED_STATIC_POD_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
 use klab_kind::machine::{Container, Effect, Output, Outside, Place, Ran, run};
 use klab_kind::nodes::{address, name_at_server};
 use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams, PostParams};
@@ -213,12 +213,15 @@ impl Outside for Reached<'_> {
                 let Some(id) = status.container_id.as_deref().and_then(|id| id.strip_prefix("containerd://")) else {
                     continue;
                 };
+                let ended = status.last_state.and_then(|state| state.terminated).and_then(|ended| ended.container_id);
+                let previous = ended.as_deref().and_then(|id| id.strip_prefix("containerd://"));
                 let running = status.state.and_then(|state| state.running).and_then(|running| running.started_at);
                 containers.push(Container {
                     id: id.to_owned(),
                     name: status.name,
                     image: status.image,
                     full_image: status.image_id.split('@').next().unwrap_or_default().to_owned(),
+                    previous: previous.map(str::to_owned),
                     attempt: status.restart_count.into(),
                     since: running.map(|since| since.0),
                     pod: name.clone(),
@@ -234,6 +237,23 @@ impl Outside for Reached<'_> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &container.namespace);
         let with = LogParams { container: Some(container.name.clone()), ..LogParams::default() };
         asked(self.context, pods.logs(&container.pod, &with))
+    }
+
+    fn kill(&mut self, container: &Container, removes: bool) -> Result<(), String> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &container.namespace);
+        let pod = asked(self.context, pods.get(&container.pod))?;
+        let starts_again = pod.spec.as_ref().is_some_and(|spec| spec.restart_policy.as_deref() == Some("Always"));
+        if removes && !starts_again {
+            return Err("what becomes of a removed container whose pod does not always start it again is not certain"
+                .to_owned());
+        }
+        let mut pod = serde_json::to_value(pod).map_err(|error| error.to_string())?;
+        let killing = if removes { Killing::Removed } else { Killing::Stopped };
+        if !klab_cluster::kill(&mut pod, &container.name, killing) {
+            return Err(format!("the kubelet does not look at pod {} before it is ready", container.pod));
+        }
+        let patch = Patch::Merge(json!({ "status": pod["status"] }));
+        asked(self.context, pods.patch_status(&container.pod, &PatchParams::default(), &patch)).map(drop)
     }
 
     fn pause(&mut self, duration: Duration) {

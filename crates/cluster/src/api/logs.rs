@@ -153,7 +153,7 @@ fn state(pod: &str, container: &Value, status: &Value, previous: bool) -> Result
     }
     let (state, last) = (&status["state"], &status["lastState"]);
     if previous {
-        if !last["terminated"].is_object() {
+        if !last["terminated"]["containerID"].is_string() {
             return Err(Status::bad_request(format!(
                 "previous terminated container \"{name}\" in pod \"{pod}\" not found"
             )));

@@ -62,7 +62,7 @@ pub use component::STOPPED_COMPONENTS_ANNOTATION;
 pub use control_plane::ControlPlane;
 pub use controller::Controller;
 pub use controllers::UnknownController;
-pub use kubelet::REMOVED_STATIC_POD_ANNOTATION;
+pub use kubelet::{Killing, REMOVED_STATIC_POD_ANNOTATION, kill};
 pub use run::Progress;
 pub(crate) use settings::STOPPED;
 pub use settings::{DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, HollowDelays, PRESSURE_ANNOTATION, Settings};

@@ -91,7 +91,8 @@ pub(super) fn crictl(shell: &mut Shell<'_>, words: &[&str], output: &mut Output)
     let containers = shell.outside.containers()?;
     let refused = || {
         format!(
-            "`crictl {}` is not followed on a node; klab follows `ps [-a] [-q] [--name NAME]`, `images`, `inspect ID` and `logs ID`",
+            "`crictl {}` is not followed on a node; klab follows `ps [-a] [-q] [--name NAME]`, `images`, `inspect ID`, `logs ID`, \
+             `stop ID…` and `rm [-f] ID…`",
             words.join(" ")
         )
     };
@@ -119,9 +120,74 @@ pub(super) fn crictl(shell: &mut Shell<'_>, words: &[&str], output: &mut Output)
             Some(container) => output.out.push_str(&shell.outside.log(&container)?),
             None => not_found(id, output),
         },
+        ["stop", ids @ ..] if are_ids(ids) => {
+            ids.iter().try_for_each(|id| end(shell, &containers, id, Ending::Stopped, output))?;
+        }
+        ["rm", "-f" | "--force", ids @ ..] if are_ids(ids) => {
+            ids.iter().try_for_each(|id| end(shell, &containers, id, Ending::Forced, output))?;
+        }
+        ["rm", ids @ ..] if are_ids(ids) => {
+            ids.iter().try_for_each(|id| end(shell, &containers, id, Ending::Removed, output))?;
+        }
         _ => return Err(refused()),
     }
     Ok(())
+}
+
+/// How `crictl` ends a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// `stop`.
+    Stopped,
+    /// `rm`, which takes none that runs.
+    Removed,
+    /// `rm --force`.
+    Forced,
+}
+
+fn are_ids(words: &[&str]) -> bool {
+    !words.is_empty() && words.iter().all(|word| !word.starts_with('-'))
+}
+
+/// Ends a container, and prints its id once for each call of the runtime.
+// upstream: cri-tools cmd/crictl/container.go removeContainerCommand, StopContainer
+fn end(
+    shell: &mut Shell<'_>,
+    containers: &[Container],
+    id: &str,
+    ending: Ending,
+    output: &mut Output,
+) -> Result<(), String> {
+    let is_previous = |one: &Container| one.previous.as_deref().is_some_and(|own| own.starts_with(id));
+    let Some(container) = found(containers, id) else {
+        if !id.is_empty() && containers.iter().any(is_previous) {
+            output.out.push_str(&format!("{id}\n"));
+        } else {
+            not_found(id, output);
+        }
+        return Ok(());
+    };
+    let why = match (ending, container.since) {
+        (Ending::Removed, Some(_)) => {
+            failed(output, 1, &format!("E: container \"{id}\" is running, please stop it first"));
+            return Ok(());
+        }
+        (Ending::Stopped, None) => {
+            output.out.push_str(&format!("{id}\n"));
+            return Ok(());
+        }
+        (Ending::Removed | Ending::Forced, None) => "what the kubelet does without a container that has ended",
+        _ if shell.kubelet_is_stopped => "what becomes of a container while the kubelet is stopped",
+        _ if ["kube-apiserver", "etcd"].contains(&container.name.as_str()) && container.namespace == "kube-system" => {
+            "how a control plane starts again"
+        }
+        (ending, Some(_)) => {
+            shell.outside.kill(container, ending == Ending::Forced)?;
+            output.out.push_str(&format!("{id}\n").repeat(if ending == Ending::Forced { 2 } else { 1 }));
+            return Ok(());
+        }
+    };
+    Err(format!("{why} is not followed"))
 }
 
 fn found<'c>(containers: &'c [Container], id: &str) -> Option<&'c Container> {

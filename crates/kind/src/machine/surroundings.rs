@@ -52,6 +52,8 @@ pub struct Container {
     pub image: String,
     /// Its image, as the runtime names it: with registry, path and tag.
     pub full_image: String,
+    /// The id that it had before it started again, where that is known.
+    pub previous: Option<String>,
     /// How often it was started before.
     pub attempt: i64,
     /// When it began; none where it does not run.
@@ -83,6 +85,12 @@ pub trait Outside {
     /// # Errors
     /// Why that is not known.
     fn log(&mut self, container: &Container) -> Result<String, String>;
+
+    /// Kills a running container, and `removes` it with its log. The kubelet then starts it again, as its pod asks.
+    ///
+    /// # Errors
+    /// Why what follows is not certain; nothing is done then.
+    fn kill(&mut self, container: &Container, removes: bool) -> Result<(), String>;
 
     /// Lets time pass.
     fn pause(&mut self, duration: Duration);

@@ -21,6 +21,10 @@ impl Outside for Known {
         Ok(format!("log of {}\n", container.name))
     }
 
+    fn kill(&mut self, container: &Container, removes: bool) -> Result<(), String> {
+        if removes && container.pod == "once" { Err("it is not certain".to_owned()) } else { Ok(()) }
+    }
+
     fn pause(&mut self, _: Duration) {}
 }
 
@@ -50,10 +54,20 @@ fn does(state: &mut State, words: &[&str]) -> Result<(Output, Vec<Effect>), Stri
         pod: "web-1".into(),
         namespace: "default".into(),
         uid: "u2".into(),
+        previous: Some("fedcba".into()),
         attempt: 0,
     };
+    let server = Container {
+        id: "aaaa".into(),
+        name: "etcd".into(),
+        namespace: "kube-system".into(),
+        since,
+        ..Container::default()
+    };
+    let ended = Container { id: "bbbb".into(), name: "ended".into(), ..Container::default() };
+    let once = Container { id: "cccc".into(), pod: "once".into(), since, ..Container::default() };
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let ran = run(&place(), state, &words, "", &mut Known(vec![container]))?;
+    let ran = run(&place(), state, &words, "", &mut Known(vec![container, server, ended, once]))?;
     *state = ran.state;
     Ok((ran.output, ran.effects))
 }
@@ -138,8 +152,9 @@ fn scripts_read_as_in_bash() {
             "crictl ps --name web -q; crictl inspect 0123 --template '{{.info.runtimeType}}'; crictl logs 0123456",
             "0123456789abcdef\nio.containerd.runc.v2\nlog of web\n",
         ),
+        ("crictl stop 0123; crictl rm -f 0123; crictl rm fedc; crictl stop bbbb", "0123\n0123\n0123\nfedc\nbbbb\n"),
         (
-            "crictl ps | tail -1",
+            "crictl ps --name web | tail -1",
             "0123456789abc   nginx:1   About a minute ago   Running   web    0         web-1   default\n",
         ),
         ("set -e; false; echo no", ""),
@@ -171,6 +186,11 @@ fn what_is_not_certain_is_refused_and_leaves_nothing() {
         "cat <<EOF\nno end",
         "sed -n p /etc/hostname",
         "systemctl stop containerd",
+        "crictl rm -f aaaa",
+        "crictl rm bbbb",
+        "crictl rm -f cccc",
+        "crictl rm --all",
+        "systemctl stop kubelet; crictl stop 0123",
         "echo ${A:-b}",
         "ls /etc",
         "echo $((1+1))",
@@ -207,6 +227,8 @@ fn failures_are_those_of_the_programs() {
         ("echo x > /opt/no/where", 1, "bash: /opt/no/where: No such file or directory\n"),
         ("grep x /nothing", 2, "grep: /nothing: No such file or directory\n"),
         ("grep nothing /etc/hostname", 1, ""),
+        ("crictl rm 0123", 1, "E: container \"0123\" is running, please stop it first\n"),
+        ("crictl rm -f ''", 1, "E: container \"\": not found\n"),
         ("exit 7", 7, ""),
         ("false; exit", 1, ""),
         ("sed s/a/b/ /nothing", 2, "sed: can't read /nothing: No such file or directory\n"),

@@ -5,6 +5,7 @@ use klab_api_machinery::value::{integer, items, text, time_of, time_text};
 use serde_json::{Value, json};
 
 use super::fields::{identified, unstarted};
+use super::killing::{Killing, LOST, LOST_MESSAGE};
 use klab_containers::{Containers, End};
 
 /// Which list of the pod a container is in, and what that means.
@@ -186,7 +187,6 @@ impl<'a> Container<'a> {
     /// It starts, for the first time or again.
     pub(super) fn start(&mut self, pod_uid: &str, now: Timestamp, with_resources: bool) {
         let again = self.has_started();
-        let resets = self.is_reset();
         let before = match self.status["state"]["terminated"].take() {
             Value::Null => self.status["lastState"].take(),
             terminated => json!({ "terminated": terminated }),
@@ -196,7 +196,7 @@ impl<'a> Container<'a> {
         self.status["state"] = json!({ "running": { "startedAt": time_text(now) } });
         // upstream: pkg/kubelet/prober/prober_manager.go UpdatePodStatus: ready is an init container that has succeeded.
         self.status["ready"] = json!(self.role != Role::Init);
-        if again || resets {
+        if before.is_object() {
             self.status["lastState"] = before;
         }
         self.changed = true;
@@ -215,6 +215,31 @@ impl<'a> Container<'a> {
         self.status = unstarted(self.spec, json!({ "waiting": { "reason": RESTARTING, "message": REMOVED } }));
         self.status["lastState"] = json!({ "terminated": last });
         self.status["restartCount"] = json!(restarts);
+        self.changed = true;
+    }
+
+    /// What another program than the kubelet has done to it while it ran, which [`kill`] has noted.
+    pub(super) fn killing(&self) -> Option<Killing> {
+        let terminated = &self.status["state"]["terminated"];
+        let removed = terminated["reason"] == LOST;
+        (self.is_running() && terminated.is_object()).then_some(if removed {
+            Killing::Removed
+        } else {
+            Killing::Stopped
+        })
+    }
+
+    /// Its kubelet finds nothing of it any more. Where it lost the last one, too, it counts no further start.
+    // upstream: pkg/kubelet/kubelet_pods.go convertToAPIContainerStatuses (v1.36)
+    pub(super) fn lose(&mut self) {
+        let (before, restarts) = (self.status["lastState"].take(), self.restarts());
+        let was_lost = before["terminated"]["reason"] == LOST;
+        let last = json!({ "terminated": {
+            "exitCode": 137, "reason": LOST, "message": LOST_MESSAGE, "startedAt": null, "finishedAt": null,
+        }});
+        self.status = unstarted(self.spec, json!({ "waiting": { "reason": "ContainerCreating" } }));
+        self.status["lastState"] = if before["terminated"].is_object() { before } else { last };
+        self.status["restartCount"] = json!(restarts.saturating_add(i64::from(!was_lost)));
         self.changed = true;
     }
 

@@ -15,6 +15,7 @@ use super::super::settings::HollowDelays;
 use super::super::view::PodInfo;
 use super::container::{Container, Role, State};
 use super::images::{Pull, pull};
+use super::killing::Killing;
 use super::memory::{Memory, TRIES, doubled};
 use super::probe::{Probed, complaint, probed};
 use super::restart::{restarts, restarts_all};
@@ -397,6 +398,13 @@ impl Look<'_, '_> {
         loop {
             let container = &self.containers[index];
             match container.state() {
+                State::Running(_) if container.killing().is_some() => {
+                    let killing = container.killing();
+                    self.end(index, KILLED);
+                    if killing == Some(Killing::Removed) {
+                        self.containers[index].lose();
+                    }
+                }
                 State::Running(_) => {
                     let changed = container.status["image"].as_str().is_some_and(|image| image != container.image());
                     if changed && container.role != Role::Init {

@@ -9,6 +9,7 @@ mod claims;
 mod container;
 mod fields;
 mod images;
+mod killing;
 mod life;
 mod memory;
 mod mounting;
@@ -36,6 +37,7 @@ use klab_cel::names::is_extended_resource;
 use serde_json::{Value, json};
 
 use self::container::{Role, State};
+pub use self::killing::{Killing, kill};
 use self::life::Look;
 use self::memory::{Memories, Memory, Step};
 use self::pressure::Pressures;

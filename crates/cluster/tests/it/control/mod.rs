@@ -12,6 +12,7 @@ mod deployments;
 mod failing;
 mod garbage;
 mod jobs;
+mod killing;
 mod nodes;
 mod programs;
 mod quotas;
