@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, has_kubectl};
 
 const TWO: &str = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: control-plane\n- role: worker\n  labels: { tier: gold }\n";
 
@@ -166,7 +166,7 @@ fn commands_on_nodes_stop_components_and_make_static_pods() {
         &["exec", "demo-worker", "systemctl", "stop", "kubelet"],
         &["exec", "demo-worker", "systemctl", "is-active", "kubelet"],
         &["exec", node, "apt-get", "update"],
-        &["exec", node, "rm", &format!("{manifests}/kube-apiserver.yaml")],
+        &["exec", node, "sed", "-i", "s/6443/7443/", &format!("{manifests}/kube-apiserver.yaml")],
         &["exec", "other", "ls"],
         &["ps"],
     ]
@@ -208,5 +208,38 @@ fn a_container_that_crictl_removes_is_started_again() {
     assert_eq!(crictl(&["rm", "--force", &second]), format!("E: container \"{second}\": not found\nexit 1\n"));
     let server = crictl(&["ps", "--name", "kube-apiserver", "-q"]).replace("\nexit 0\n", "");
     assert!(crictl(&["stop", &server]).ends_with("is not followed\nexit 126\n"));
+    kind(&environment, "delete cluster --name demo");
+}
+
+#[test]
+fn without_its_manifest_the_api_server_answers_no_client_but_nodes_go_on() {
+    let environment = Environment::new();
+    kind(&environment, "create cluster --name demo");
+    let node = "demo-control-plane";
+    let answers = || {
+        let mut kubectl = Command::new("kubectl");
+        let output = kubectl.args(["get", "nodes"]).env("KUBECONFIG", environment.folder().join("config")).output();
+        let output = output.unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    if !has_kubectl() {
+        return crate::skipped::skipped("kubectl is not installed");
+    }
+    assert!(answers().0);
+    let (here, there) = ("/etc/kubernetes/manifests/kube-apiserver.yaml", "/tmp/kube-apiserver.yaml");
+    assert!(docker(&environment, &["exec", node, "mv", here, there]).ends_with("yaml\nexit 0\n"));
+    let begun = std::time::Instant::now();
+    let (answered, said) = answers();
+    assert!(!answered && said.contains("Unable to connect to the server"), "{said}");
+    assert!(begun.elapsed().as_secs() < 8, "a connection ends at once: {:?}", begun.elapsed());
+    let ps = |name: &str| docker(&environment, &["exec", node, "crictl", "ps", "--name", name, "-q"]).lines().count();
+    assert_eq!((ps("kube-apiserver"), ps("etcd")), (2, 3), "the command, the ids, and the exit code");
+    Command::new("kill").args(["-9", &environment.server_pid().unwrap().to_string()]).status().unwrap();
+    assert!(docker(&environment, &["exec", node, "ls", there]).ends_with("exit 0\n"));
+    let (answered, said) = answers();
+    assert!(!answered && said.contains("Unable to connect to the server"), "another server knows it, too: {said}");
+    assert!(docker(&environment, &["exec", node, "mv", there, here]).ends_with("yaml\nexit 0\n"));
+    let (answered, said) = answers();
+    assert!(answered, "{said}");
     kind(&environment, "delete cluster --name demo");
 }

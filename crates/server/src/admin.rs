@@ -147,6 +147,12 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
             let done = waiting(shared, move |shared| found(shared, &name)?.reset()).await;
             done.map(|()| json(200, &json!({})))
         }
+        (&Method::PUT, ["clusters", name, "stopped"]) => {
+            let (name, stopped) = ((*name).to_owned(), serde_json::from_slice::<bool>(&body));
+            let stopped = stopped.map_err(|error| Status::bad_request(format!("neither true nor false: {error}")));
+            let done = waiting(shared, move |shared| found(shared, &name)?.stop_api(stopped?)).await;
+            done.map(|()| json(200, &json!({})))
+        }
         (&Method::GET, ["clusters", name, "state"]) => {
             let name = (*name).to_owned();
             let state = waiting(shared, move |shared| Ok(shared.state(&name))).await;

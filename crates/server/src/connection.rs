@@ -22,7 +22,7 @@ use super::front::{Asker, FrontBody};
 use super::handshake::Handshakes;
 use super::host::Outside;
 use super::host_name::HostNames;
-use super::hosted::Hosted;
+use super::hosted::{Hosted, OfKlab};
 use super::public::{inside, named, path_of, path_to, without};
 use super::quota::Slot;
 use super::refusal::{too_many_connections, unauthorised};
@@ -115,6 +115,9 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     };
     let Ok(Ok(heard)) = tokio::time::timeout(exchange::HANDSHAKE, handshakes.hear(stream)).await else { return };
     if let Some(silent) = heard.name.as_deref().and_then(|name| shared.silent(name)) {
+        if silent.is_stopped() {
+            return heard.refuse().await;
+        }
         // As if the machine stood still: a client that has no more patience says that it is not able to connect.
         let Ok(()) = tokio::time::timeout(UNHEARD, silent.speaking()).await else { return };
     }
@@ -366,7 +369,12 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
     let found = if let Some(rest) = path.strip_prefix("/clusters/") {
         let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
         let hosted = shared.cluster(name);
+        let is_klab = token.as_ref().is_some_and(|token| shared.host.admin.is(token));
         let user = match &hosted {
+            Some(_) if is_klab => {
+                let _ = peer.seat.set(None);
+                Some(User::admin())
+            }
             Some(hosted) => user_of(hosted, token.as_ref(), presented.as_deref(), peer).await,
             None => None,
         };
@@ -379,6 +387,9 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
         };
         let before = names_paths(rest).then(|| PathBefore(format!("/clusters/{name}")));
         *request.uri_mut() = uri;
+        if is_klab {
+            request.extensions_mut().insert(OfKlab);
+        }
         if let Some(before) = before {
             request.extensions_mut().insert(before);
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ServerConfig;
 use rustls::server::Acceptor;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use tokio_rustls::server::TlsStream;
@@ -18,6 +19,10 @@ use super::host_name::HostNames;
 
 /// Handshakes between which nothing else is done: two milliseconds.
 const AT_ONCE: usize = 8;
+
+/// A fatal alert of TLS 1.2 and 1.3, before anything is agreed.
+// source: RFC 8446, 5.1 and 6
+const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 
 /// Connections whose other end has said what it wants, and that wait for their turn.
 pub(super) struct Handshakes {
@@ -31,6 +36,14 @@ pub(super) struct Heard {
     hello: StartHandshake<TcpStream>,
     /// The host name of a cluster; none where it asked for none that this server made.
     pub(super) name: Option<String>,
+}
+
+impl Heard {
+    /// Ends the connection with a word: where it just ends, kubectl tries for a quarter of a minute.
+    pub(super) async fn refuse(mut self) {
+        // The other end may have gone.
+        let _ = self.hello.io.write_all(&INTERNAL_ERROR).await;
+    }
 }
 
 /// Those of each host name in the order in which they came, and the names in the order of their turns. Connections that ask

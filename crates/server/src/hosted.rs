@@ -24,8 +24,12 @@ use crate::files::{create_private_folder, gone, write_private, write_private_lat
 use klab_cluster::account_token::Signed;
 use klab_cluster::api::{Api, Body, User, changes, receive_at_most, status_response, user_of};
 use klab_cluster::certificates::Holder;
-use klab_cluster::cluster::{Cluster, ControlFault, EverDefined};
+use klab_cluster::cluster::{Cluster, ControlFault, EverDefined, Voice};
 use klab_cluster::seed::{Figures, Seed};
+
+/// Marks a request of klab itself, which an API server that is silent or stopped answers.
+#[derive(Clone, Copy)]
+pub(super) struct OfKlab;
 
 /// A cluster of a server.
 pub(super) struct Hosted {
@@ -40,8 +44,8 @@ pub(super) struct Hosted {
     quota: Quota,
     /// The kinds that it has ever defined.
     pub(super) kinds: EverDefined,
-    /// Whether it is silent: it takes requests and gives no answers.
-    pub(super) silent: Arc<watch::Sender<bool>>,
+    /// Whether its API server answers.
+    pub(super) voice: Arc<watch::Sender<Voice>>,
     frozen: AtomicBool,
     /// What its metrics show, where that was changed since it was made.
     pub(super) figures: Mutex<Option<Figures>>,
@@ -68,6 +72,8 @@ pub(super) const SEED_FILE: &str = "seed.json";
 pub(super) const SEEDED_FILE: &str = "seeded";
 /// The cluster's objects; of a copy what has changed since.
 pub(super) const LOG_FILE: &str = "objects.log";
+/// File that says that its API server does not run.
+pub(super) const STOPPED_FILE: &str = "stopped";
 const KUBECONFIG: &str = "kubeconfig";
 const TOKEN: &str = "token";
 const CERTIFICATE: &str = "client.pem";
@@ -113,6 +119,9 @@ impl Hosted {
         let certificate = kept_certificate(&folder).map_err(io_failure(CERTIFICATE))?;
         let hosted = Self::new(name, host, token, None, entry);
         *hosted.certificate() = certificate;
+        if folder.join(STOPPED_FILE).exists() {
+            hosted.voice.send_replace(Voice::Stopped);
+        }
         let hosted = Arc::new(hosted);
         hosted.wake()?;
         hosted.write_kubeconfig().map_err(io_failure("folder"))?;
@@ -138,7 +147,7 @@ impl Hosted {
             certificate: Mutex::default(),
             quota: Quota::new(),
             kinds: EverDefined::default(),
-            silent: Arc::new(watch::Sender::new(false)),
+            voice: Arc::new(watch::Sender::new(Voice::Answers)),
             frozen: AtomicBool::new(entry.frozen),
             figures: Mutex::default(),
             used: AtomicI64::new(parked.used.map_or(0, Timestamp::as_millisecond)),
@@ -198,7 +207,7 @@ impl Hosted {
             Counts::add(&self.host.counts.refused);
             return frozen();
         }
-        if self.is_silent() {
+        if self.is_silent() && request.extensions().get::<OfKlab>().is_none() {
             // The connection ends, unless something else is under way on it.
             self.speaking().await;
         }
@@ -268,21 +277,26 @@ impl Hosted {
         &self.quota
     }
 
-    /// Whether it is silent: it takes requests and gives no answers.
+    /// Whether it gives no answers.
     pub(super) fn is_silent(&self) -> bool {
-        *self.silent.borrow()
+        *self.voice.borrow() != Voice::Answers
+    }
+
+    /// Whether its API server does not run.
+    pub(super) fn is_stopped(&self) -> bool {
+        *self.voice.borrow() == Voice::Stopped
     }
 
     /// Returns when it answers.
     pub(super) async fn speaking(&self) {
         // An error means that the cluster is gone.
-        let _ = self.silent.subscribe().wait_for(|silent| !*silent).await;
+        let _ = self.voice.subscribe().wait_for(|voice| *voice == Voice::Answers).await;
     }
 
     /// Returns when it is silent.
     pub(super) async fn silenced(&self) {
         // An error means that the cluster is gone, which this reference keeps.
-        let _ = self.silent.subscribe().wait_for(|silent| *silent).await;
+        let _ = self.voice.subscribe().wait_for(|voice| *voice != Voice::Answers).await;
     }
 
     /// Whether nothing in it changes any more.

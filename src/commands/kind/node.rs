@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node as NodeObject, Pod};
 use klab_cluster::{HEARTBEAT_ANNOTATION, Killing, REMOVED_STATIC_POD_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
-use klab_kind::machine::{Container, Effect, Output, Outside, Place, Ran, run};
+use klab_kind::machine::{Container, Effect, Output, Outside, Place, Ran, SERVING, run};
 use klab_kind::nodes::{address, name_at_server};
 use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -17,7 +17,9 @@ use super::kubeconfig;
 use super::meant::{Done, asked, in_words, sim};
 use super::stored::{self, Stored};
 use klab_operations::exec;
+use klab_operations::provider::sim::Sim;
 use klab_operations::state::Lock;
+use klab_server::Access;
 
 /// How long a command waits for another one on the same cluster.
 const TURN: Duration = Duration::from_mins(1);
@@ -74,7 +76,9 @@ impl<'c> Node<'c> {
         let is_control_plane = stored.nodes.get(index).is_some_and(|node| node.is_control_plane);
         let path = sim(self.context)?.standalone_kubeconfig(&name_at_server(&self.cluster)).map_err(in_words)?;
         let administrator = kubeconfig::written(&kubeconfig::of(self.context, &self.cluster, true)?)?;
-        let client = self.context.block_on(klab_operations::client::connect(&path)).map_err(in_words)?;
+        let of_cluster = name_at_server(&self.cluster);
+        let access = sim(self.context)?.standalone_access(&of_cluster).map_err(in_words)?;
+        let client = self.context.block_on(Sim::connect_inside(&access, &of_cluster)).map_err(in_words)?;
         let nodes: Api<NodeObject> = Api::all(client.clone());
         let uid = asked(self.context, nodes.get_opt(&self.name))?.and_then(|object| object.metadata.uid);
         let place = Place {
@@ -83,6 +87,7 @@ impl<'c> Node<'c> {
             uid: uid.as_deref().unwrap_or_default(),
             address: &address(index),
             is_control_plane,
+            has_peers: stored.nodes.iter().filter(|node| node.is_control_plane).count() > 1,
             version: &stored.version,
             folder: &self.folder,
             administrator: &administrator,
@@ -97,7 +102,7 @@ impl<'c> Node<'c> {
             Err(why) => return Ok(Err(why)),
         };
         for effect in effects {
-            self.follow(&reached.client, effect, &mut output)?;
+            self.follow(&access, &reached.client, effect, &mut output)?;
         }
         self.folder = folder;
         // Written last: a klab that is killed before does all of it once more.
@@ -118,7 +123,7 @@ impl<'c> Node<'c> {
         }
     }
 
-    fn follow(&self, client: &Client, effect: Effect, output: &mut Output) -> Done {
+    fn follow(&self, access: &Access, client: &Client, effect: Effect, output: &mut Output) -> Done {
         let with = PatchParams::default();
         match effect {
             Effect::Component { component, runs } => {
@@ -129,6 +134,11 @@ impl<'c> Node<'c> {
                 stopped.retain(|one| *one != component);
                 if !runs {
                     stopped.push(&component);
+                }
+                let is_served = !stopped.iter().any(|one| SERVING.contains(one));
+                if SERVING.contains(&component.as_str()) {
+                    let of_cluster = name_at_server(&self.cluster);
+                    self.context.block_on(Sim::stop_api(access, &of_cluster, !is_served)).map_err(in_words)?;
                 }
                 let value = Some(stopped.join(",")).filter(|stopped| !stopped.is_empty());
                 let patch = json!({ "metadata": { "annotations": { STOPPED_COMPONENTS_ANNOTATION: value } } });

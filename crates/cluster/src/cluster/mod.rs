@@ -17,6 +17,7 @@ mod subresource;
 mod template;
 #[cfg(test)]
 mod tests;
+mod voice;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub use durable::Recovery;
 pub(crate) use served::{group_versions, has_custom_kinds, listings, resource_at, resources_of};
 pub(crate) use services::service_range;
 pub use template::Template;
+pub use voice::Voice;
 
 /// One embedded cluster.
 pub struct Cluster {
@@ -66,7 +68,7 @@ pub struct Cluster {
     /// How many long requests are under way.
     busy: watch::Sender<usize>,
     /// Whether the API gives no answers.
-    silent: Arc<watch::Sender<bool>>,
+    voice: Arc<watch::Sender<Voice>>,
     /// What it is a copy of.
     template: Option<Arc<Template>>,
     /// Who signs certificate requests, if anybody does.
@@ -134,7 +136,7 @@ impl Cluster {
             faults: Mutex::default(),
             settled: Mutex::default(),
             busy: watch::Sender::new(0),
-            silent: Arc::new(watch::Sender::new(false)),
+            voice: Arc::new(watch::Sender::new(Voice::Answers)),
             template: None,
             authority: OnceLock::new(),
             token_key: OnceLock::new(),
@@ -144,8 +146,8 @@ impl Cluster {
     }
 
     /// Has it say through this sender whether it answers: one that outlives it.
-    pub fn with_silence(self, silent: Arc<watch::Sender<bool>>) -> Self {
-        Self { silent, ..self }
+    pub fn with_voice(self, voice: Arc<watch::Sender<Voice>>) -> Self {
+        Self { voice, ..self }
     }
 
     /// What the control plane goes on without.
@@ -168,13 +170,15 @@ impl Cluster {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 
-    /// Silences the API, or lets it answer again; what runs in the cluster goes on.
+    /// Whether its API gives no answers; what runs in the cluster goes on.
     pub fn is_silent(&self) -> bool {
-        *self.silent.borrow()
+        *self.voice.borrow() != Voice::Answers
     }
 
+    /// Silences the API, or lets it answer again; one that is stopped stays so.
     pub(crate) fn set_silent(&self, silent: bool) {
-        self.silent.send_if_modified(|before| std::mem::replace(before, silent) != silent);
+        let voice = if silent { Voice::Silent } else { Voice::Answers };
+        self.voice.send_if_modified(|before| *before != Voice::Stopped && std::mem::replace(before, voice) != voice);
     }
 
     /// Says that a request may hold the cluster's lock for long.

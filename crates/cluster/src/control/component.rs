@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Annotation of the namespace `kube-system` with the components that do not run, separated by commas: `kube-scheduler`,
-/// `kube-controller-manager`.
+/// `kube-controller-manager`; both, where it names `kube-apiserver` or `etcd`, without which they do nothing.
 pub const STOPPED_COMPONENTS_ANNOTATION: &str = "klab.dev/stopped-components";
 
 /// A part of the control plane that can be stopped alone.
@@ -18,10 +18,11 @@ pub(super) enum Component {
 /// The components that an annotation of kube-system has stopped.
 pub(super) fn stopped(namespace: &Value) -> BTreeSet<Component> {
     let names = namespace["metadata"]["annotations"][STOPPED_COMPONENTS_ANNOTATION].as_str().unwrap_or_default();
-    let component = |name: &str| match name.trim() {
-        "kube-scheduler" => Some(Component::Scheduler),
-        "kube-controller-manager" => Some(Component::ControllerManager),
-        _ => None,
+    let components: fn(&str) -> &[Component] = |name| match name.trim() {
+        "kube-scheduler" => &[Component::Scheduler],
+        "kube-controller-manager" => &[Component::ControllerManager],
+        "kube-apiserver" | "etcd" => &[Component::Scheduler, Component::ControllerManager],
+        _ => &[],
     };
-    names.split(',').filter_map(component).collect()
+    names.split(',').flat_map(components).copied().collect()
 }

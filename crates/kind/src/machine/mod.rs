@@ -22,7 +22,7 @@ pub use files::Changes;
 use files::Files;
 use kubeadm_files::MANIFESTS;
 use shell::{Flow, Shell};
-pub use surroundings::{Container, Effect, Output, Outside, Place};
+pub use surroundings::{Container, Effect, Output, Outside, Place, SERVING};
 
 /// What commands have left on a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

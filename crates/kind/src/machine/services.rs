@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::files::Found;
 use super::kubeadm_files::{KUBELET, KUBELET_UNIT};
 use super::shell::{Shell, failed};
-use super::surroundings::{Container, Output};
+use super::surroundings::{Container, Output, SERVING};
 
 /// For how long the certificates are good that kubeadm makes, and those of its authorities.
 const LEAF: SignedDuration = SignedDuration::from_hours(365 * 24);
@@ -178,7 +178,7 @@ fn end(
         }
         (Ending::Removed | Ending::Forced, None) => "what the kubelet does without a container that has ended",
         _ if shell.kubelet_is_stopped => "what becomes of a container while the kubelet is stopped",
-        _ if ["kube-apiserver", "etcd"].contains(&container.name.as_str()) && container.namespace == "kube-system" => {
+        _ if SERVING.contains(&container.name.as_str()) && container.namespace == "kube-system" => {
             "how a control plane starts again"
         }
         (ending, Some(_)) => {

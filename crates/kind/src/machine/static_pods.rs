@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::kubeadm_files::MANIFESTS;
-use super::surroundings::{Effect, Place};
-
-/// Components that run only as long as their file is there.
-const STOPPABLE: [&str; 2] = ["kube-scheduler", "kube-controller-manager"];
+use super::surroundings::{Effect, Place, SERVING};
 
 /// Pods by namespace and name.
 type Pods = BTreeMap<(String, String), Value>;
@@ -84,14 +81,13 @@ pub(super) fn effects(
             continue;
         }
         match own(key) {
-            Some(component) if !STOPPABLE.contains(&component.as_str()) => {
-                return Err(format!(
-                    "{component} of an embedded cluster does not stop, and has no other arguments; \
-                     `kubectl annotate namespace kube-system klab.dev/api-silent=30s` silences the API server for a while"
-                ));
-            }
             Some(component) if kept.is_some() => {
                 return Err(format!("{component} of an embedded cluster has kubeadm's arguments and no others"));
+            }
+            Some(component) if place.has_peers && SERVING.contains(&component.as_str()) => {
+                return Err(format!(
+                    "what the other control planes do without {component} of this one is not followed"
+                ));
             }
             Some(component) => effects.push(Effect::Component { component, runs: false }),
             None => {}

@@ -18,6 +18,8 @@ pub struct Place<'a> {
     pub address: &'a str,
     /// Whether it is a control plane.
     pub is_control_plane: bool,
+    /// Whether the cluster has further control planes.
+    pub has_peers: bool,
     /// Its version of Kubernetes, such as `1.36.2`.
     pub version: &'a str,
     /// The folder where the command begins.
@@ -96,12 +98,15 @@ pub trait Outside {
     fn pause(&mut self, duration: Duration);
 }
 
+/// The components without which the API does not answer.
+pub const SERVING: [&str; 2] = ["kube-apiserver", "etcd"];
+
 /// What is to be done in the cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// A component of the control plane stops or starts.
     Component {
-        /// `kube-scheduler` or `kube-controller-manager`.
+        /// `kube-scheduler`, `kube-controller-manager`, or one of [`SERVING`].
         component: String,
         /// Whether it runs.
         runs: bool,

@@ -35,6 +35,7 @@ fn place() -> Place<'static> {
         uid: "u1",
         address: "172.18.0.2",
         is_control_plane: true,
+        has_peers: false,
         version: "1.36.2",
         folder: "/",
         administrator: "kind: Config\n",
@@ -91,6 +92,20 @@ fn the_scheduler_stops_when_its_file_goes_and_starts_when_it_is_back() {
     let (_, effects) = does(&mut state, &["mv", "/etc/kubernetes/kube-scheduler.yaml", SCHEDULER]).unwrap();
     assert!(matches!(effects.as_slice(), [one, Effect::Add(_)] if *one == component(true)), "{effects:?}");
     assert_eq!(state.seen, None);
+}
+
+#[test]
+fn the_api_server_stops_with_its_file_where_it_is_alone() {
+    let mut state = State::default();
+    let words: Vec<String> = ["rm", "/etc/kubernetes/manifests/etcd.yaml"].map(str::to_owned).to_vec();
+    let alone = run(&place(), &state, &words, "", &mut Known::default()).unwrap().effects;
+    assert_eq!(alone.first(), Some(&Effect::Component { component: "etcd".into(), runs: false }));
+    let refused = run(&Place { has_peers: true, ..place() }, &state, &words, "", &mut Known::default());
+    assert!(refused.unwrap_err().contains("the other control planes"));
+    let (_, effects) =
+        bash(&mut state, "cd /etc/kubernetes/manifests; mv kube-apiserver.yaml kube-scheduler.yaml /tmp").unwrap();
+    let stops = |name: &str| effects.contains(&Effect::Component { component: name.into(), runs: false });
+    assert!(stops("kube-apiserver") && stops("kube-scheduler") && !stops("etcd"), "{effects:?}");
 }
 
 #[test]
@@ -179,8 +194,7 @@ fn what_is_not_certain_is_refused_and_leaves_nothing() {
         "echo `hostname`",
         "sleep 1 &",
         "ls -l /etc/kubernetes",
-        "mv /etc/kubernetes/manifests/kube-apiserver.yaml /tmp/",
-        "rm /etc/kubernetes/manifests/etcd.yaml",
+        "sed -i 's/10.96.0.0/11.96.0.0/' /etc/kubernetes/manifests/kube-apiserver.yaml",
         "sed -i 's/leader-elect=true/leader-elect=false/' /etc/kubernetes/manifests/kube-scheduler.yaml",
         "echo 'x",
         "cat <<EOF\nno end",

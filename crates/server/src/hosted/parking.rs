@@ -1,4 +1,4 @@
-//! How a cluster is woken, parked, reset and frozen. It is parked when no other code holds any part of it, so that there are
+//! How a cluster is woken, parked, reset, frozen and stopped. It is parked when no other code holds any part of it, so that there are
 //! never two of one cluster.
 
 use std::io;
@@ -11,15 +11,15 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::status::Status;
 use serde_json::Value;
 
-use super::{Hosted, LOG_FILE, SEED_FILE, SEEDED_FILE, Stage, io_failure, io_status};
+use super::{Hosted, LOG_FILE, SEED_FILE, SEEDED_FILE, STOPPED_FILE, Stage, io_failure, io_status};
 use crate::awake::Awake;
 use crate::control_thread::Rest;
-use crate::files::write_private;
+use crate::files::{gone, write_private};
 use crate::host::Counts;
 use crate::register::{CopyOf, Note, Parked};
 use klab_cluster::api::Api;
 use klab_cluster::clock::{SystemClock, later};
-use klab_cluster::cluster::Cluster;
+use klab_cluster::cluster::{Cluster, Voice};
 use klab_cluster::control::Settings;
 use klab_cluster::seed::{Seed, add_objects};
 use klab_cluster::system;
@@ -116,7 +116,7 @@ impl Hosted {
         for note in recovery.notes {
             tracing::warn!(cluster = name, "{note}");
         }
-        let cluster = cluster.with_silence(Arc::clone(&self.silent));
+        let cluster = cluster.with_voice(Arc::clone(&self.voice));
         cluster.set_limits(Arc::clone(&self.host.room));
         if self.checked.swap(true, Ordering::Relaxed) {
             cluster.assume_root_certificate(&self.host.identity.authority);
@@ -149,7 +149,7 @@ impl Hosted {
         for note in recovery.notes {
             tracing::warn!(cluster = self.name(), "{note}");
         }
-        let cluster = cluster.with_silence(Arc::clone(&self.silent));
+        let cluster = cluster.with_voice(Arc::clone(&self.voice));
         cluster.assume_root_certificate(&self.host.identity.authority);
         if loaded.about.klab != env!("CARGO_PKG_VERSION") {
             // As an API server does at each start.
@@ -257,6 +257,16 @@ impl Hosted {
         let entry = self.entry().unwrap_or_default();
         let noted = self.host.register.note([Note::Is(self.name().to_owned(), entry)]);
         noted.map_err(|error| io_status("write the register", &error))
+    }
+
+    /// Stops its API server, also for servers that serve it later, or lets it run again. What runs in the cluster goes on.
+    pub(crate) fn stop_api(&self, stopped: bool) -> Result<(), Status> {
+        let file = self.folder().join(STOPPED_FILE);
+        let noted = if stopped { write_private(&file, b"") } else { gone(std::fs::remove_file(&file)) };
+        noted.map_err(io_failure(STOPPED_FILE))?;
+        let voice = if stopped { Voice::Stopped } else { Voice::Answers };
+        self.voice.send_if_modified(|before| std::mem::replace(before, voice) != voice);
+        Ok(())
     }
 
     /// Ends its control plane for good. Idempotent.

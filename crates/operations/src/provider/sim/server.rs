@@ -135,6 +135,15 @@ impl Client {
         self.send(Method::POST, "/remove", &names).await
     }
 
+    /// Stops the API server of a cluster, or lets it run again.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or the server does not answer.
+    pub async fn stop_api(&self, name: &str, stopped: bool) -> Result<()> {
+        let _: serde_json::Value = self.send(Method::PUT, &format!("/clusters/{name}/stopped"), &stopped).await?;
+        Ok(())
+    }
+
     /// Puts what its template holds in the place of all that a copy holds.
     ///
     /// # Errors

@@ -1,14 +1,18 @@
 //! Clusters of the server that belong to no lab, such as those of `klab kind`.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::Client;
 
 use super::{Sim, once_more, pools, server};
+use crate::client::bearer::{self, Trust};
 use crate::client::connect;
 use crate::error::{Code, Error, Result};
 use crate::event::Events;
 use klab_lab::nodes::{VERSION, full_version};
 use klab_lab::spec::KubernetesVersion;
-use klab_server::Seed;
+use klab_server::{Access, Seed};
 
 impl Sim {
     /// Makes a cluster of this name, whose API server answers as this version; gives its kubeconfig.
@@ -37,6 +41,31 @@ impl Sim {
         }
         self.server(name)?;
         Ok(self.saved(name).join("kubeconfig"))
+    }
+
+    /// The server of a cluster, for [`Sim::connect_inside`].
+    ///
+    /// # Errors
+    /// As [`Sim::standalone_kubeconfig`].
+    pub fn standalone_access(&self, name: &str) -> Result<Access> {
+        self.standalone_kubeconfig(name).and_then(|_| self.server(name))
+    }
+
+    /// A client of a cluster that is answered as its administrator, also while its API server is stopped.
+    ///
+    /// # Errors
+    /// When the server's certificate cannot be read.
+    pub async fn connect_inside(access: &Access, name: &str) -> Result<Client> {
+        let url = format!("https://{}/clusters/{name}", access.address);
+        bearer::client(&url, Trust::Authority(&access.certificate), Some(&access.token), Duration::MAX).await
+    }
+
+    /// Stops the API server of a cluster, or lets it run again.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn stop_api(access: &Access, name: &str, stopped: bool) -> Result<()> {
+        server::Client::new(access).await?.stop_api(name, stopped).await
     }
 
     /// Removes a cluster, and the server where it holds no other.
