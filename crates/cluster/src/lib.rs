@@ -76,6 +76,7 @@ mod definitions;
 mod dynamic_admission;
 mod embedded;
 mod flavour;
+mod load;
 mod log;
 pub mod node_pools;
 mod openapi;

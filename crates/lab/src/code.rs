@@ -113,6 +113,7 @@ codes! {
     ReservedWorkloadLabel "reserved-workload-label" 205 2;
     Windows "windows" 206 2;
     NoDevices "no-devices" 206 2;
+    NoLoad "no-load" 206 2;
     ForeignNodes "foreign-nodes" 206 2;
     ControlPlane "control-plane" 206 2;
     NotOnKind "not-on-kind" 206 2;

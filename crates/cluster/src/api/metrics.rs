@@ -16,6 +16,7 @@ use super::negotiate::Form;
 use super::path::ResourcePath;
 use super::usage::{Metrics, Use, container_use, node_use};
 use crate::body::Body;
+use crate::load;
 use klab_api_machinery::selector::Selector;
 
 /// Group of the metrics API.
@@ -91,9 +92,10 @@ impl Call<'_> {
                 pods.entry(node).or_default().push(pod);
             }
         }
+        let loads = load::shares(self.cluster(), None);
         let items = self.selected(NODES, None, name)?.into_iter().map(|node| {
             let used = if let Metrics::Share(share) = metrics {
-                node_use(&node.value(), pods.get(node.name.as_ref()).map_or(&[], Vec::as_slice), share)
+                node_use(&node.value(), pods.get(node.name.as_ref()).map_or(&[], Vec::as_slice), share, &loads)
             } else {
                 let at = places.get(node.name.as_ref()).copied().unwrap_or_default();
                 Use { nanocores: (150 + 10 * at) * 1_000_000, bytes: (1024 + at) << 20 }
@@ -110,7 +112,7 @@ impl Call<'_> {
         namespace: Option<&str>,
         name: Option<&str>,
     ) -> Result<Response<Body>, Status> {
-        let mut items = Vec::new();
+        let (mut items, loads) = (Vec::new(), load::shares(self.cluster(), namespace));
         for pod in self.selected(PODS, namespace, name)? {
             let value = pod.value();
             if value["status"]["phase"] != "Running" {
@@ -121,7 +123,7 @@ impl Call<'_> {
                 .into_iter()
                 .flatten()
                 .map(|container| {
-                    json!({"name": container["name"], "usage": container_use(container, metrics).to_value()})
+                    json!({"name": container["name"], "usage": container_use(container, metrics, loads.get(&pod.uid).copied()).to_value()})
                 })
                 .collect();
             items.push((

@@ -1,5 +1,6 @@
 //! Synthetic figures of use: what the metrics API says that containers and nodes use.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
@@ -51,27 +52,34 @@ fn milli(value: &Value) -> i64 {
 /// What containers use that request nothing.
 const IDLE: Use = Use { nanocores: 1_000_000, bytes: 8 << 20 };
 
-pub(super) fn container_use(container: &Value, metrics: Metrics) -> Use {
+/// What a container uses, of a pod whose workload has this share of its CPU request to do.
+pub(super) fn container_use(container: &Value, metrics: Metrics, load: Option<f64>) -> Use {
     let Metrics::Share(share) = metrics else { return Use { nanocores: 5_000_000, bytes: 20 << 20 } };
     let requests = &container["resources"]["requests"];
     let part = |amount: i64, idle: i64| if amount == 0 { idle } else { (amount as f64 * share) as i64 };
-    let millicores = milli(&requests["cpu"]);
+    let nanocores = |amounts: &Value| milli(&amounts["cpu"]).saturating_mul(1_000_000);
+    let wanted = match load {
+        Some(load) => (nanocores(requests) as f64 * load) as i64,
+        None => part(nanocores(requests), IDLE.nanocores),
+    };
+    let limit = Some(nanocores(&container["resources"]["limits"])).filter(|limit| *limit > 0);
     let bytes = milli(&requests["memory"]) / 1000;
-    Use { nanocores: part(millicores.saturating_mul(1_000_000), IDLE.nanocores), bytes: part(bytes, IDLE.bytes) }
+    Use { nanocores: limit.map_or(wanted, |limit| wanted.min(limit)), bytes: part(bytes, IDLE.bytes) }
 }
 
-pub(super) fn node_use(node: &Value, pods: &[Arc<Object>], share: f64) -> Use {
+pub(super) fn node_use(node: &Value, pods: &[Arc<Object>], share: f64, loads: &HashMap<Box<str>, f64>) -> Use {
     let capacity = &node["status"]["capacity"];
     let millicores = milli(&capacity["cpu"]);
     let bytes = milli(&capacity["memory"]) / 1000;
     let mut used = Use { nanocores: millicores.saturating_mul(20_000), bytes: bytes / 50 };
     for pod in pods {
+        let load = loads.get(&pod.uid).copied();
         let pod = pod.value();
         if pod["status"]["phase"] != "Running" {
             continue;
         }
         for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
-            let one = container_use(container, Metrics::Share(share));
+            let one = container_use(container, Metrics::Share(share), load);
             used.nanocores = used.nanocores.saturating_add(one.nanocores);
             used.bytes = used.bytes.saturating_add(one.bytes);
         }

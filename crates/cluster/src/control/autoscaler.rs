@@ -1,4 +1,5 @@
-//! HorizontalPodAutoscalers on synthetic metrics: every running pod uses a set share of what it requests.
+//! HorizontalPodAutoscalers on synthetic metrics: every running pod uses a set share of what it requests, or what its workload
+//! says that there is to do.
 
 // upstream: pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler (v1.36)
 // upstream: pkg/controller/podautoscaler/replica_calculator.go GetResourceReplicas (v1.36)
@@ -19,6 +20,7 @@ use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::clock::{earlier, later};
 use crate::cluster::Part;
+use crate::load;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 
@@ -30,6 +32,8 @@ const NO_METRICS: &str = "failed to get cpu utilization: unable to get metrics f
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
 /// Within this share of the target nothing is changed.
 const TOLERANCE: f64 = 0.1;
+/// What sums of requests may lack of the whole percent that they are.
+const ROUNDING: f64 = 1e-6;
 /// How long a lower recommendation must hold before pods go.
 const STABILIZATION: i64 = 300;
 
@@ -130,8 +134,10 @@ impl Autoscalers {
             .map(Arc::clone)
             .collect();
         let share = plane.settings.metrics_share;
-        let readings: Vec<Reading> =
-            items(&value["spec"]["metrics"]).iter().filter_map(|metric| read(share, metric, &pods, current)).collect();
+        let readings: Vec<Reading> = items(&value["spec"]["metrics"])
+            .iter()
+            .filter_map(|metric| read(share, &scaled, metric, &pods, current))
+            .collect();
         let Some(best) = readings.iter().max_by_key(|reading| reading.replicas) else {
             let why = failure(share, &value, &pods);
             plane.note(&object, COMPONENT, true, "FailedGetResourceMetric", &why);
@@ -256,20 +262,24 @@ fn failure(share: Option<f64>, autoscaler: &Value, pods: &[Arc<PodInfo>]) -> Str
 }
 
 /// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.
-fn read(share: Option<f64>, metric: &Value, pods: &[Arc<PodInfo>], current: i64) -> Option<Reading> {
+fn read(share: Option<f64>, scaled: &Value, metric: &Value, pods: &[Arc<PodInfo>], current: i64) -> Option<Reading> {
     let share = share?;
     if text(metric, &["type"]) != "Resource" {
         return None;
     }
     let resource = text(metric, &["resource", "name"]);
     let target = &metric["resource"]["target"];
-    let (mut requested, mut ready) = (0.0, 0_i64);
+    let load = load::share(scaled, pods.iter().filter(|pod| pod.ready).count()).filter(|_| resource == "cpu");
+    let (mut requested, mut used, mut ready) = (0.0, 0.0, 0_i64);
     for pod in pods.iter().filter(|pod| pod.ready) {
         let value = pod.object.value();
         let mut of_pod = 0.0;
         for container in items(&value["spec"]["containers"]) {
-            let amount = container["resources"]["requests"][resource].as_str()?;
-            of_pod += Quantity::parse(amount).ok()?.as_f64();
+            let amount = Quantity::parse(container["resources"]["requests"][resource].as_str()?).ok()?.as_f64();
+            of_pod += amount;
+            let limit = container["resources"]["limits"][resource].as_str().and_then(|text| Quantity::parse(text).ok());
+            let wanted = amount * load.unwrap_or(share);
+            used += limit.map_or(wanted, |limit| wanted.min(limit.as_f64()));
         }
         requested += of_pod;
         ready += 1;
@@ -277,13 +287,12 @@ fn read(share: Option<f64>, metric: &Value, pods: &[Arc<PodInfo>], current: i64)
     if ready == 0 {
         return None;
     }
-    let used = requested * share;
     let average = used / ready as f64;
     let shown =
         if resource == "cpu" { format!("{}m", (average * 1000.0).round()) } else { format!("{}", average.round()) };
     let (ratio, found, name) = match text(target, &["type"]) {
         "Utilization" => {
-            let utilization = (share * 100.0).floor();
+            let utilization = (used / requested.max(f64::MIN_POSITIVE) * 100.0 + ROUNDING).floor();
             let wanted = target["averageUtilization"].as_f64()?;
             (
                 utilization / wanted,

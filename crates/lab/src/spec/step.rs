@@ -259,6 +259,8 @@ pub struct WorkloadChange {
     pub limits: Option<BTreeMap<String, Quantity>>,
     /// Priority class; an empty name clears it.
     pub priority_class: Option<String>,
+    /// CPU that all pods together want to use, such as `320%` of what one of them requests; an empty text clears it.
+    pub load: Option<String>,
 }
 
 impl WorkloadChange {
@@ -294,6 +296,10 @@ impl WorkloadChange {
         }
         if let Some(name) = &self.priority_class {
             changed.priority_class = (!name.is_empty()).then(|| Located::new(name.clone(), at.clone()));
+        }
+        if let Some(load) = &self.load {
+            let percent = load.strip_suffix('%').and_then(|percent| percent.parse().ok());
+            changed.load = percent.map(|percent| Located::new(percent, at.clone()));
         }
         changed
     }

@@ -59,6 +59,8 @@ pub struct Workload {
     pub scheduler_name: Option<String>,
     /// Gates that keep the pods from being scheduled.
     pub scheduling_gates: Vec<String>,
+    /// CPU that all pods together want to use, in percent of what one of them requests.
+    pub load: Option<Located<u32>>,
     /// Seconds that a pod has to stop.
     pub termination_grace_period: Option<u32>,
     /// `Always`, `OnFailure` or `Never`.

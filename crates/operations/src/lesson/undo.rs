@@ -70,6 +70,10 @@ pub(super) fn previous(fields: &WorkloadChange, workload: &Workload) -> Workload
             .priority_class
             .as_ref()
             .map(|_| workload.priority_class.as_ref().map(|name| name.value.clone()).unwrap_or_default()),
+        load: fields
+            .load
+            .as_ref()
+            .map(|_| workload.load.as_ref().map(|load| format!("{}%", load.value)).unwrap_or_default()),
     }
 }
 

@@ -77,6 +77,7 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
         "priority_class": workload.priority_class.as_ref().map(|name| name.value.clone()),
         "scheduler_name": workload.scheduler_name,
         "scheduling_gates": workload.scheduling_gates,
+        "load": workload.load.as_ref().map(|load| load.value),
         "termination_grace_period": workload.termination_grace_period,
         "restart_policy": restart_policy,
         "labels": pod_labels,

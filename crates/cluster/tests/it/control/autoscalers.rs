@@ -52,6 +52,36 @@ fn the_controller_manages_the_number_by_way_of_the_subresource() {
     assert_eq!((&owner["manager"], &owner["subresource"]), (&json!("kube-controller-manager"), &json!("scale")));
 }
 
+/// Six pods would have 53 % each, five have 64 %, which is near enough to 60.
+#[test]
+fn pods_share_the_load_of_their_workload() {
+    let mut lab = lab(Some(0.5));
+    lab.change(DEPLOYMENTS, "web", |web| web["metadata"]["annotations"] = json!({ "klab.dev/load": "320%" }));
+    lab.apply(autoscaler(60));
+    lab.seconds(60);
+    let web = lab.get(HORIZONTAL_POD_AUTOSCALERS, "web");
+    let current = &web["status"]["currentMetrics"][0]["resource"]["current"];
+    assert_eq!((lab.running(), current["averageUtilization"].as_i64()), (6, Some(53)));
+    lab.change(DEPLOYMENTS, "web", |web| web["metadata"]["annotations"] = json!({ "klab.dev/load": "60%" }));
+    lab.seconds(400);
+    assert_eq!(lab.running(), 2, "30 % each, and two are the least");
+}
+
+/// A container uses no more than its limit, however much there is to do.
+#[test]
+fn a_limit_bounds_the_load() {
+    let mut lab = lab(Some(0.5));
+    lab.change(DEPLOYMENTS, "web", |web| {
+        web["metadata"]["annotations"] = json!({ "klab.dev/load": "100000%" });
+        web["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = json!({ "cpu": "105m" });
+    });
+    lab.apply(autoscaler(100));
+    lab.seconds(60);
+    let web = lab.get(HORIZONTAL_POD_AUTOSCALERS, "web");
+    let current = &web["status"]["currentMetrics"][0]["resource"]["current"];
+    assert_eq!((lab.running(), current["averageUtilization"].as_i64()), (3, Some(105)));
+}
+
 #[test]
 fn scale_down_after_five_minutes() {
     let mut lab = lab(Some(0.1));

@@ -139,6 +139,8 @@ table! {
         limits: Table<At<QuantityText>>,
         /// With `set`: new priority class; "" clears it.
         priority_class: String,
+        /// With `set`: CPU that all pods of the workload together want to use, in percent of what one requests (sim); "" clears it.
+        load: String,
     }
 }
 
@@ -175,6 +177,7 @@ pub(in crate::spec) const ACTIONS: &[ActionForm] = &[
             "requests",
             "limits",
             "priority_class",
+            "load",
         ],
     ),
     form("apply", &[], &["refused"]),

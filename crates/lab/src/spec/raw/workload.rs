@@ -72,6 +72,8 @@ pub(in crate::spec) struct Workload {
     /// Names of scheduling gates.
     #[serde(default)]
     pub scheduling_gates: Vec<At<String>>,
+    /// CPU that all pods of the workload together want to use, in percent of what one requests, such as "320%" (sim).
+    pub load: Option<At<String>>,
     /// Seconds that a pod has to stop. Default: 30.
     pub termination_grace_period: Option<u32>,
     /// Restart policy of the pods. Default: Always; OnFailure for a job.

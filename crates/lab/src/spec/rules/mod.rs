@@ -44,6 +44,7 @@ pub const RULES: &[Rule] = &[
     rule(Code::EmptyTaintValue, &[], pools::empty_taint_value),
     rule(Code::Windows, &[], pools::windows),
     rule(Code::NoDevices, &[], pools::no_devices),
+    rule(Code::NoLoad, &[], workloads::no_load),
     rule(Code::PoolVersion, &[], pools::version),
     rule(Code::Unsatisfiable, &["pool"], workloads::unsatisfiable),
     rule(Code::UnusedToleration, &["pool", "step"], workloads::unused_toleration),

@@ -223,6 +223,25 @@ fn offered(group: &super::context::NodeGroup<'_>, resource: &str) -> Option<i64>
     }
 }
 
+pub(super) fn no_load(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let profile = context.lab.provider.profile();
+    if profile.is_embedded {
+        return;
+    }
+    let workloads = context.lab.workloads.iter().filter_map(|workload| Some(&workload.load.as_ref()?.at));
+    let actions = context.lab.steps.iter().flat_map(|step| &step.actions).filter_map(|action| match &action.value {
+        Action::Set { fields, .. } if fields.load.is_some() => Some(&action.at),
+        _ => None,
+    });
+    for at in workloads.chain(actions) {
+        found.push(
+            Diagnostic::warning(Code::NoLoad, format!("klab makes no load on {}", profile.title))
+                .at(at, "containers use what they use")
+                .help("leave a step that needs the load out there with `skip`, or let an image of your own make it"),
+        );
+    }
+}
+
 pub(super) fn too_large(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for workload in &context.lab.workloads {
         if context.is_meant_to_be_pending(workload) || context.is_left_out(workload) {

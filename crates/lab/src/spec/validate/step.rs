@@ -282,6 +282,10 @@ impl Reader<'_> {
             requests: raw.requests.as_ref().map(|table| values(self.quantities(table))),
             limits: raw.limits.as_ref().map(|table| values(self.quantities(table))),
             priority_class: raw.priority_class.as_ref().map(|name| name.get().clone()),
+            load: raw.load.as_ref().and_then(|text| match text.get().as_str() {
+                "" => Some(String::new()),
+                written => self.text(text, Code::Count, syntax::percent).map(|_| written.to_owned()),
+            }),
         };
         if self.diagnostics.errors() > before {
             return None;

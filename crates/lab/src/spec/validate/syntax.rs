@@ -442,6 +442,15 @@ pub(super) fn duration(text: &str) -> Parsed<SignedDuration> {
     Ok(duration)
 }
 
+/// A load such as `80%` or `320%`.
+pub(super) fn percent(text: &str) -> Parsed<u32> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse().ok()).filter(|number| *number <= 1_000_000);
+    number.ok_or_else(|| {
+        Mistake::new(format!("`{text}` is not a load"), "must be a whole number and `%`")
+            .help("write for example `80%` or `320%`")
+    })
+}
+
 /// A number, or `1..3`, `2..`, `..4`.
 pub(super) fn count(raw: &raw::CountText) -> Parsed<Count> {
     let text = match raw {

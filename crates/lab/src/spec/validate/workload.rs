@@ -65,6 +65,7 @@ impl Reader<'_> {
                 .into_iter()
                 .map(|gate| gate.value)
                 .collect(),
+            load: self.load(raw, kind),
             termination_grace_period: raw.termination_grace_period,
             restart_policy: self.restart_policy(raw, kind),
             labels: self.labels(&raw.labels),
@@ -98,6 +99,15 @@ impl Reader<'_> {
             return None;
         }
         Some(*parallelism.get())
+    }
+
+    fn load(&mut self, raw: &raw::Workload, kind: WorkloadKind) -> Option<Located<u32>> {
+        let load = raw.load.as_ref()?;
+        if !matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet) {
+            self.not_for(load.span(), "load", kind, "only pods of a Deployment or StatefulSet share a load");
+            return None;
+        }
+        self.text(load, Code::Count, syntax::percent)
     }
 
     fn restart_policy(&mut self, raw: &raw::Workload, kind: WorkloadKind) -> Option<String> {

@@ -17,7 +17,7 @@ impl Rule for Cel<'_> {
     }
 
     fn title(&self) -> String {
-        self.0.to_owned()
+        one_line(self.0)
     }
 
     fn judge(&self, view: &View<'_>, subject: &Subject<'_>) -> Option<Fact> {
@@ -40,7 +40,13 @@ impl Rule for Cel<'_> {
 
 fn decided(expression: &str, object: &Value, view: &View<'_>) -> Fact {
     let seen = expression::evaluate(expression, object, &mut view.expressions.borrow_mut());
-    Fact::new(if seen.holds { Standing::Holds } else { Standing::Blocked(seen.now.clone()) }, seen.now)
+    let now = one_line(&seen.now);
+    Fact::new(if seen.holds { Standing::Holds } else { Standing::Blocked(now.clone()) }, now)
+}
+
+/// As a report shows it; authors write long expressions in several lines.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A condition on an object whose controller is still at work is not decided: its status is about to change.

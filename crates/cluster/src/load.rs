@@ -1,0 +1,46 @@
+//! What a workload's pods have to do, where its object says so: its pods share the load among themselves.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use klab_api_machinery::object::Object;
+use klab_api_machinery::resource::{DEPLOYMENTS, PODS, STATEFUL_SETS};
+use klab_api_machinery::value::{condition_is_true, selects};
+use klab_scheduler::selector::Selector;
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+
+/// The annotation of a Deployment or StatefulSet: CPU that all its pods together want to use, in percent of what one requests.
+const LOAD: &str = "klab.dev/load";
+
+/// The CPU that each of this many pods wants to use, as a share of its request; none where the object does not say.
+pub(crate) fn share(scaled: &Value, pods: usize) -> Option<f64> {
+    let text = scaled["metadata"]["annotations"][LOAD].as_str()?;
+    let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
+    (percent >= 0.0).then(|| percent / 100.0 / pods.max(1) as f64)
+}
+
+/// The share of each pod whose workload says what its pods have to do, by uid.
+pub(crate) fn shares(cluster: &Cluster, namespace: Option<&str>) -> HashMap<Box<str>, f64> {
+    let mut shares = HashMap::new();
+    let mut pods: Option<Vec<Arc<Object>>> = None;
+    for scaled in [DEPLOYMENTS, STATEFUL_SETS].into_iter().flat_map(|kind| cluster.list(kind, namespace).0) {
+        let value = scaled.value();
+        if value["metadata"]["annotations"][LOAD].is_null() {
+            continue;
+        }
+        let selector = Selector::from_json(&value["spec"]["selector"]);
+        let all = pods.get_or_insert_with(|| cluster.list(PODS, namespace).0);
+        let is_ready = |pod: &&Arc<Object>| {
+            pod.namespace == scaled.namespace
+                && selects(&selector, pod)
+                && condition_is_true(&pod.value()["status"]["conditions"], "Ready")
+        };
+        let own: Vec<&Arc<Object>> = all.iter().filter(is_ready).collect();
+        if let Some(share) = share(&value, own.len()) {
+            shares.extend(own.iter().map(|pod| (pod.uid.clone(), share)));
+        }
+    }
+    shares
+}
