@@ -389,12 +389,14 @@ enum Tier {
     First,
     /// What workloads refer to: configuration, accounts, quotas, services.
     Config,
+    /// Tokens of accounts: a cluster deletes one whose account is not there.
+    Token,
     /// What runs pods.
     Workload,
 }
 
 impl Tier {
-    const ALL: [Self; 3] = [Self::First, Self::Config, Self::Workload];
+    const ALL: [Self; 4] = [Self::First, Self::Config, Self::Token, Self::Workload];
 
     fn of(object: &Value) -> Self {
         match object["kind"].as_str().unwrap_or_default() {
@@ -407,6 +409,7 @@ impl Tier {
             | "StatefulSet"
             | "Job"
             | "CronJob" => Self::Workload,
+            "Secret" if object["type"] == "kubernetes.io/service-account-token" => Self::Token,
             _ => Self::Config,
         }
     }
@@ -424,6 +427,8 @@ mod tests {
         assert_eq!(tier("Namespace"), Tier::First);
         assert_eq!(tier("ConfigMap"), Tier::Config);
         assert_eq!(tier("PriorityClass"), Tier::Config);
+        let token = json!({ "kind": "Secret", "type": "kubernetes.io/service-account-token" });
+        assert_eq!((tier("Secret"), Tier::of(&token)), (Tier::Config, Tier::Token));
         assert_eq!(tier("DaemonSet"), Tier::Workload);
     }
 
