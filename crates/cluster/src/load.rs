@@ -1,4 +1,4 @@
-//! What a workload's pods have to do, where its object says so: its pods share the load among themselves.
+//! What containers use of what they request: a workload whose object says so has a load, which its pods share among themselves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{DEPLOYMENTS, PODS, STATEFUL_SETS};
 use klab_api_machinery::value::{condition_is_true, selects};
+use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
@@ -19,6 +20,17 @@ pub(crate) fn share(scaled: &Value, pods: usize) -> Option<f64> {
     let text = scaled["metadata"]["annotations"][LOAD].as_str()?;
     let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
     (percent >= 0.0).then(|| percent / 100.0 / pods.max(1) as f64)
+}
+
+/// How much of a resource a container requests, or may use: `resources` are its requests, or its limits.
+pub(crate) fn amount(resources: &Value, resource: &str) -> Option<f64> {
+    Quantity::parse(resources[resource].as_str()?).ok().map(Quantity::as_f64)
+}
+
+/// What a container uses of a resource that wants to use this much: no more than its limit.
+pub(crate) fn within_limit(container: &Value, resource: &str, wanted: f64) -> f64 {
+    let limit = amount(&container["resources"]["limits"], resource).filter(|limit| *limit > 0.0);
+    limit.map_or(wanted, |limit| wanted.min(limit))
 }
 
 /// The share of each pod whose workload says what its pods have to do, by uid.

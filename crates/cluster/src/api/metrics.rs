@@ -86,13 +86,14 @@ impl Call<'_> {
         let all = self.cluster().list(NODES, None).0;
         let places: HashMap<&str, i64> = all.iter().zip(0..).map(|(node, at)| (node.name.as_ref(), at)).collect();
         let mut pods: HashMap<String, Vec<Arc<Object>>> = HashMap::new();
+        let mut loads = HashMap::new();
         if matches!(metrics, Metrics::Share(_)) {
+            loads = load::shares(self.cluster(), None);
             for pod in self.cluster().list(PODS, None).0 {
                 let node = pod.value()["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
                 pods.entry(node).or_default().push(pod);
             }
         }
-        let loads = load::shares(self.cluster(), None);
         let items = self.selected(NODES, None, name)?.into_iter().map(|node| {
             let used = if let Metrics::Share(share) = metrics {
                 node_use(&node.value(), pods.get(node.name.as_ref()).map_or(&[], Vec::as_slice), share, &loads)

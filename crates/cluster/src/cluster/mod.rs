@@ -67,7 +67,7 @@ pub struct Cluster {
     settled: Mutex<(u64, Option<Timestamp>)>,
     /// How many long requests are under way.
     busy: watch::Sender<usize>,
-    /// Whether the API gives no answers.
+    /// Whether the API answers.
     voice: Arc<watch::Sender<Voice>>,
     /// What it is a copy of.
     template: Option<Arc<Template>>,

@@ -270,16 +270,15 @@ fn read(share: Option<f64>, scaled: &Value, metric: &Value, pods: &[Arc<PodInfo>
     let resource = text(metric, &["resource", "name"]);
     let target = &metric["resource"]["target"];
     let load = load::share(scaled, pods.iter().filter(|pod| pod.ready).count()).filter(|_| resource == "cpu");
+    let share = load.unwrap_or(share);
     let (mut requested, mut used, mut ready) = (0.0, 0.0, 0_i64);
     for pod in pods.iter().filter(|pod| pod.ready) {
         let value = pod.object.value();
         let mut of_pod = 0.0;
         for container in items(&value["spec"]["containers"]) {
-            let amount = Quantity::parse(container["resources"]["requests"][resource].as_str()?).ok()?.as_f64();
+            let amount = load::amount(&container["resources"]["requests"], resource)?;
             of_pod += amount;
-            let limit = container["resources"]["limits"][resource].as_str().and_then(|text| Quantity::parse(text).ok());
-            let wanted = amount * load.unwrap_or(share);
-            used += limit.map_or(wanted, |limit| wanted.min(limit.as_f64()));
+            used += load::within_limit(container, resource, amount * share);
         }
         requested += of_pod;
         ready += 1;

@@ -398,14 +398,14 @@ impl Look<'_, '_> {
         loop {
             let container = &self.containers[index];
             match container.state() {
-                State::Running(_) if container.killing().is_some() => {
-                    let killing = container.killing();
-                    self.end(index, KILLED);
-                    if killing == Some(Killing::Removed) {
-                        self.containers[index].lose();
-                    }
-                }
                 State::Running(_) => {
+                    if let Some(killing) = container.killing() {
+                        self.end(index, KILLED);
+                        if killing == Killing::Removed {
+                            self.containers[index].lose();
+                        }
+                        continue;
+                    }
                     let changed = container.status["image"].as_str().is_some_and(|image| image != container.image());
                     if changed && container.role != Role::Init {
                         let message = format!("Container {} definition changed, will be restarted", container.name());
