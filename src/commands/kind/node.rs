@@ -1,6 +1,5 @@
 //! A node of `klab kind` that commands are executed on: what they reach of the cluster, and what follows from them there.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -17,9 +16,8 @@ use super::kubeconfig;
 use super::meant::{Done, asked, in_words, sim};
 use super::stored::{self, Stored};
 use klab_operations::exec;
-use klab_operations::provider::sim::Sim;
+use klab_operations::provider::sim::Inside;
 use klab_operations::state::Lock;
-use klab_server::Access;
 
 /// How long a command waits for another one on the same cluster.
 const TURN: Duration = Duration::from_mins(1);
@@ -39,7 +37,7 @@ pub(super) struct Node<'c> {
 struct Reached<'c> {
     context: &'c Context,
     client: Client,
-    kubeconfig: PathBuf,
+    inside: Inside,
     node: String,
     is_control_plane: bool,
 }
@@ -74,11 +72,9 @@ impl<'c> Node<'c> {
         let mut stored = Stored::read(self.context, &self.cluster)?.ok_or_else(gone)?;
         let index = stored.nodes.iter().position(|node| node.name == self.name).ok_or_else(gone)?;
         let is_control_plane = stored.nodes.get(index).is_some_and(|node| node.is_control_plane);
-        let path = sim(self.context)?.standalone_kubeconfig(&name_at_server(&self.cluster)).map_err(in_words)?;
+        let inside = sim(self.context)?.inside(&name_at_server(&self.cluster)).map_err(in_words)?;
         let administrator = kubeconfig::written(&kubeconfig::of(self.context, &self.cluster, true)?)?;
-        let of_cluster = name_at_server(&self.cluster);
-        let access = sim(self.context)?.standalone_access(&of_cluster).map_err(in_words)?;
-        let client = self.context.block_on(Sim::connect_inside(&access, &of_cluster)).map_err(in_words)?;
+        let client = self.context.block_on(inside.connect()).map_err(in_words)?;
         let nodes: Api<NodeObject> = Api::all(client.clone());
         let uid = asked(self.context, nodes.get_opt(&self.name))?.and_then(|object| object.metadata.uid);
         let place = Place {
@@ -94,15 +90,14 @@ impl<'c> Node<'c> {
             created: stored.created,
             now: Timestamp::now(),
         };
-        let mut reached =
-            Reached { context: self.context, client, kubeconfig: path, node: self.name.clone(), is_control_plane };
+        let mut reached = Reached { context: self.context, client, inside, node: self.name.clone(), is_control_plane };
         let state = stored.machines.get(&self.name).cloned().unwrap_or_default();
         let Ran { mut output, state, effects, folder } = match run(&place, &state, command, input, &mut reached) {
             Ok(ran) => ran,
             Err(why) => return Ok(Err(why)),
         };
         for effect in effects {
-            self.follow(&access, &reached.client, effect, &mut output)?;
+            self.follow(&reached, effect, &mut output)?;
         }
         self.folder = folder;
         // Written last: a klab that is killed before does all of it once more.
@@ -123,7 +118,8 @@ impl<'c> Node<'c> {
         }
     }
 
-    fn follow(&self, access: &Access, client: &Client, effect: Effect, output: &mut Output) -> Done {
+    fn follow(&self, reached: &Reached<'_>, effect: Effect, output: &mut Output) -> Done {
+        let client = &reached.client;
         let with = PatchParams::default();
         match effect {
             Effect::Component { component, runs } => {
@@ -137,8 +133,7 @@ impl<'c> Node<'c> {
                 }
                 let is_served = !stopped.iter().any(|one| SERVING.contains(one));
                 if SERVING.contains(&component.as_str()) {
-                    let of_cluster = name_at_server(&self.cluster);
-                    self.context.block_on(Sim::stop_api(access, &of_cluster, !is_served)).map_err(in_words)?;
+                    self.context.block_on(reached.inside.stop_api(!is_served)).map_err(in_words)?;
                 }
                 let value = Some(stopped.join(",")).filter(|stopped| !stopped.is_empty());
                 let patch = json!({ "metadata": { "annotations": { STOPPED_COMPONENTS_ANNOTATION: value } } });
@@ -203,7 +198,7 @@ impl Outside for Reached<'_> {
         if arguments.iter().any(|word| word == "config") {
             return Err("the kubeconfig of a node does not change".to_owned());
         }
-        let command = exec::Command::new("kubectl").arg("--kubeconfig").arg(&self.kubeconfig);
+        let command = exec::Command::new("kubectl").arg("--kubeconfig").arg(&self.inside.kubeconfig);
         match command.args(arguments.iter().cloned()).written(KUBECTL) {
             Ok(written) => Ok(Output { out: written.stdout, err: written.stderr, code: 0 }),
             Err(exec::Error::Failed { code, stderr, .. }) => {

@@ -24,6 +24,7 @@ use tokio::runtime::Runtime;
 use self::beginning::seed;
 pub use self::beginning::{addons, flavour};
 use self::server_lock::{Attempt, ServerLock};
+pub use self::standalone::Inside;
 use super::{Copies, Options, Provider, Work};
 use crate::client::{self, NoAnswer, connect, is_cut_off};
 use crate::error::{Code, Error, Result};

@@ -14,6 +14,35 @@ use klab_lab::nodes::{VERSION, full_version};
 use klab_lab::spec::KubernetesVersion;
 use klab_server::{Access, Seed};
 
+/// A cluster as klab itself reaches it, also while its API server is stopped.
+#[derive(Debug)]
+pub struct Inside {
+    /// The kubeconfig of its clients.
+    pub kubeconfig: PathBuf,
+    access: Access,
+    name: String,
+}
+
+impl Inside {
+    /// A client that is answered as the cluster's administrator.
+    ///
+    /// # Errors
+    /// When the server's certificate cannot be read.
+    pub async fn connect(&self) -> Result<Client> {
+        let url = format!("https://{}/clusters/{}", self.access.address, self.name);
+        let trust = Trust::Authority(&self.access.certificate);
+        bearer::client(&url, trust, Some(&self.access.token), Duration::MAX).await
+    }
+
+    /// Stops its API server, or lets it run again.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn stop_api(&self, stopped: bool) -> Result<()> {
+        server::Client::new(&self.access).await?.stop_api(&self.name, stopped).await
+    }
+}
+
 impl Sim {
     /// Makes a cluster of this name, whose API server answers as this version; gives its kubeconfig.
     ///
@@ -43,29 +72,13 @@ impl Sim {
         Ok(self.saved(name).join("kubeconfig"))
     }
 
-    /// The server of a cluster, for [`Sim::connect_inside`].
+    /// A cluster as klab itself reaches it, whose server then runs.
     ///
     /// # Errors
     /// As [`Sim::standalone_kubeconfig`].
-    pub fn standalone_access(&self, name: &str) -> Result<Access> {
-        self.standalone_kubeconfig(name).and_then(|_| self.server(name))
-    }
-
-    /// A client of a cluster that is answered as its administrator, also while its API server is stopped.
-    ///
-    /// # Errors
-    /// When the server's certificate cannot be read.
-    pub async fn connect_inside(access: &Access, name: &str) -> Result<Client> {
-        let url = format!("https://{}/clusters/{name}", access.address);
-        bearer::client(&url, Trust::Authority(&access.certificate), Some(&access.token), Duration::MAX).await
-    }
-
-    /// Stops the API server of a cluster, or lets it run again.
-    ///
-    /// # Errors
-    /// When the server does not answer.
-    pub async fn stop_api(access: &Access, name: &str, stopped: bool) -> Result<()> {
-        server::Client::new(access).await?.stop_api(name, stopped).await
+    pub fn inside(&self, name: &str) -> Result<Inside> {
+        let kubeconfig = self.standalone_kubeconfig(name)?;
+        Ok(Inside { kubeconfig, access: self.server(name)?, name: name.to_owned() })
     }
 
     /// Removes a cluster, and the server where it holds no other.
