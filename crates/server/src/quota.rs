@@ -169,7 +169,8 @@ impl Quota {
     ) -> Response<Body> {
         // The semaphores are never closed.
         let _turn = self.line.acquire().await;
-        // A short request is answered without another pause: only those in line are answered before what else is to be done.
+        // Short requests are answered without another pause. Here those in line let other clusters go first; without this pause all
+        // requests of a cluster would be answered in one go, and its line would bound nothing.
         tokio::task::yield_now().await;
         shares.wait(&self.work).await;
         if !api.is_long(parts, body) {
