@@ -94,8 +94,6 @@ pub enum Condition {
         by: Option<Located<String>>,
         /// How many; a series counts as often as it happened.
         times: Count,
-        /// The workload that the check is about, if it is about one.
-        about: Option<String>,
     },
     /// Every pod without a node is nominated to one of these nodes.
     Nominated(NodeSet),

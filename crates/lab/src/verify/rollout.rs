@@ -11,6 +11,8 @@ use crate::spec::{Selector, Subject};
 
 /// The pods a check is about, and what their owners are about to do with them.
 pub(crate) struct Group<'v, 'a> {
+    /// The workload that makes them, where the check names one.
+    pub(crate) workload: Option<&'v str>,
     /// Pods that conditions count: of the present template, not being deleted.
     pub(crate) counted: Vec<&'v PodView<'a>>,
     /// Pods of earlier templates that still have to go.
@@ -44,7 +46,8 @@ impl<'v, 'a> Group<'v, 'a> {
     pub(crate) fn of(view: &'v View<'a>, subject: &'v Subject) -> Option<Self> {
         match subject {
             Subject::Workload(name) => {
-                Some(Self::new(view, view.pods_of_workload(name).collect(), view.owner_of_workload(name)))
+                let pods = view.pods_of_workload(name).collect();
+                Some(Self { workload: Some(name), ..Self::new(view, pods, view.owner_of_workload(name)) })
             }
             Subject::Pods { selector, namespace } => Some(Self::new(view, labelled(view, selector, namespace), None)),
             Subject::Nodes(_) | Subject::Object(_) => None,
@@ -59,6 +62,7 @@ impl<'v, 'a> Group<'v, 'a> {
             }
         }
         let mut group = Self {
+            workload: None,
             counted: pods.iter().copied().filter(|pod| pod.counts()).collect(),
             old: pods.iter().copied().filter(|pod| pod.is_old()).collect(),
             terminating: pods.iter().copied().filter(|pod| pod.state == PodState::Terminating).collect(),

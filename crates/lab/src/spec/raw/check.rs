@@ -50,7 +50,7 @@ pub(in crate::spec) struct Check {
     pub apart_from: Option<At<String>>,
     /// In steps: the pods are those of before the step, on the nodes where they were (true), or none is one of them (false).
     pub same_pods: Option<At<bool>>,
-    /// The cluster tells events of this reason about the subject, such as "Preempted". Pods that are gone count as well.
+    /// There are events of this reason about the subject, such as "Preempted". Pods that are gone count as well.
     pub event: Option<At<String>>,
     /// With `event`: the workload whose pods are the cause.
     pub by: Option<At<String>>,

@@ -227,8 +227,7 @@ impl Reader<'_> {
         let reason = self.text(event, Code::Condition, syntax::not_empty)?.value;
         let times = raw.times.as_ref().map_or(Some(Count::some()), |times| self.count(times));
         let by = raw.by.as_ref().map(|by| self.located(by, by.get().clone()));
-        let about = raw.workload.as_ref().map(|name| name.get().clone());
-        Some((at, times.map(|times| Condition::Event { reason, by, times, about })))
+        Some((at, times.map(|times| Condition::Event { reason, by, times })))
     }
 
     pub(super) fn node_set(&mut self, text: &At<String>) -> Option<NodeSet> {

@@ -1,4 +1,4 @@
-//! The condition `event`: the cluster tells of the subject with this reason, as that its pods were preempted, and by whose.
+//! The condition `event`: there are events of this reason about the subject, such as that its pods were preempted, and by whose.
 
 use k8s_openapi::api::core::v1::{Event, ObjectReference};
 
@@ -9,14 +9,13 @@ use crate::spec::{Count, ObjectRef, singular};
 use crate::verify::observation::Fact;
 use crate::verify::view::{Owner, View};
 
-pub(super) struct Told<'c> {
+pub(super) struct Events<'c> {
     pub(super) reason: &'c str,
     pub(super) by: Option<&'c str>,
     pub(super) times: Count,
-    pub(super) about: Option<&'c str>,
 }
 
-impl Rule for Told<'_> {
+impl Rule for Events<'_> {
     fn code(&self) -> Code {
         Code::Event
     }
@@ -31,22 +30,20 @@ impl Rule for Told<'_> {
     }
 
     fn judge(&self, view: &View<'_>, subject: &Subject<'_>) -> Option<Fact> {
-        let all = view.snapshot.events.iter().filter(|event| event.reason.as_deref() == Some(self.reason));
-        let about: Vec<&Event> = match subject {
-            Subject::Pods(_) => {
-                let own = Pods::of(view, self.about?);
-                all.filter(|event| own.include(&event.involved_object)).map(|event| &**event).collect()
-            }
-            Subject::Nodes(nodes) => {
-                let is_one = |name: Option<&str>| nodes.iter().any(|(node, _)| Some(*node) == name);
-                let of_node =
-                    |about: &ObjectReference| about.kind.as_deref() == Some("Node") && is_one(about.name.as_deref());
-                all.filter(|event| of_node(&event.involved_object)).map(|event| &**event).collect()
-            }
-            Subject::Object(reference, _) => {
-                all.filter(|event| is_named(reference, &event.involved_object)).map(|event| &**event).collect()
-            }
+        let own = match subject {
+            Subject::Pods(group) => Some(Pods::of(view, group.workload?)),
+            Subject::Nodes(_) | Subject::Object(..) => None,
         };
+        let is_about = |about: &ObjectReference| match subject {
+            Subject::Pods(_) => own.as_ref().is_some_and(|own| own.include(about)),
+            Subject::Nodes(nodes) => {
+                let is_one = |name: &str| nodes.iter().any(|(node, _)| *node == name);
+                about.kind.as_deref() == Some("Node") && about.name.as_deref().is_some_and(is_one)
+            }
+            Subject::Object(reference, _) => is_named(reference, about),
+        };
+        let all = view.snapshot.events.iter().filter(|event| event.reason.as_deref() == Some(self.reason));
+        let about: Vec<&Event> = all.filter(|event| is_about(&event.involved_object)).map(|event| &**event).collect();
         Some(self.fact(view, &about))
     }
 
@@ -55,15 +52,14 @@ impl Rule for Told<'_> {
     }
 }
 
-impl Told<'_> {
+impl Events<'_> {
     fn fact(&self, view: &View<'_>, about: &[&Event]) -> Fact {
         let causes = self.by.map(|by| Pods::of(view, by));
         let is_meant = |event: &&&Event| {
             causes.as_ref().is_none_or(|causes| event.related.as_ref().is_some_and(|related| causes.include(related)))
         };
-        let count =
-            |events: &mut dyn Iterator<Item = &&Event>| events.map(|event| times(event)).fold(0, u32::saturating_add);
-        let (all, here) = (count(&mut about.iter()), count(&mut about.iter().filter(is_meant)));
+        let all = about.iter().map(|event| times(event)).fold(0, u32::saturating_add);
+        let here = about.iter().filter(is_meant).map(|event| times(event)).fold(0, u32::saturating_add);
         let noun = if here == 1 { "event" } else { "events" };
         let by = self.by.map(|by| format!(" by {by}")).unwrap_or_default();
         let others = if all > here { format!(", {} by others", all.saturating_sub(here)) } else { String::new() };

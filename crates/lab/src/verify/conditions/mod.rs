@@ -49,12 +49,9 @@ pub(crate) fn rule(condition: &Condition) -> Box<dyn Rule + '_> {
         Condition::SamePods { wanted, before } => {
             Box::new(same_pods::SamePods { wanted: *wanted, before: before.as_deref() })
         }
-        Condition::Event { reason, by, times, about } => Box::new(event::Told {
-            reason,
-            by: by.as_ref().map(|by| &*by.value),
-            times: *times,
-            about: about.as_deref(),
-        }),
+        Condition::Event { reason, by, times } => {
+            Box::new(event::Events { reason, by: by.as_ref().map(|by| &*by.value), times: *times })
+        }
         Condition::Nominated(set) => Box::new(nominated::Nominated(set)),
         Condition::Exist(count) => Box::new(exist::Exist(*count)),
         Condition::Ready(wanted) => Box::new(ready::Ready(*wanted)),
