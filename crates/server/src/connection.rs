@@ -360,8 +360,10 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
         return match token {
             Some(token) if shared.host.admin.is(&token) => {
                 let _ = peer.seat.set(None);
-                let rest = rest.to_owned();
-                admin::answer(shared, &rest, request).await
+                match rest.strip_prefix("/inside/").map(str::to_owned) {
+                    Some(rest) => inside_of(shared, &rest, request, peer).await,
+                    None => admin::answer(shared, &rest.to_owned(), request).await,
+                }
             }
             _ => unauthorised(),
         };
@@ -369,12 +371,7 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
     let found = if let Some(rest) = path.strip_prefix("/clusters/") {
         let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
         let hosted = shared.cluster(name);
-        let is_klab = token.as_ref().is_some_and(|token| shared.host.admin.is(token));
         let user = match &hosted {
-            Some(_) if is_klab => {
-                let _ = peer.seat.set(None);
-                Some(User::admin())
-            }
             Some(hosted) => user_of(hosted, token.as_ref(), presented.as_deref(), peer).await,
             None => None,
         };
@@ -387,9 +384,6 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
         };
         let before = names_paths(rest).then(|| PathBefore(format!("/clusters/{name}")));
         *request.uri_mut() = uri;
-        if is_klab {
-            request.extensions_mut().insert(OfKlab);
-        }
         if let Some(before) = before {
             request.extensions_mut().insert(before);
         }
@@ -406,6 +400,22 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
     };
     let (hosted, user) = found;
     of_cluster(&hosted, user, request, peer).await
+}
+
+/// What a cluster answers to klab itself at `/klab/v1/inside/NAME/<path>`: as to its administrator, also where its API server is
+/// stopped.
+async fn inside_of(shared: &Shared, rest: &str, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+    let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    let hosted = match admin::found(shared, name) {
+        Ok(hosted) => hosted,
+        Err(status) => return status_response(&status),
+    };
+    let Some(uri) = with_path(request.uri(), rest) else {
+        return status_response(&Status::bad_request("the request path is not valid"));
+    };
+    *request.uri_mut() = uri;
+    request.extensions_mut().insert(OfKlab);
+    of_cluster(&hosted, User::admin(), request, peer).await
 }
 
 /// Who somebody is to a cluster, by what he shows.

@@ -62,7 +62,10 @@ impl Events<'_> {
         let here = about.iter().filter(is_meant).map(|event| times(event)).fold(0, u32::saturating_add);
         let noun = if here == 1 { "event" } else { "events" };
         let by = self.by.map(|by| format!(" by {by}")).unwrap_or_default();
-        let others = if all > here { format!(", {} by others", all.saturating_sub(here)) } else { String::new() };
+        // What has been removed may have been behind any of them.
+        let is_there = self.by.is_some_and(|by| view.pods_of_workload(by).next().is_some());
+        let others = all.saturating_sub(here);
+        let others = if others > 0 && is_there { format!(", {others} by others") } else { String::new() };
         let standing = judge(self.times, here, 0, 0, &format!("events {}", self.reason));
         Fact::new(standing, format!("{here} {noun} {}{by}{others}", self.reason))
     }

@@ -29,7 +29,7 @@ impl Inside {
     /// # Errors
     /// When the server's certificate cannot be read.
     pub async fn connect(&self) -> Result<Client> {
-        let url = format!("https://{}/clusters/{}", self.access.address, self.name);
+        let url = format!("https://{}/klab/v1/inside/{}", self.access.address, self.name);
         let trust = Trust::Authority(&self.access.certificate);
         bearer::client(&url, trust, Some(&self.access.token), Duration::MAX).await
     }
