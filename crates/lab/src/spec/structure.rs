@@ -35,6 +35,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("topologyspreadconstraints", "topology_spread"),
     ("priorityclassname", "priority_class"),
     ("envfrom", "env_from"),
+    ("resourceclaims", "resource_claims"),
     ("version", "kubernetes"),
     ("kubernetes_version", "kubernetes"),
     ("region", "location"),

@@ -35,6 +35,8 @@ pub struct Workload {
     pub env_from: Vec<Located<BundleRef>>,
     /// Mounted ConfigMaps, Secrets and volume claims by path.
     pub mounts: Vec<(String, Located<VolumeSource>)>,
+    /// Claims for devices that the container uses, by the name that the pod gives them.
+    pub resource_claims: Vec<(String, Located<ResourceClaimSource>)>,
     /// Ports of the container.
     pub ports: Vec<Port>,
     /// Port of a Service of the same name, which sends to the first container port.
@@ -204,6 +206,15 @@ pub enum VolumeSource {
     Claim(String),
     /// The volume of a claim that a StatefulSet makes for each of its pods, of this size.
     ClaimTemplate(String),
+}
+
+/// Where a pod's claim for devices comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResourceClaimSource {
+    /// A ResourceClaim of this name, which pods share.
+    Claim(String),
+    /// A claim of each pod's own, made from the ResourceClaimTemplate of this name.
+    Template(String),
 }
 
 /// `[namespace.NAME]`: a namespace with labels. Namespaces that objects name are made without being declared.

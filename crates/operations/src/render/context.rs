@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use klab_lab::nodes;
 use klab_lab::spec::source::Located;
-use klab_lab::spec::workload::{Bundle, BundleKind, BundleRef, VolumeSource, Workload, WorkloadKind};
+use klab_lab::spec::workload::{
+    Bundle, BundleKind, BundleRef, ResourceClaimSource, VolumeSource, Workload, WorkloadKind,
+};
 use klab_lab::spec::{Lab, NodeSet};
 
 /// The kind of a mount whose claim a StatefulSet makes for each pod.
@@ -48,6 +50,10 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
         json!({ "volume": format!("volume-{index}"), "path": path, "kind": kind, "name": name })
     });
     let mounts: Vec<Value> = mounts.collect();
+    let resource_claims = workload.resource_claims.iter().map(|(name, source)| match &source.value {
+        ResourceClaimSource::Claim(claim) => json!({ "name": name, "resourceClaimName": claim }),
+        ResourceClaimSource::Template(template) => json!({ "name": name, "resourceClaimTemplateName": template }),
+    });
     let (claim_templates, volumes): (Vec<&Value>, Vec<&Value>) =
         mounts.iter().partition(|mount| mount["kind"] == CLAIM_TEMPLATE);
     json!({ "workload": {
@@ -62,6 +68,7 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
         "env": workload.env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
         "env_from": workload.env_from.iter().map(|bundle| source(bundle)).collect::<Vec<_>>(),
         "mounts": mounts, "volumes": volumes, "claim_templates": claim_templates,
+        "resource_claims": resource_claims.collect::<Vec<_>>(),
         "ports": workload.ports.iter().map(|port| json!({
             "container": port.container, "host": port.host, "protocol": port.protocol, "name": port.name,
         })).collect::<Vec<_>>(),

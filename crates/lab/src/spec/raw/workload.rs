@@ -41,6 +41,9 @@ pub(in crate::spec) struct Workload {
     /// StatefulSet "claim-template/1Gi" is a claim of each pod's own.
     #[serde(default)]
     pub mounts: Table<At<String>>,
+    /// Claims for devices: { gpu = "template/NAME" } makes one for each pod from a ResourceClaimTemplate, "claim/NAME" is a ResourceClaim that pods share.
+    #[serde(default)]
+    pub resource_claims: Table<At<String>>,
     /// Ports of the container: a number, or a table such as { container = 80, host = 8080 }.
     #[serde(default)]
     pub ports: Vec<At<PortText>>,

@@ -1,7 +1,7 @@
-//! Texts by which a workload names ConfigMaps, Secrets and volume claims.
+//! Texts by which a workload names ConfigMaps, Secrets, volume claims and claims for devices.
 
 use super::syntax::{Mistake, Parsed, dns_subdomain, quantity};
-use crate::spec::workload::{BundleKind, BundleRef, VolumeSource};
+use crate::spec::workload::{BundleKind, BundleRef, ResourceClaimSource, VolumeSource};
 
 /// `config/NAME` or `secret/NAME`.
 pub(super) fn bundle(text: &str) -> Parsed<BundleRef> {
@@ -24,6 +24,18 @@ pub(super) fn volume_source(text: &str) -> Parsed<VolumeSource> {
         Mistake::new(message, "expected `config/NAME`, `secret/NAME`, `claim/NAME` or `claim-template/SIZE`")
     })?;
     dns_subdomain(name).map(|name| VolumeSource::Bundle(BundleRef { kind, name }))
+}
+
+/// `claim/NAME` or `template/NAME`.
+pub(super) fn resource_claim(text: &str) -> Parsed<ResourceClaimSource> {
+    match text.split_once('/') {
+        Some(("claim", name)) => dns_subdomain(name).map(ResourceClaimSource::Claim),
+        Some(("template", name)) => dns_subdomain(name).map(ResourceClaimSource::Template),
+        _ => {
+            let message = format!("`{text}` is neither a ResourceClaim nor a ResourceClaimTemplate");
+            Err(Mistake::new(message, "expected `claim/NAME` or `template/NAME`"))
+        }
+    }
 }
 
 fn bundle_parts(text: &str) -> Option<(BundleKind, &str)> {

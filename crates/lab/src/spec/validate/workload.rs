@@ -12,7 +12,8 @@ use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
 use crate::spec::source::Located;
 use crate::spec::workload::{
-    Bundle, BundleKind, ManifestContent, ManifestSource, Namespace, Port, VolumeSource, Workload, WorkloadKind,
+    Bundle, BundleKind, ManifestContent, ManifestSource, Namespace, Port, ResourceClaimSource, VolumeSource, Workload,
+    WorkloadKind,
 };
 
 /// The image of workloads that do not say: it does nothing, needs next to nothing, and is on every node already.
@@ -46,6 +47,7 @@ impl Reader<'_> {
             env: self.env(&raw.env),
             env_from: self.texts(&raw.env_from, Code::Object, references::bundle),
             mounts: raw.mounts.iter().filter_map(|(path, source)| self.mount(path, source, kind)).collect(),
+            resource_claims: self.resource_claims(&raw.resource_claims),
             ports: raw.ports.iter().filter_map(|port| self.port(port)).collect(),
             service: raw.service.as_ref().and_then(|port| self.service(port)),
             requests: self.quantities(&raw.requests),
@@ -142,6 +144,15 @@ impl Reader<'_> {
             return None;
         }
         Some((path.get().clone(), source))
+    }
+
+    fn resource_claims(&mut self, raw: &Table<At<String>>) -> Vec<(String, Located<ResourceClaimSource>)> {
+        raw.iter()
+            .filter_map(|(name, source)| {
+                let name = self.text(name, Code::Name, syntax::dns_label)?;
+                Some((name.value, self.text(source, Code::Object, references::resource_claim)?))
+            })
+            .collect()
     }
 
     fn not_for(&mut self, span: std::ops::Range<usize>, what: &str, kind: WorkloadKind, label: &str) {
