@@ -360,9 +360,10 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
         return match token {
             Some(token) if shared.host.admin.is(&token) => {
                 let _ = peer.seat.set(None);
-                match rest.strip_prefix("/inside/").map(str::to_owned) {
-                    Some(rest) => inside_of(shared, &rest, request, peer).await,
-                    None => admin::answer(shared, &rest.to_owned(), request).await,
+                let rest = rest.to_owned();
+                match rest.strip_prefix("/inside/") {
+                    Some(rest) => inside_of(shared, rest, request, peer).await,
+                    None => admin::answer(shared, &rest, request).await,
                 }
             }
             _ => unauthorised(),
