@@ -8,8 +8,9 @@ use super::cycle::{Cycle, Tallies};
 use super::delta::Delta;
 use super::devices::{Cells, DeviceCache, PodClaims};
 use super::ids::{ClassId, LabelsId, NodeId};
-use super::plugins::{self, Normalize, PLUGINS, Raw, Refused, View};
+use super::plugins::{self, Normalize, Raw, Refused, View};
 use super::pod_info::PodInfo;
+use super::profile::Profile;
 use super::selector::Selector;
 use super::state::State;
 
@@ -67,7 +68,7 @@ impl ClassCache {
         number
     }
 
-    fn refresh(&mut self, state: &State, class: ClassId, labels: LabelsId, name: &str) {
+    fn refresh(&mut self, state: &State, profile: &Profile, class: ClassId, labels: LabelsId, name: &str) {
         let changed = self.position.and_then(|position| state.changed_since(position));
         self.position = Some(state.log_end());
         if changed.is_some_and(<[NodeId]>::is_empty) {
@@ -75,7 +76,7 @@ impl ClassCache {
         }
         self.cells.resize(state.nodes.len(), NO_NODE);
         let none = Tallies::default();
-        let cycle = Cycle::new(state, class, labels, name, None, &none);
+        let cycle = Cycle::new(state, profile, class, labels, name, None, &none);
         match changed {
             Some(nodes) if nodes.len() < state.nodes.len() => {
                 for &node in nodes {
@@ -99,14 +100,14 @@ impl ClassCache {
         match refused {
             Some(refused) => cell.verdict = self.number(refused),
             None => {
-                for (score, slot) in local_scores() {
+                for (score, weight, slot) in local_scores(cycle.profile) {
                     let Raw::Local { active, score: raw } = score.raw else { continue };
                     if !active(cycle) {
                         continue;
                     }
                     let raw = raw(cycle, node);
                     match slot {
-                        None => cell.fixed += (score.weight * raw) as i32,
+                        None => cell.fixed += (weight * raw) as i32,
                         Some(slot) => cell.normalized[slot] = raw as i32,
                     }
                 }
@@ -116,22 +117,22 @@ impl ClassCache {
     }
 }
 
-/// Scores that depend on the node only, each with its slot in [`Cell::normalized`] if it is normalised.
-pub(crate) fn local_scores() -> impl Iterator<Item = (&'static plugins::Score, Option<usize>)> {
-    let local = PLUGINS.iter().filter_map(|plugin| plugin.score.as_ref());
-    let local = local.filter(|score| matches!(score.raw, Raw::Local { .. }));
-    local.scan(0, |slots, score| {
+/// Scores that depend on the node only, each with its weight and its slot in [`Cell::normalized`] if it is normalised.
+pub(crate) fn local_scores(profile: &Profile) -> impl Iterator<Item = (&'static plugins::Score, i64, Option<usize>)> {
+    let local = plugins::scores(profile).filter(|(_, score, _)| matches!(score.raw, Raw::Local { .. }));
+    local.scan(0, |slots, (_, score, weight)| {
         let slot = (score.normalize != Normalize::None).then(|| {
             *slots += 1;
             *slots - 1
         });
-        Some((score, slot))
+        Some((score, weight, slot))
     })
 }
 
-/// Pods share what is kept if they are of one class and spread by the same default selector.
+/// Pods share what is kept if they are of one class and one profile, and spread by the same default selector.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
+    profile: usize,
     class: ClassId,
     default_selector: Option<Arc<Selector>>,
 }
@@ -161,12 +162,20 @@ impl ClassCaches {
     }
 
     /// The cache of a class, brought up to date for a pod with these labels.
-    pub(crate) fn refreshed(&mut self, state: &mut State, class: ClassId, labels: LabelsId, name: &str) -> &ClassCache {
+    pub(crate) fn refreshed(
+        &mut self,
+        state: &mut State,
+        profile: &Profile,
+        class: ClassId,
+        labels: LabelsId,
+        name: &str,
+    ) -> &ClassCache {
         self.clock += 1;
         let clock = self.clock;
         let info = Arc::clone(&state.class(class).info);
         state.refresh_matching(labels);
-        let key = Key { class, default_selector: self.default_selector(state, class, labels, &info) };
+        let key =
+            Key { profile: profile.place, class, default_selector: self.default_selector(state, class, labels, &info) };
         // Claims change without a node changing, and are rare.
         let usable = |cache: &ClassCache| {
             cache.epoch == state.epoch
@@ -179,7 +188,7 @@ impl ClassCaches {
         }
         let cache = self.by_key.entry(key).or_insert_with_key(|key| ClassCache {
             cells: Vec::new(),
-            tallies: Tallies::new(state, &info, key.default_selector.as_deref()),
+            tallies: Tallies::new(state, &info, &profile.arguments.spread, key.default_selector.as_deref()),
             verdicts: Vec::new(),
             verdict_ids: HashMap::new(),
             position: None,
@@ -188,7 +197,7 @@ impl ClassCaches {
             last_used: clock,
         });
         cache.last_used = clock;
-        cache.refresh(state, class, labels, name);
+        cache.refresh(state, profile, class, labels, name);
         cache
     }
 

@@ -20,6 +20,7 @@ use super::ids::{ClassId, LabelsId};
 use super::node_info::NodeSpec;
 use super::pod_info::{PodInfo, namespace_of};
 use super::pod_key::PodKey;
+use super::profile::{Profile, Profiles, default_profile};
 use super::queue::{Event, PodFacts};
 use super::reason::Reason;
 use super::resources::Resources;
@@ -38,12 +39,14 @@ use super::volumes::ClassChange;
 pub struct Cluster {
     state: State,
     caches: ClassCaches,
+    profiles: Arc<Profiles>,
     tie_break: TieBreak,
 }
 
 impl Clone for Cluster {
     fn clone(&self) -> Self {
-        Self { state: self.state.clone(), caches: ClassCaches::default(), tie_break: self.tie_break }
+        let (state, profiles) = (self.state.clone(), Arc::clone(&self.profiles));
+        Self { state, caches: ClassCaches::default(), profiles, tie_break: self.tie_break }
     }
 }
 
@@ -68,6 +71,17 @@ impl Cluster {
             cluster.set_namespace_labels(name, Labels::new());
         }
         cluster
+    }
+
+    /// Takes over the profiles of a configured scheduler.
+    pub fn set_profiles(&mut self, profiles: Arc<Profiles>) {
+        self.profiles = profiles;
+        self.caches = ClassCaches::default();
+    }
+
+    /// The profiles of the scheduler.
+    pub fn profiles(&self) -> &Arc<Profiles> {
+        &self.profiles
     }
 
     /// What is known, to go on from in thought.
@@ -353,12 +367,14 @@ impl Cluster {
 
     /// Where a pending pod goes. Nothing changes: bind it with [`Self::bind`] or [`Self::set_pod`].
     pub fn schedule(&mut self, pod: &Pod) -> Result<Decision, ObjectError> {
-        schedule::schedule(&mut self.state, &mut self.caches, self.tie_break, pod)
+        let profiles = Arc::clone(&self.profiles);
+        schedule::schedule(&mut self.state, &mut self.caches, profiles.of(pod), self.tie_break, pod)
     }
 
     /// Where a pending pod goes, with the verdict on and the scores of every node. Agrees with [`Self::schedule`].
     pub fn attempt(&mut self, pod: &Pod) -> Result<Attempt, ObjectError> {
-        schedule::attempt(&mut self.state, &mut self.caches, self.tie_break, pod)
+        let profiles = Arc::clone(&self.profiles);
+        schedule::attempt(&mut self.state, &mut self.caches, profiles.of(pod), self.tie_break, pod)
     }
 
     /// Where a pod that is already placed would go now if it were new: its own place counts as free.
@@ -381,12 +397,14 @@ impl Cluster {
     ///
     /// Pods for which the node is kept (nominated, same or higher priority) count as present.
     pub fn evaluate(&mut self, pod: &Pod, node: &str) -> Result<Option<Vec<Reason>>, ObjectError> {
-        evaluation::evaluate(&mut self.state, &mut self.caches, pod, node)
+        let profiles = Arc::clone(&self.profiles);
+        evaluation::evaluate(&mut self.state, &mut self.caches, asked(&profiles, pod), pod, node)
     }
 
     /// [`Self::evaluate`] for all nodes, by name.
     pub fn evaluate_all(&mut self, pod: &Pod) -> Result<BTreeMap<Arc<str>, Vec<Reason>>, ObjectError> {
-        evaluation::evaluate_all(&mut self.state, &mut self.caches, pod)
+        let profiles = Arc::clone(&self.profiles);
+        evaluation::evaluate_all(&mut self.state, &mut self.caches, asked(&profiles, pod), pod)
     }
 
     /// Names of all nodes, sorted.
@@ -421,6 +439,11 @@ impl Cluster {
             Place::Nominated(_) => None,
         }
     }
+}
+
+/// The profile by which a question about a pod is answered: the default one where the pod asks for another scheduler.
+fn asked<'p>(profiles: &'p Profiles, pod: &Pod) -> &'p Profile {
+    profiles.of(pod).unwrap_or_else(|| default_profile())
 }
 
 fn claim_event(namespace: &str, name: &str, change: &ClaimChange) -> Option<Event> {

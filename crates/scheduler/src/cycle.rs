@@ -8,6 +8,7 @@ use super::devices::ClaimCycle;
 use super::ids::{ClassId, LabelsId, NodeId};
 use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, SpreadConstraint};
+use super::profile::{DefaultConstraint, Profile, SpreadDefaults};
 use super::selector::Selector;
 use super::state::State;
 use super::taint;
@@ -24,9 +25,9 @@ pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 pub(crate) struct Tallies {
     /// Per `DoNotSchedule` constraint.
     pub(crate) hard: Vec<(SpreadConstraint, Tally)>,
-    /// Per `ScheduleAnyway` constraint, or per system default constraint.
+    /// Per `ScheduleAnyway` constraint, the pod's own or by default.
     pub(crate) soft: Vec<(SpreadConstraint, Tally)>,
-    /// Whether `soft` are the system default constraints.
+    /// Whether `soft` are the system default constraints, which do without labels that nodes lack.
     pub(crate) soft_by_default: bool,
     /// Per required affinity term: pods that match all the terms, by that term's key.
     pub(crate) affinity: Vec<Tally>,
@@ -38,7 +39,12 @@ pub(crate) struct Tallies {
 
 impl Tallies {
     /// Empty counts for a class.
-    pub(crate) fn new(state: &mut State, info: &PodInfo, default_selector: Option<&Selector>) -> Self {
+    pub(crate) fn new(
+        state: &mut State,
+        info: &PodInfo,
+        defaults: &SpreadDefaults,
+        default_selector: Option<&Selector>,
+    ) -> Self {
         let mut spread = |constraint: &SpreadConstraint| {
             let column = state.column_for(&constraint.topology_key);
             let matcher = Matcher::Spread {
@@ -47,11 +53,11 @@ impl Tallies {
             };
             (constraint.clone(), Tally::new(matcher, column))
         };
-        let hard = info.spread.iter().filter(|constraint| constraint.hard).map(&mut spread).collect();
-        let soft = match default_selector {
-            Some(selector) => default_constraints(selector).iter().map(&mut spread).collect(),
-            None => info.spread.iter().filter(|constraint| !constraint.hard).map(&mut spread).collect(),
-        };
+        let by_default = default_selector.map(|selector| default_constraints(defaults, selector));
+        let constraints = by_default.as_deref().unwrap_or(&info.spread);
+        let hard = constraints.iter().filter(|constraint| constraint.hard).map(&mut spread).collect();
+        let soft = constraints.iter().filter(|constraint| !constraint.hard).map(&mut spread).collect();
+        let soft_by_default = by_default.is_some() && *defaults == SpreadDefaults::System;
         let mut term = |term: &super::pod_info::AffinityTerm, all: &[super::pod_info::AffinityTerm]| {
             let column = state.column_for(&term.topology_key);
             Tally::new(Matcher::Terms(all.to_vec()), column)
@@ -62,7 +68,7 @@ impl Tallies {
         let avoided = info.preferred_anti_affinity.iter().map(|(weight, one)| (-i64::from(*weight), one));
         let preferred =
             wanted.chain(avoided).map(|(weight, one)| (weight, term(one, std::slice::from_ref(one)))).collect();
-        Self { hard, soft, soft_by_default: default_selector.is_some(), affinity, anti_affinity, preferred }
+        Self { hard, soft, soft_by_default, affinity, anti_affinity, preferred }
     }
 
     /// Whether there is nothing to count.
@@ -100,23 +106,36 @@ impl Tallies {
     }
 }
 
-/// The system default constraints, for pods that have none of their own.
-fn default_constraints(selector: &Selector) -> [SpreadConstraint; 2] {
-    [(HOSTNAME, 3), (ZONE, 5)].map(|(key, max_skew)| SpreadConstraint {
-        index: 0,
-        topology_key: Arc::from(key),
-        max_skew,
-        min_domains: 1,
-        hard: false,
+/// The constraints of a profile, for pods that have none of their own.
+fn default_constraints(defaults: &SpreadDefaults, selector: &Selector) -> Vec<SpreadConstraint> {
+    let with_selector = |index: usize, constraint: &DefaultConstraint| SpreadConstraint {
+        index,
+        topology_key: Arc::clone(&constraint.topology_key),
+        max_skew: constraint.max_skew,
+        min_domains: constraint.min_domains,
+        hard: constraint.hard,
         selector: selector.clone(),
-        honor_affinity: true,
-        honor_taints: false,
-    })
+        honor_affinity: constraint.honor_affinity,
+        honor_taints: constraint.honor_taints,
+    };
+    let all = |list: &[DefaultConstraint]| list.iter().enumerate().map(|(at, it)| with_selector(at, it)).collect();
+    match defaults {
+        SpreadDefaults::System => all(&[(HOSTNAME, 3), (ZONE, 5)].map(|(key, max_skew)| DefaultConstraint {
+            topology_key: Arc::from(key),
+            max_skew,
+            min_domains: 1,
+            hard: false,
+            honor_affinity: true,
+            honor_taints: false,
+        })),
+        SpreadDefaults::List(list) => all(list),
+    }
 }
 
 /// A pod that looks for a node, with everything the plugins ask for.
 pub(crate) struct Cycle<'a> {
     pub(crate) state: &'a State,
+    pub(crate) profile: &'a Profile,
     pub(crate) info: &'a PodInfo,
     pub(crate) labels_id: LabelsId,
     /// The pod's name: it is not in its own way when it is already known.
@@ -141,6 +160,7 @@ pub(crate) struct Cycle<'a> {
 impl<'a> Cycle<'a> {
     pub(crate) fn new(
         state: &'a State,
+        profile: &'a Profile,
         class: ClassId,
         labels_id: LabelsId,
         name: &'a str,
@@ -161,6 +181,7 @@ impl<'a> Cycle<'a> {
             || against.iter().any(|&held| state.topology.held[held].total > 0);
         Self {
             state,
+            profile,
             info,
             labels_id,
             name,

@@ -13,6 +13,7 @@ use super::error::ObjectError;
 use super::ids::NodeId;
 use super::node_info::NodeInfo;
 use super::plugins::{self, View, nominated_before, with_pods};
+use super::profile::Profile;
 use super::reason::Reason;
 use super::schedule::{Subject, claims_of, name_of, requested_node};
 use super::state::State;
@@ -21,10 +22,11 @@ use super::state::State;
 pub(crate) fn evaluate(
     state: &mut State,
     caches: &mut ClassCaches,
+    profile: &Profile,
     pod: &Pod,
     node: &str,
 ) -> Result<Option<Vec<Reason>>, ObjectError> {
-    with_cycle(state, caches, pod, |cycle| {
+    with_cycle(state, caches, profile, pod, |cycle| {
         let id = cycle.state.node_id(node)?;
         Some(reasons_against(cycle, id, cycle.node(id)?))
     })
@@ -34,9 +36,10 @@ pub(crate) fn evaluate(
 pub(crate) fn evaluate_all(
     state: &mut State,
     caches: &mut ClassCaches,
+    profile: &Profile,
     pod: &Pod,
 ) -> Result<BTreeMap<Arc<str>, Vec<Reason>>, ObjectError> {
-    with_cycle(state, caches, pod, |cycle| {
+    with_cycle(state, caches, profile, pod, |cycle| {
         let nodes = cycle.state.live_nodes();
         nodes.map(|(id, node)| (Arc::clone(&node.spec.name), reasons_against(cycle, id, node))).collect()
     })
@@ -45,6 +48,7 @@ pub(crate) fn evaluate_all(
 fn with_cycle<T>(
     state: &mut State,
     caches: &mut ClassCaches,
+    profile: &Profile,
     pod: &Pod,
     ask: impl FnOnce(&Cycle<'_>) -> T,
 ) -> Result<T, ObjectError> {
@@ -52,9 +56,10 @@ fn with_cycle<T>(
     // The decision mentions claims that do not exist yet.
     let claims = claims_of(state, pod)?.ok().flatten();
     let cells = claims.as_ref().map(|claims| caches.take_devices(state, claims));
-    let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
+    let cache = caches.refreshed(state, profile, subject.class, subject.labels, &subject.key.name);
     let requested = requested_node(pod);
-    let mut cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, requested, &cache.tallies);
+    let mut cycle =
+        Cycle::new(state, profile, subject.class, subject.labels, &subject.key.name, requested, &cache.tallies);
     let with_cells = claims.as_ref().zip(cells);
     cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
     Ok(ask(&cycle))

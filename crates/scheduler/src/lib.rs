@@ -1,4 +1,4 @@
-//! Where pods go, and why: the pure scheduler, equal to kube-scheduler v1.36 with its default profile.
+//! Where pods go, and why: the pure scheduler, equal to kube-scheduler v1.36 with its default profile, and its other profiles.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,6 +38,7 @@
 //!   as data ([`Reason`]) whose text is kube-scheduler's,
 //! - [`Cluster::reconsider`]: where a placed pod would go if it were new.
 //!
+//! [`Profiles::from_configuration`] reads the profiles of a configured scheduler for [`Cluster::set_profiles`].
 //! [`autoscaler`] decides which pools of nodes grow and shrink, as the cluster autoscaler does.
 //! [`queue::Queue`] is the scheduling queue with its backoff and requeue rules; [`Cluster`] returns the events it wants.
 //! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody; [`owner`] says whose a pod is;
@@ -47,7 +48,7 @@
 //! [`Reason`] are meant to stay; until version 1.0 they may change between minor versions, as the changelog says.
 //!
 //! Inside: `ids` and `pod_key` name things; `state` is the cluster; `tally` counts matching pods per topology domain;
-//! `plugins` has one file per plugin and the table that registers them; `class_cache` is what is kept per class of equal
+//! `plugins` has one file per plugin and the table that registers them; `profile` says which of them run, and how; `class_cache` is what is kept per class of equal
 //! pods between attempts; `devices` is dynamic resource allocation; `schedule` is the attempt itself.
 
 #![deny(missing_docs)]
@@ -75,6 +76,7 @@ pub mod owner;
 mod plugins;
 mod pod_info;
 mod pod_key;
+mod profile;
 pub mod quantity;
 pub mod queue;
 mod reason;
@@ -104,9 +106,9 @@ pub use error::ObjectError;
 pub use node_info::NodeSpec;
 pub use pod_info::HostPort;
 pub use pod_key::PodKey;
+pub use profile::{ConfigurationError, DEFAULT_SCHEDULER, Profile, Profiles};
 pub use reason::{Code, PluginName, Reason};
 pub use resources::{PodResources, Resources, container_limits, container_requests, pod_requests};
-pub use schedule::{DEFAULT_SCHEDULER, weight};
 pub use tie::TieBreak;
 
 #[cfg(test)]

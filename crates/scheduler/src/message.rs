@@ -48,7 +48,10 @@ pub(crate) mod claims {
 pub fn without_preemption(message: &str) -> &str {
     let of_claims = [claims::NONE, claims::UNCHANGED, claims::DEALLOCATED].map(|tail| format!(" {tail}, preemption: "));
     let tails = of_claims.iter().map(String::as_str).chain([" preemption: "]);
-    let end = tails.filter_map(|tail| message.find(tail)).min();
+    // A profile that does not preempt says what it found out about claims alone.
+    let alone = [claims::NONE, claims::UNCHANGED, claims::DEALLOCATED];
+    let at_end = alone.iter().filter_map(|tail| Some(message.strip_suffix(tail)?.len()));
+    let end = tails.filter_map(|tail| message.find(tail)).chain(at_end).min();
     end.map_or(message, |end| message[..end].trim_end())
 }
 
@@ -79,7 +82,10 @@ mod tests {
     fn what_preemption_came_to_can_be_left_out() {
         let alone = "0/3 nodes are available: 3 Insufficient cpu.";
         let older = format!("{alone} preemption: 0/3 nodes are available.");
-        for message in [alone.to_owned(), with_preemption(alone, claims::NONE, "0/3 nodes are available."), older] {
+        let unpreempted = format!("{alone} {}", claims::NONE);
+        for message in
+            [alone.to_owned(), unpreempted, with_preemption(alone, claims::NONE, "0/3 nodes are available."), older]
+        {
             assert_eq!(without_preemption(&message), alone);
         }
         assert_eq!(without_preemption(""), "");

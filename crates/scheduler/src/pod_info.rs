@@ -93,7 +93,7 @@ impl HostPort {
 /// A topology spread constraint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpreadConstraint {
-    /// Position in the pod's list.
+    /// Position in the pod's list; for a pod without constraints, in its profile's.
     pub index: usize,
     /// Node label whose values are the domains.
     pub topology_key: Arc<str>,

@@ -13,7 +13,7 @@ use super::quantity::Quantity;
 use super::selector::Requirement;
 use super::taint::Taint;
 
-/// A plugin of the default profile, in the order in which the profile lists them.
+/// A plugin, in the order in which the default profile lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub enum PluginName {
     /// Keeps gated pods out of the queue.
@@ -135,6 +135,8 @@ pub enum Reason {
         /// The names it is bound to.
         names: Vec<String>,
     },
+    /// No term of the node affinity that the scheduler's profile adds matches.
+    EnforcedNodeAffinity,
     /// Node affinity asks for contradictory names; no node is looked at.
     ConflictingNodeNames,
     /// A host port is taken.
@@ -336,6 +338,7 @@ impl Reason {
             Self::NodeSelector { .. }
             | Self::NodeAffinity { .. }
             | Self::NotAmongNamedNodes { .. }
+            | Self::EnforcedNodeAffinity
             | Self::ConflictingNodeNames => PluginName::NodeAffinity,
             Self::HostPort { .. } => PluginName::NodePorts,
             Self::TooManyPods { .. } | Self::Insufficient { .. } => PluginName::NodeResourcesFit,
@@ -392,6 +395,7 @@ impl fmt::Display for Reason {
                 "node(s) didn't match Pod's node affinity/selector"
             }
             Self::NotAmongNamedNodes { .. } => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+            Self::EnforcedNodeAffinity => "node(s) didn't match scheduler-enforced node affinity",
             Self::ConflictingNodeNames => "pod affinity terms conflict",
             Self::HostPort { .. } => "node(s) didn't have free ports for the requested pod ports",
             Self::TooManyPods { .. } => "Too many pods",

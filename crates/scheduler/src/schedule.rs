@@ -21,19 +21,17 @@ use super::message;
 use super::node_info::NodeInfo;
 use super::node_selector::NamedNodes;
 use super::plugins::{
-    self, PLUGINS, Preempt, Raw, RawScores, Refusal, Refused, Score, View, nominated_before, topology_verdict,
+    self, Preempt, Raw, RawScores, Refusal, Refused, Score, View, nominated_before, topology_verdict,
     verdict_with_nominated, with_pods,
 };
 use super::pod_info::{PodInfo, namespace_of};
 use super::pod_key::PodKey;
+use super::profile::Profile;
 use super::reason::{Code, PluginName, Reason};
 use super::selector::Labels;
 use super::state::State;
 use super::tie::{TieBreak, pick};
 use super::verdict::{UNSCHEDULABLE, Verdict, decision};
-
-/// The name of the default scheduler.
-pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// A pod that is asked about.
 pub(crate) struct Subject {
@@ -60,22 +58,18 @@ pub(crate) fn requested_node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|name| !name.is_empty())
 }
 
-/// What becomes of a pod that does not enter a scheduling cycle.
-fn without_cycle(pod: &Pod) -> Result<Option<Decision>, ObjectError> {
+/// The profile of a pod, or what becomes of it if it does not enter a scheduling cycle.
+fn without_cycle<'p>(pod: &Pod, profile: Option<&'p Profile>) -> Result<Result<&'p Profile, Decision>, ObjectError> {
     let spec = pod.spec.as_ref().ok_or(ObjectError::Missing { field: "spec" })?;
-    let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
     let gates: Vec<_> = spec.scheduling_gates.iter().flatten().map(|gate| gate.name.clone()).collect();
-    let (outcome, message) = if let Some(node) = requested_node(pod) {
-        (Outcome::Bound { node: Arc::from(node) }, "")
-    } else if scheduler != DEFAULT_SCHEDULER {
-        (Outcome::Ignored { scheduler: scheduler.to_owned() }, "")
-    } else if gates.is_empty() {
-        return Ok(None);
-    } else {
-        (Outcome::Gated { gates }, message::GATED)
+    let (outcome, message) = match (requested_node(pod), profile) {
+        (Some(node), _) => (Outcome::Bound { node: Arc::from(node) }, ""),
+        (None, None) => (Outcome::Ignored { scheduler: spec.scheduler_name.clone().unwrap_or_default() }, ""),
+        (None, Some(profile)) if gates.is_empty() => return Ok(Ok(profile)),
+        (None, Some(_)) => (Outcome::Gated { gates }, message::GATED),
     };
     let pod = PodKey::new(namespace_of(pod), name_of(pod)?);
-    Ok(Some(decision(pod, outcome, message.to_owned())))
+    Ok(Err(decision(pod, outcome, message.to_owned())))
 }
 
 /// The claims of a pod, or what becomes of it while they are not there.
@@ -110,12 +104,14 @@ impl Nomination {
 pub(crate) fn schedule(
     state: &mut State,
     caches: &mut ClassCaches,
+    profile: Option<&Profile>,
     tie_break: TieBreak,
     pod: &Pod,
 ) -> Result<Decision, ObjectError> {
-    if let Some(decision) = without_cycle(pod)? {
-        return Ok(decision);
-    }
+    let profile = match without_cycle(pod, profile)? {
+        Ok(profile) => profile,
+        Err(decision) => return Ok(decision),
+    };
     let claims = match claims_of(state, pod)? {
         Ok(claims) => claims,
         Err(decision) => return Ok(decision),
@@ -125,14 +121,14 @@ pub(crate) fn schedule(
         return Ok(Verdict::no_nodes().of(subject.key));
     }
     if claims.is_none()
-        && let Some(node) = only_named(state, &subject, Nomination::of(state, pod))
+        && let Some(node) = only_named(state, profile, &subject, Nomination::of(state, pod))
     {
         return Ok(Verdict::scheduled(node).of(subject.key));
     }
     let cells = claims.as_ref().map(|claims| caches.take_devices(state, claims));
-    let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
+    let cache = caches.refreshed(state, profile, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
-    let mut cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
+    let mut cycle = Cycle::new(state, profile, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
     let with_cells = claims.as_ref().zip(cells);
     cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
     let verdict = decide(&cycle, cache, Nomination::of(state, pod), tie_break);
@@ -171,17 +167,18 @@ fn with_allocations(cycle: &Cycle<'_>, mut decision: Decision) -> Decision {
 ///
 /// upstream: pkg/scheduler/framework/plugins/nodeaffinity `PreFilter`, whose result is the set of nodes that are named
 /// (v1.36)
-fn only_named(state: &mut State, subject: &Subject, nominated: Nomination) -> Option<Arc<str>> {
+fn only_named(state: &mut State, profile: &Profile, subject: &Subject, nominated: Nomination) -> Option<Arc<str>> {
     let info = Arc::clone(&state.class(subject.class).info);
     let NamedNodes::Only(names) = info.node_affinity.named_nodes() else { return None };
     let [name] = names.as_slice() else { return None };
     let own_rules = !(info.spread.is_empty() && info.affinity.is_empty() && info.anti_affinity.is_empty());
-    if own_rules || nominated.made {
+    let other_rules = !profile.narrows_by_name() || profile.arguments.spread.hard().next().is_some();
+    if own_rules || other_rules || nominated.made {
         return None;
     }
     state.refresh_matching(subject.labels);
     let (state, none) = (&*state, Tallies::default());
-    let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &none);
+    let cycle = Cycle::new(state, profile, subject.class, subject.labels, &subject.key.name, None, &none);
     let id = state.node_id(name)?;
     let node = cycle.node(id)?;
     let alone = !nominated.made
@@ -226,7 +223,7 @@ fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Nomination, tie_brea
     }
     let kept = kept_nodes(cycle);
     if kept.is_empty() && cycle.claims.is_none() && !cycle.topology_matters() && !cycle.topology_scores() {
-        let top = best_by_node(cache);
+        let top = best_by_node(cycle.profile, cache);
         if !top.is_empty() {
             return scheduled(pick(cycle, &top, tie_break));
         }
@@ -319,7 +316,7 @@ fn feasible(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refus
 }
 
 /// The nodes with the greatest total score, for pods that no other pod matters to.
-fn best_by_node(cache: &ClassCache) -> Vec<NodeId> {
+fn best_by_node(profile: &Profile, cache: &ClassCache) -> Vec<NodeId> {
     let feasible = || cache.cells.iter().enumerate().filter(|(_, cell)| cell.verdict == PASS);
     let mut least = [i32::MAX; NORMALIZED];
     let mut greatest = [i32::MIN; NORMALIZED];
@@ -329,17 +326,17 @@ fn best_by_node(cache: &ClassCache) -> Vec<NodeId> {
             greatest[slot] = greatest[slot].max(*raw);
         }
     }
-    let varying: Vec<_> = local_scores()
-        .filter_map(|(score, slot)| Some((score, slot.filter(|&slot| slot < NORMALIZED)?)))
-        .filter(|(_, slot)| least[*slot] < greatest[*slot])
+    let varying: Vec<_> = local_scores(profile)
+        .filter_map(|(score, weight, slot)| Some((score, weight, slot.filter(|&slot| slot < NORMALIZED)?)))
+        .filter(|(_, _, slot)| least[*slot] < greatest[*slot])
         .collect();
     let mut best = i64::MIN;
     let mut top = Vec::new();
     for (id, cell) in feasible() {
         let mut total = i64::from(cell.fixed);
-        for (score, slot) in &varying {
+        for (score, weight, slot) in &varying {
             let [raw, least, greatest] = [cell.normalized[*slot], least[*slot], greatest[*slot]].map(i64::from);
-            total += score.weight * score.normalize.one(raw, least, greatest);
+            total += weight * score.normalize.one(raw, least, greatest);
         }
         if total > best {
             best = total;
@@ -355,7 +352,7 @@ fn best_by_node(cache: &ClassCache) -> Vec<NodeId> {
 /// The nodes with the greatest total score.
 fn best(cycle: &Cycle<'_>, cache: &ClassCache, feasible: &[NodeId]) -> Vec<NodeId> {
     let mut totals: Vec<i64> = feasible.iter().map(|&id| i64::from(cache.cells[id as usize].fixed)).collect();
-    for (score, slot) in local_scores() {
+    for (score, weight, slot) in local_scores(cycle.profile) {
         let Some(slot) = slot.filter(|&slot| slot < NORMALIZED) else { continue };
         let raw = || feasible.iter().map(|&id| i64::from(cache.cells[id as usize].normalized[slot]));
         let (least, greatest) =
@@ -363,16 +360,16 @@ fn best(cycle: &Cycle<'_>, cache: &ClassCache, feasible: &[NodeId]) -> Vec<NodeI
         // Equal scores change nothing.
         if least < greatest {
             for (total, raw) in totals.iter_mut().zip(raw()) {
-                *total += score.weight * score.normalize.one(raw, least, greatest);
+                *total += weight * score.normalize.one(raw, least, greatest);
             }
         }
     }
-    for score in PLUGINS.iter().filter_map(|plugin| plugin.score.as_ref()) {
+    for (_, score, weight) in plugins::scores(cycle.profile) {
         let Raw::Topology(raw) = score.raw else { continue };
         if let Some(mut scores) = raw(cycle, feasible) {
             score.normalize.apply(&mut scores);
             for (total, normalized) in totals.iter_mut().zip(scores.values) {
-                *total += score.weight * normalized;
+                *total += weight * normalized;
             }
         }
     }
@@ -388,6 +385,14 @@ fn refusals(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refus
     let mut by_refusal: Vec<((PluginName, Refusal), usize)> = Vec::new();
     for (id, cell) in cache.cells.iter().enumerate().filter(|(_, cell)| cell.verdict != ABSENT) {
         let id = id as NodeId;
+        if !cycle.profile.local_first
+            && let Some(node) = cycle.node(id)
+            && let Some(refused) = verdict_with_nominated(cycle, id, node, &[])
+        {
+            all.codes.push((id, refused.code));
+            all.count(refused.plugin, refused.texts.iter().map(ToString::to_string), 1);
+            continue;
+        }
         if let Some(refused) = kept.iter().find(|(kept, _)| *kept == id).and_then(|(_, refused)| refused.as_ref()) {
             all.codes.push((id, refused.code));
             all.count(refused.plugin, refused.texts.iter().map(ToString::to_string), 1);
@@ -442,6 +447,9 @@ fn after_filters(
     refused_by: BTreeSet<PluginName>,
     tie_break: TieBreak,
 ) -> Verdict {
+    if !cycle.profile.preempts {
+        return Verdict { refused_by, ..Verdict::plain(UNSCHEDULABLE, format!("{message} {claims}")) };
+    }
     let (outcome, message) = match plugins::preempt(cycle, nominated.node, codes, tie_break) {
         Preempt::Found(preemption) => (Outcome::Preempting(preemption), message.to_owned()),
         Preempt::Useless(why) => {
@@ -457,13 +465,15 @@ fn after_filters(
 pub(crate) fn attempt(
     state: &mut State,
     caches: &mut ClassCaches,
+    profile: Option<&Profile>,
     tie_break: TieBreak,
     pod: &Pod,
 ) -> Result<Attempt, ObjectError> {
     let brief = |decision| Attempt { decision, pre_filter: None, nodes: Vec::new(), scores: None, top: Vec::new() };
-    if let Some(decision) = without_cycle(pod)? {
-        return Ok(brief(decision));
-    }
+    let profile = match without_cycle(pod, profile)? {
+        Ok(profile) => profile,
+        Err(decision) => return Ok(brief(decision)),
+    };
     let claims = match claims_of(state, pod)? {
         Ok(claims) => claims,
         Err(decision) => return Ok(brief(decision)),
@@ -473,9 +483,9 @@ pub(crate) fn attempt(
         return Ok(brief(Verdict::no_nodes().of(subject.key)));
     }
     let cells = claims.as_ref().map(|claims| caches.take_devices(state, claims));
-    let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
+    let cache = caches.refreshed(state, profile, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
-    let mut cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
+    let mut cycle = Cycle::new(state, profile, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
     let with_cells = claims.as_ref().zip(cells);
     cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
     let decision = |verdict: Verdict| with_allocations(&cycle, verdict.of(subject.key.clone()));
@@ -560,21 +570,16 @@ fn score_table(cycle: &Cycle<'_>, feasible: &[NodeId]) -> ScoreTable {
         plugins: Vec::new(),
         rows: feasible.iter().map(|&id| ScoreRow { node: cycle.node_name(id), total: 0, scores: Vec::new() }).collect(),
     };
-    for (plugin, score) in PLUGINS.iter().filter_map(|plugin| Some((plugin.name, plugin.score.as_ref()?))) {
+    for (plugin, score, weight) in plugins::scores(cycle.profile) {
         let Some(raw) = raw_scores(cycle, score, feasible) else { continue };
         let mut normalized = raw.clone();
         score.normalize.apply(&mut normalized);
-        table.plugins.push((plugin, score.weight));
+        table.plugins.push((plugin, weight));
         for ((row, raw), normalized) in table.rows.iter_mut().zip(raw.values).zip(normalized.values) {
-            let weighted = normalized * score.weight;
+            let weighted = normalized * weight;
             row.total += weighted;
             row.scores.push(PluginScore { raw, normalized, weighted });
         }
     }
     table
-}
-
-/// The weight of a plugin's score in the default profile; `None` if it does not score.
-pub fn weight(plugin: PluginName) -> Option<i64> {
-    PLUGINS.iter().find(|row| row.name == plugin).and_then(|row| row.score.as_ref()).map(|score| score.weight)
 }

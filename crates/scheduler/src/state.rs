@@ -447,7 +447,7 @@ impl State {
     }
 
     /// Existing terms that score domains for pods with these labels, with their weight.
-    pub(crate) fn matching_scores(&self, id: LabelsId) -> impl Iterator<Item = (HeldId, i32)> + '_ {
+    pub(crate) fn matching_scores(&self, id: LabelsId) -> impl Iterator<Item = (HeldId, Option<i32>)> + '_ {
         let matching = self.label_sets[id as usize].matching.iter().copied();
         matching.filter_map(|held| match self.topology.held[held].kind {
             HeldKind::Scoring(weight) => Some((held, weight)),

@@ -65,8 +65,8 @@ pub(crate) enum HeldKind {
     /// Keeps the incoming pod out of the domain.
     RequiredAntiAffinity,
     /// Adds to the domain's score: preferred terms with their weight (negative for anti-affinity), required affinity
-    /// with the profile's `hardPodAffinityWeight` of 1.
-    Scoring(i32),
+    /// (`None`) with the profile's `hardPodAffinityWeight`.
+    Scoring(Option<i32>),
 }
 
 /// An affinity term of existing pods, with the number of its holders per domain.
@@ -172,8 +172,8 @@ impl Topology {
 /// The terms a pod holds against or for others once it is placed.
 pub(crate) fn held_terms(info: &PodInfo) -> impl Iterator<Item = (HeldKind, &AffinityTerm)> {
     let anti = info.anti_affinity.iter().map(|term| (HeldKind::RequiredAntiAffinity, term));
-    let required = info.affinity.iter().map(|term| (HeldKind::Scoring(1), term));
-    let preferred = info.preferred_affinity.iter().map(|(weight, term)| (HeldKind::Scoring(*weight), term));
-    let avoided = info.preferred_anti_affinity.iter().map(|(weight, term)| (HeldKind::Scoring(-*weight), term));
+    let required = info.affinity.iter().map(|term| (HeldKind::Scoring(None), term));
+    let preferred = info.preferred_affinity.iter().map(|(weight, term)| (HeldKind::Scoring(Some(*weight)), term));
+    let avoided = info.preferred_anti_affinity.iter().map(|(weight, term)| (HeldKind::Scoring(Some(-*weight)), term));
     anti.chain(required).chain(preferred).chain(avoided)
 }

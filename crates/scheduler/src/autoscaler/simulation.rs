@@ -18,6 +18,7 @@ use crate::node_info::NodeSpec;
 use crate::plugins::{self, View};
 use crate::pod_info::PodInfo;
 use crate::pod_key::PodKey;
+use crate::profile::default_profile;
 use crate::schedule::Subject;
 use crate::state::{Place, PodEntry, State};
 
@@ -165,13 +166,13 @@ impl Simulation {
         let own_rules = !(info.spread.is_empty() && info.affinity.is_empty() && info.anti_affinity.is_empty());
         self.state.refresh_matching(kind.labels);
         if !own_rules {
-            let cycle = Cycle::new(&self.state, kind.class, kind.labels, name, None, &none);
+            let cycle = Cycle::new(&self.state, default_profile(), kind.class, kind.labels, name, None, &none);
             if !cycle.topology_matters() {
                 return on_node(&cycle, id, about);
             }
         }
-        let cache = self.caches.refreshed(&mut self.state, kind.class, kind.labels, name);
-        let cycle = Cycle::new(&self.state, kind.class, kind.labels, name, None, &cache.tallies);
+        let cache = self.caches.refreshed(&mut self.state, default_profile(), kind.class, kind.labels, name);
+        let cycle = Cycle::new(&self.state, default_profile(), kind.class, kind.labels, name, None, &cache.tallies);
         on_node(&cycle, id, about)
     }
 }

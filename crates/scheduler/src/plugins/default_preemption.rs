@@ -51,7 +51,16 @@ pub(crate) fn preempt(
     }
     let mut found = Vec::new();
     let mut refusals: BTreeMap<Cow<'static, str>, usize> = BTreeMap::new();
-    for &(id, _) in codes.iter().filter(|(_, code)| *code == Code::Unschedulable) {
+    let mut potential: Vec<NodeId> =
+        codes.iter().filter(|(_, code)| *code == Code::Unschedulable).map(|(id, _)| *id).collect();
+    let limit = cycle.profile.arguments.preemption;
+    let enough = limit.map_or(potential.len(), |limit| limit.candidates(potential.len()));
+    let start = start(cycle, &mut potential, enough, tie_break);
+    let (last, first) = potential.split_at(start);
+    for &id in first.iter().chain(last) {
+        if found.len() >= enough && found.iter().any(|victims: &Victims| victims.violations == 0) {
+            break;
+        }
         let Some(node) = cycle.node(id) else { continue };
         match victims_on(cycle, id, node) {
             Ok(victims) => found.push(victims),
@@ -59,14 +68,23 @@ pub(crate) fn preempt(
         }
     }
     if found.is_empty() {
-        let potential = codes.iter().filter(|(_, code)| *code == Code::Unschedulable).count();
-        let absent = codes.len() - potential;
+        let absent = codes.len() - potential.len();
         if absent > 0 {
             *refusals.entry(Cow::Borrowed("Preemption is not helpful for scheduling")).or_default() += absent;
         }
         return Preempt::Useless(message::nodes_available(codes.len(), &refusals));
     }
     Preempt::Found(choose(cycle, found, tie_break))
+}
+
+/// Where the search for victims begins among nodes if it leaves some out: by chance, as in kube-scheduler.
+fn start(cycle: &Cycle<'_>, nodes: &mut [NodeId], enough: usize, tie_break: TieBreak) -> usize {
+    if enough >= nodes.len() {
+        return 0;
+    }
+    nodes.sort_by_cached_key(|&id| cycle.node_name(id));
+    let first = pick(cycle, nodes, tie_break);
+    nodes.iter().position(|node| *node == first).unwrap_or(0)
 }
 
 /// Whether the pod already preempted, and a victim on its nominated node is still on its way out.

@@ -168,10 +168,19 @@ pub(super) fn score(cycle: &Cycle<'_>, feasible: &[NodeId]) -> Option<RawScores>
             add(tally.column, value, weight * count);
         }
     }
+    let arguments = cycle.profile.arguments.affinity;
+    if arguments.ignores_existing && cycle.tallies.preferred.is_empty() {
+        return None;
+    }
     for (held, weight) in cycle.state.matching_scores(cycle.labels_id) {
         let term = &topology.held[held];
+        let weight = weight.map_or(arguments.hard_weight, i64::from);
+        // A required term without weight is not looked at.
+        if weight == 0 {
+            continue;
+        }
         for (value, count) in term.domains() {
-            add(term.column, value, i64::from(weight) * count);
+            add(term.column, value, weight * count);
         }
     }
     if domains.is_empty() {

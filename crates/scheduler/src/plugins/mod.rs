@@ -1,5 +1,4 @@
-//! The plugins of the default profile: one file each, `filter` and `score` for what they are made of, and the table that
-//! registers them.
+//! The plugins: one file each, `filter` and `score` for what they are made of, and the table that registers them.
 
 mod default_preemption;
 mod dynamic_resources;
@@ -28,6 +27,7 @@ pub(crate) use score::{Normalize, Raw, RawScores, Score};
 use super::cycle::Cycle;
 use super::node_info::NodeInfo;
 use super::node_selector::NamedNodes;
+use super::profile::Profile;
 use super::reason::{Code, PluginName, Reason};
 use super::taint::UNSCHEDULABLE_TAINT;
 
@@ -69,66 +69,72 @@ impl Plugin {
         self
     }
 
-    const fn score(mut self, weight: i64, normalize: Normalize, raw: Raw) -> Self {
-        self.score = Some(Score { weight, normalize, raw });
+    const fn score(mut self, normalize: Normalize, raw: Raw) -> Self {
+        self.score = Some(Score { normalize, raw });
         self
     }
 }
 
-/// The default profile: filters run and scores are listed in this order.
-pub(crate) static PLUGINS: &[Plugin] =
-    &[
-        Plugin::new(PluginName::NodeUnschedulable).local(node_unschedulable::filter),
-        Plugin::new(PluginName::NodeName).local(node_name::filter),
-        Plugin::new(PluginName::TaintToleration).local(taint_toleration::filter).score(
-            3,
-            Normalize::GreatestReversed,
-            Raw::Local { active: |_| true, score: taint_toleration::score },
-        ),
-        Plugin::new(PluginName::NodeAffinity).pre_filter(node_affinity::pre_filter).local(node_affinity::filter).score(
-            2,
-            Normalize::Greatest,
-            Raw::Local { active: node_affinity::scores, score: node_affinity::score },
-        ),
-        Plugin::new(PluginName::NodePorts).local(node_ports::filter),
-        Plugin::new(PluginName::NodeResourcesFit).local(node_resources_fit::filter).score(
-            1,
-            Normalize::None,
-            Raw::Local { active: |_| true, score: node_resources_fit::score },
-        ),
-        Plugin::new(PluginName::VolumeRestrictions)
-            .pre_filter(volume_restrictions::pre_filter)
-            .local(volume_restrictions::filter),
-        Plugin::new(PluginName::VolumeBinding).pre_filter(volume_binding::pre_filter).local(volume_binding::filter),
-        Plugin::new(PluginName::VolumeZone).local(volume_zone::filter),
-        Plugin::new(PluginName::PodTopologySpread)
-            .topology(pod_topology_spread::refuses, pod_topology_spread::reasons)
-            .score(2, Normalize::Spread, Raw::Topology(pod_topology_spread::score)),
-        Plugin::new(PluginName::InterPodAffinity)
-            .topology(inter_pod_affinity::refuses, inter_pod_affinity::reasons)
-            .score(2, Normalize::Range, Raw::Topology(inter_pod_affinity::score)),
-        Plugin::new(PluginName::DynamicResources)
-            .pre_filter(dynamic_resources::pre_filter)
-            .claims(dynamic_resources::refuses)
-            .score(2, Normalize::Greatest, Raw::Topology(dynamic_resources::score)),
-        Plugin::new(PluginName::NodeResourcesBalancedAllocation).score(
-            1,
-            Normalize::None,
-            Raw::Local {
-                active: node_resources_balanced_allocation::scores,
-                score: node_resources_balanced_allocation::score,
-            },
-        ),
-        Plugin::new(PluginName::ImageLocality).score(
-            1,
-            Normalize::None,
-            Raw::Local { active: |_| true, score: image_locality::score },
-        ),
-    ];
+/// All plugins, each at the place of its name.
+pub(crate) static PLUGINS: &[Plugin] = &[
+    Plugin::new(PluginName::SchedulingGates),
+    Plugin::new(PluginName::NodeUnschedulable).local(node_unschedulable::filter),
+    Plugin::new(PluginName::NodeName).local(node_name::filter),
+    Plugin::new(PluginName::TaintToleration)
+        .local(taint_toleration::filter)
+        .score(Normalize::GreatestReversed, Raw::Local { active: |_| true, score: taint_toleration::score }),
+    Plugin::new(PluginName::NodeAffinity)
+        .pre_filter(node_affinity::pre_filter)
+        .local(node_affinity::filter)
+        .score(Normalize::Greatest, Raw::Local { active: node_affinity::scores, score: node_affinity::score }),
+    Plugin::new(PluginName::NodePorts).local(node_ports::filter),
+    Plugin::new(PluginName::NodeResourcesFit)
+        .local(node_resources_fit::filter)
+        .score(Normalize::None, Raw::Local { active: |_| true, score: node_resources_fit::score }),
+    Plugin::new(PluginName::VolumeRestrictions)
+        .pre_filter(volume_restrictions::pre_filter)
+        .local(volume_restrictions::filter),
+    Plugin::new(PluginName::VolumeBinding).pre_filter(volume_binding::pre_filter).local(volume_binding::filter),
+    Plugin::new(PluginName::VolumeZone).local(volume_zone::filter),
+    Plugin::new(PluginName::PodTopologySpread)
+        .topology(pod_topology_spread::refuses, pod_topology_spread::reasons)
+        .score(Normalize::Spread, Raw::Topology(pod_topology_spread::score)),
+    Plugin::new(PluginName::InterPodAffinity)
+        .topology(inter_pod_affinity::refuses, inter_pod_affinity::reasons)
+        .score(Normalize::Range, Raw::Topology(inter_pod_affinity::score)),
+    Plugin::new(PluginName::DynamicResources)
+        .pre_filter(dynamic_resources::pre_filter)
+        .claims(dynamic_resources::refuses)
+        .score(Normalize::Greatest, Raw::Topology(dynamic_resources::score)),
+    Plugin::new(PluginName::DefaultPreemption),
+    Plugin::new(PluginName::NodeResourcesBalancedAllocation).score(
+        Normalize::None,
+        Raw::Local {
+            active: node_resources_balanced_allocation::scores,
+            score: node_resources_balanced_allocation::score,
+        },
+    ),
+    Plugin::new(PluginName::ImageLocality)
+        .score(Normalize::None, Raw::Local { active: |_| true, score: image_locality::score }),
+];
+
+/// The rows of these plugins.
+fn rows(names: &[PluginName]) -> impl Iterator<Item = &'static Plugin> {
+    names.iter().filter_map(|name| row(*name))
+}
+
+fn row(name: PluginName) -> Option<&'static Plugin> {
+    PLUGINS.get(name as usize)
+}
+
+/// The scores of a profile with their weights, in its order.
+pub(crate) fn scores(profile: &Profile) -> impl Iterator<Item = (PluginName, &'static Score, i64)> {
+    profile.scores.iter().filter_map(|(name, weight)| Some((*name, row(*name)?.score.as_ref()?, *weight)))
+}
 
 /// The first plugin that refuses the pod for every node, with its reasons.
 pub(crate) fn pre_filter(cycle: &Cycle<'_>) -> Option<(PluginName, Vec<Reason>)> {
-    PLUGINS.iter().find_map(|plugin| {
+    rows(&cycle.profile.pre_filters).find_map(|plugin| {
         let mut reasons = Vec::new();
         plugin.pre_filter?(cycle, &mut reasons);
         (!reasons.is_empty()).then_some((plugin.name, reasons))
@@ -137,12 +143,13 @@ pub(crate) fn pre_filter(cycle: &Cycle<'_>) -> Option<(PluginName, Vec<Reason>)>
 
 /// Every reason for which plugins refuse the pod for every node.
 pub(crate) fn pre_filter_all(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
-    PLUGINS.iter().filter_map(|plugin| plugin.pre_filter).for_each(|filter| filter(cycle, reasons));
+    rows(&cycle.profile.pre_filters).filter_map(|plugin| plugin.pre_filter).for_each(|filter| filter(cycle, reasons));
 }
 
 /// A node that the pod's `metadata.name` conditions leave out before any filter runs.
 fn left_out(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Reason> {
     match cycle.info.node_affinity.named_nodes() {
+        _ if !cycle.profile.narrows_by_name() => None,
         NamedNodes::Only(names) if !names.contains(&node.spec.name.as_ref()) => {
             Some(Reason::NotAmongNamedNodes { names: names.into_iter().map(str::to_owned).collect() })
         }
@@ -155,7 +162,7 @@ pub(crate) fn first_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Option<(Optio
     if let Some(reason) = left_out(cycle, view.node) {
         return Some((None, vec![reason]));
     }
-    PLUGINS.iter().find_map(|plugin| {
+    rows(&cycle.profile.filters).find_map(|plugin| {
         let mut reasons = Vec::new();
         match plugin.filter.as_ref()? {
             Filter::Local(filter) => filter(cycle, view, &mut reasons),
@@ -173,7 +180,7 @@ pub(crate) fn first_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Option<(Optio
 pub(crate) fn all_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Vec<Reason> {
     let mut reasons: Vec<_> = left_out(cycle, view.node).into_iter().collect();
     let named = !reasons.is_empty();
-    for plugin in PLUGINS {
+    for plugin in rows(&cycle.profile.filters) {
         match plugin.filter.as_ref() {
             // The same rule again.
             Some(_) if named && plugin.name == PluginName::NodeAffinity => {}
@@ -205,7 +212,7 @@ pub(crate) fn local_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refuse
         return Some(Refused { plugin: None, code: reason.code(), texts: vec![Cow::Owned(reason.to_string())] });
     }
     let mut reasons = Vec::new();
-    for plugin in PLUGINS {
+    for plugin in rows(&cycle.profile.filters) {
         if let Some(Filter::Local(filter)) = &plugin.filter {
             filter(cycle, view, &mut reasons);
             if !reasons.is_empty() {
@@ -216,24 +223,28 @@ pub(crate) fn local_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refuse
     None
 }
 
-/// The verdict of the filters that look beyond the node. They come after all local ones in the profile.
+/// The verdict of the filters that look beyond the node. They come after all local ones in most profiles.
 pub(crate) fn topology_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<(PluginName, Refusal)> {
     if !cycle.topology_matters() {
         return None;
     }
-    PLUGINS.iter().find_map(|plugin| match plugin.filter.as_ref()? {
+    rows(&cycle.profile.filters).find_map(|plugin| match plugin.filter.as_ref()? {
         Filter::Topology { refuses, .. } => Some((plugin.name, refuses(cycle, view)?)),
         Filter::Local(_) | Filter::Claims(_) => None,
     })
 }
 
-/// The verdict of the filter that looks at the pod's resource claims. It comes after all others in the profile.
+/// The verdict of the filter that looks at the pod's resource claims. It comes after all others in most profiles.
 pub(crate) fn claims_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Reason> {
     cycle.claims.as_ref().and_then(|_| dynamic_resources::refuses(cycle, view))
 }
 
 /// The verdict of all filters.
 pub(crate) fn verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refused> {
+    if !cycle.profile.local_first {
+        let (plugin, reasons) = first_reasons(cycle, view)?;
+        return Some(Refused { plugin, ..refused(PluginName::NodeAffinity, &reasons) });
+    }
     let beyond = || {
         topology_verdict(cycle, view).map(|(plugin, refusal)| Refused {
             plugin: Some(plugin),

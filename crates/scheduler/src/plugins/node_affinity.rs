@@ -18,6 +18,11 @@ pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     let required = &cycle.info.node_affinity;
     let spec = &view.node.spec;
+    let added = cycle.profile.arguments.added.required.as_ref();
+    if added.is_some_and(|terms| !terms.iter().any(|term| term.matches(&spec.labels, &spec.name))) {
+        reasons.push(Reason::EnforcedNodeAffinity);
+        return;
+    }
     if required.is_empty() || required.matches(&spec.labels, &spec.name) {
         return;
     }
@@ -38,12 +43,12 @@ pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reaso
 }
 
 pub(super) fn scores(cycle: &Cycle<'_>) -> bool {
-    !cycle.info.preferred_node_affinity.is_empty()
+    !cycle.info.preferred_node_affinity.is_empty() || !cycle.profile.arguments.added.preferred.is_empty()
 }
 
-/// The sum of the weights of the preferred terms that match.
+/// The sum of the weights of the preferred terms that match, the pod's and its profile's.
 pub(super) fn score(cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
-    let matching =
-        cycle.info.preferred_node_affinity.iter().filter(|(_, term)| term.matches(&node.spec.labels, &node.spec.name));
+    let preferred = cycle.info.preferred_node_affinity.iter().chain(&cycle.profile.arguments.added.preferred);
+    let matching = preferred.filter(|(_, term)| term.matches(&node.spec.labels, &node.spec.name));
     matching.map(|(weight, _)| i64::from(*weight)).sum()
 }

@@ -75,7 +75,6 @@ pub(crate) enum Raw {
 
 /// A score.
 pub(crate) struct Score {
-    pub(crate) weight: i64,
     pub(crate) normalize: Normalize,
     pub(crate) raw: Raw,
 }

@@ -7,6 +7,7 @@
 use super::event::{Event, Kind, PodFacts};
 use crate::node_info::NodeSpec;
 use crate::pod_info::{AffinityTerm, SpreadConstraint};
+use crate::profile::{DefaultConstraint, Profile};
 use crate::reason::PluginName;
 use crate::selector::Labels;
 use crate::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated, untolerated};
@@ -16,6 +17,8 @@ pub(super) struct Occasion<'a> {
     pub(super) event: &'a Event,
     /// The pod that waits.
     pub(super) pod: &'a PodFacts,
+    /// By which it is placed.
+    pub(super) profile: &'a Profile,
     /// Whether a resource is the devices of a class.
     pub(super) is_devices: &'a dyn Fn(&str) -> bool,
 }
@@ -126,6 +129,15 @@ fn node_is_tolerated(occasion: &Occasion<'_>) -> bool {
 }
 
 fn node_matches(occasion: &Occasion<'_>) -> bool {
+    let added = occasion.profile.arguments.added.required.as_ref();
+    let enforced =
+        |node: &NodeSpec| added.is_none_or(|terms| terms.iter().any(|term| term.matches(&node.labels, &node.name)));
+    // A node that meets what the profile adds only now does not bring the pod back, as in kube-scheduler.
+    if let Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } = occasion.event
+        && !enforced(node)
+    {
+        return false;
+    }
     node_now(occasion.event, |node| occasion.pod.info.node_affinity.matches(&node.labels, &node.name))
 }
 
@@ -227,8 +239,24 @@ fn hard(pod: &PodFacts) -> impl Iterator<Item = &SpreadConstraint> {
     pod.info.spread.iter().filter(|constraint| constraint.hard)
 }
 
+/// The hard constraints of the profile, if the pod has none of its own.
+fn hard_by_default<'a>(occasion: &Occasion<'a>) -> impl Iterator<Item = &'a DefaultConstraint> {
+    let applies = occasion.pod.info.spread.is_empty();
+    occasion.profile.arguments.spread.hard().filter(move |_| applies)
+}
+
 fn counted_pods_change(occasion: &Occasion<'_>) -> bool {
     let pod = occasion.pod;
+    if hard_by_default(occasion).next().is_some() {
+        // Which pods its Services select is not known here: every pod of the namespace may be counted.
+        return match occasion.event {
+            Event::PodAssigned(other) | Event::PodRemoved(other) | Event::NominationWithdrawn(other) => {
+                other.info.namespace == pod.info.namespace
+            }
+            Event::PodChanged { new, .. } => new.info.namespace == pod.info.namespace,
+            event => matches!(event, Event::ItselfChanged { .. }),
+        };
+    }
     let selects = |labels: &Labels| hard(pod).map(|it| it.selector.matches(labels)).collect::<Vec<_>>();
     match occasion.event {
         Event::PodAssigned(other) | Event::PodRemoved(other) | Event::NominationWithdrawn(other) => {
@@ -246,18 +274,14 @@ fn counted_pods_change(occasion: &Occasion<'_>) -> bool {
 }
 
 fn domains_change(occasion: &Occasion<'_>) -> bool {
-    let pod = occasion.pod;
-    let in_domains = |labels: &Labels| hard(pod).all(|it| labels.contains_key(it.topology_key.as_ref()));
+    let by_default = hard_by_default(occasion).map(|it| it.topology_key.as_ref());
+    let keys: Vec<&str> = hard(occasion.pod).map(|it| it.topology_key.as_ref()).chain(by_default).collect();
+    let in_domains = |labels: &Labels| keys.iter().all(|key| labels.contains_key(*key));
     match occasion.event {
         Event::NodeAdded(node) | Event::NodeRemoved(node) => in_domains(&node.labels),
         Event::NodeChanged { old, new } => {
             let (was, is) = (in_domains(&old.labels), in_domains(&new.labels));
-            let moved = || {
-                hard(pod).any(|constraint| {
-                    let key = constraint.topology_key.as_ref();
-                    old.labels.get(key) != new.labels.get(key)
-                })
-            };
+            let moved = || keys.iter().any(|key| old.labels.get(*key) != new.labels.get(*key));
             was != is || (is && (moved() || old.taints != new.taints))
         }
         _ => false,

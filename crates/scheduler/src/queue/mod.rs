@@ -23,8 +23,8 @@ use super::devices::known_names;
 use super::error::ObjectError;
 use super::pod_info::{PodInfo, namespace_of};
 use super::pod_key::PodKey;
+use super::profile::{Profile, Profiles, default_profile};
 use super::reason::PluginName;
-use super::schedule::DEFAULT_SCHEDULER;
 
 /// Backoff after the first failure.
 pub const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
@@ -67,6 +67,8 @@ struct Waiting {
     /// The plugins that refused it; events are judged by these.
     refused_by: Vec<PluginName>,
     place: Place,
+    /// The place of its profile.
+    profile: usize,
 }
 
 type Rank = (Reverse<i32>, Timestamp, u64);
@@ -86,12 +88,19 @@ pub struct Queue {
     /// Pods handed out by [`Self::pop`] whose result is not known yet.
     in_flight: BTreeMap<PodKey, Waiting>,
     entered: u64,
+    /// Pods of other schedulers do not wait here.
+    profiles: Arc<Profiles>,
 }
 
 impl Queue {
-    /// An empty queue.
+    /// An empty queue for the pods of the default scheduler.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty queue for the pods of these profiles.
+    pub fn of(profiles: Arc<Profiles>) -> Self {
+        Self { profiles, ..Self::default() }
     }
 
     /// Takes in a new pending pod, or the changes of one that waits. Pods that are bound, finished, being deleted or of
@@ -99,7 +108,8 @@ impl Queue {
     pub fn set(&mut self, pod: &Pod, now: Timestamp) -> Result<(), ObjectError> {
         let name = pod.metadata.name.as_deref().ok_or(ObjectError::Missing { field: "metadata.name" })?;
         let key = PodKey::new(namespace_of(pod), name);
-        let Some(spec) = pod.spec.as_ref().filter(|_| waits(pod)) else {
+        let profiles = Arc::clone(&self.profiles);
+        let Some((spec, profile)) = pod.spec.as_ref().filter(|_| waits(pod)).zip(profiles.of(pod)) else {
             self.remove(&key);
             return Ok(());
         };
@@ -117,8 +127,9 @@ impl Queue {
             let number = self.entered;
             self.entered += 1;
             let place = if gated { Place::Gated } else { Place::Active };
+            let (profile, refused_by) = (profile.place, Vec::new());
             let waiting =
-                Waiting { entered: now, failures: 0, erred: false, refused_by: Vec::new(), facts, number, place };
+                Waiting { entered: now, failures: 0, erred: false, refused_by, facts, number, place, profile };
             self.put(key, waiting);
             return Ok(());
         };
@@ -128,7 +139,7 @@ impl Queue {
             Place::Unschedulable { .. } => {
                 let event = Event::ItselfChanged { old, new: waiting.facts.clone() };
                 // No row asks what devices are for a change of the pod itself.
-                let helped = waiting.is_helped(&event, &event.kinds(), &|_| false);
+                let helped = waiting.is_helped(profile, &event, &event.kinds(), &|_| false);
                 if helped { waiting.place_after_event(now) } else { waiting.place }
             }
             Place::Gated | Place::AwaitingClaims => Place::Active,
@@ -179,8 +190,10 @@ impl Queue {
     /// a class.
     pub fn event(&mut self, event: &Event, is_devices: &dyn Fn(&str) -> bool, now: Timestamp) -> usize {
         let kinds = event.kinds();
-        let can_help =
-            |key: &PodKey| self.pods.get(key).is_some_and(|waiting| waiting.is_helped(event, &kinds, is_devices));
+        let profile = |waiting: &Waiting| self.profiles.all().get(waiting.profile).unwrap_or_else(|| default_profile());
+        let can_help = |key: &PodKey| {
+            self.pods.get(key).is_some_and(|waiting| waiting.is_helped(profile(waiting), event, &kinds, is_devices))
+        };
         let waiting = self.unschedulable.iter().map(|(_, key)| key);
         let helped: Vec<_> = waiting.filter(|key| can_help(key)).cloned().collect();
         for key in &helped {
@@ -289,8 +302,8 @@ impl Waiting {
     }
 
     /// Whether an event can help the pod.
-    fn is_helped(&self, event: &Event, kinds: &[Kind], is_devices: &dyn Fn(&str) -> bool) -> bool {
-        hints::can_help(&hints::Occasion { event, pod: &self.facts, is_devices }, kinds, &self.refused_by)
+    fn is_helped(&self, profile: &Profile, event: &Event, kinds: &[Kind], is_devices: &dyn Fn(&str) -> bool) -> bool {
+        hints::can_help(&hints::Occasion { event, pod: &self.facts, profile, is_devices }, kinds, &self.refused_by)
     }
 
     /// Where the pod goes when something can help it.
@@ -308,8 +321,7 @@ fn waits(pod: &Pod) -> bool {
     let finished = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
     let spec = pod.spec.as_ref();
     let bound = spec.and_then(|spec| spec.node_name.as_deref()).is_some_and(|name| !name.is_empty());
-    let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref()).unwrap_or(DEFAULT_SCHEDULER);
-    !finished && !bound && pod.metadata.deletion_timestamp.is_none() && scheduler == DEFAULT_SCHEDULER
+    !finished && !bound && pod.metadata.deletion_timestamp.is_none()
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ fn code(reason: &Reason) -> Code {
         Reason::NodeName { .. } => Code::NodeName,
         Reason::UntoleratedTaints { .. } => Code::UntoleratedTaint,
         Reason::NodeSelector { .. } => Code::NodeSelector,
-        Reason::NodeAffinity { .. } => Code::NodeAffinity,
+        Reason::NodeAffinity { .. } | Reason::EnforcedNodeAffinity => Code::NodeAffinity,
         Reason::NotAmongNamedNodes { .. } => Code::NotAmongNamedNodes,
         Reason::ConflictingNodeNames => Code::ConflictingNodeNames,
         Reason::HostPort { .. } => Code::HostPort,
@@ -435,6 +435,9 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
                 format!("the required node affinity asks for {}", wanted.join(" or "))
             };
             (text, json!({ "unmet": wanted }))
+        }
+        Reason::EnforcedNodeAffinity => {
+            ("the scheduler's profile adds a node affinity that the node does not meet".to_owned(), Value::Null)
         }
         Reason::NotAmongNamedNodes { names } => {
             (format!("the node affinity names {}", names.join(", ")), json!({ "names": names }))
