@@ -86,6 +86,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         console: console(context, arguments)?,
         code,
         sign_in: sign_in.map(|settings| Arc::new(SignIn::new(settings))),
+        practice: hosted.practice,
     };
     let names: Vec<String> = labs.iter().map(|lab| lab.name.value.clone()).collect();
     let host = Arc::new(Host::open(&folder, settings, &names)?);
@@ -245,7 +246,7 @@ async fn serve(
     };
     let server = Server::start_public(options, public).await.map_err(|error| start_error(error, &way))?;
     let server = Arc::new(server);
-    let courses = make_courses(context, &server, &host.folder, labs).await?;
+    let courses = make_courses(context, &server, &host, labs).await?;
     let begun = (Arc::clone(&host), Arc::clone(&server));
     let begin = tokio::task::spawn_blocking(move || begun.0.begin(begun.1, courses));
     begin.await.code(Code::ClassFault, || "could not begin the class".to_owned())??;
@@ -319,17 +320,18 @@ async fn look_at_provider(context: &Context, host: &Host) {
 async fn make_courses(
     context: &Context,
     server: &Arc<Server>,
-    folder: &Path,
+    host: &Host,
     labs: Vec<Lab>,
 ) -> Result<BTreeMap<String, Course>> {
     let mut courses = BTreeMap::new();
     for lab in labs {
         let name = lab.name.value.clone();
         let (server, events) = (Arc::clone(server), context.ui.events());
-        let folder = folder.join("templates").join(&name);
+        let folder = host.folder.join("templates").join(&name);
+        let course = if host.settings.practice.is_some() { Course::of_practice } else { Course::new };
         let made = tokio::task::spawn_blocking(move || {
             let begins = template::make(&server, &lab, &folder, &events)?;
-            Ok::<_, Error>(Course::new(lab, begins))
+            Ok::<_, Error>(course(lab, begins))
         });
         courses.insert(name, made.await.code(Code::ClassFault, || "could not make a template".to_owned())??);
     }

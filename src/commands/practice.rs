@@ -1,6 +1,5 @@
 //! `klab practice`, `klab next`, `klab submit`: tasks against the clock, each on a cluster of its own.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use klab_operations::exec::quoted;
 use klab_operations::grade::{Grading, hinted, wait_for_each, write_report};
 use klab_operations::lesson::staged;
 use klab_operations::locked_lab::LockedLab;
-use klab_operations::practice::{Attempt, Practice, Session, lab_name};
+use klab_operations::practice::{self, Attempt, Practice, Session, lab_name};
 use klab_operations::render;
 use klab_operations::state::Progress;
 use klab_operations::ui::Format;
@@ -64,8 +63,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     if practice.session.is_none() {
         let tasks = bundled_lessons::tasks();
-        let dice = arguments.draw.unwrap_or_else(|| RandomState::new().build_hasher().finish());
-        let drawn = practice.draw(&tasks, arguments.track, arguments.minutes, dice);
+        let drawn = practice.draw(&tasks, arguments.track, arguments.minutes, practice::dice(arguments.draw));
         practice.session = Some(Session {
             track: arguments.track,
             minutes: arguments.minutes,

@@ -16,8 +16,22 @@
       if (time.textContent !== text) time.textContent = text;
     }
   };
+  /** How much of a practice is left, each second. */
+  const count = () => {
+    const timer = /** @type {HTMLElement | null} */ (document.querySelector("[data-ends]"));
+    if (!timer) return;
+    const left = Math.ceil((Date.parse(timer.dataset.ends ?? "") - Date.now()) / 1000);
+    // From then on the page is one that is only looked at.
+    if (left <= 0) return location.reload();
+    const text = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left`;
+    // What is written here is a change that leads here.
+    if (timer.textContent !== text) timer.textContent = text;
+    timer.classList.toggle("is-short", left < 120);
+  };
+  setInterval(count, 1000);
+  count();
   const bar = document.querySelector("[data-part=class]");
-  if (bar) new MutationObserver(localise).observe(bar, { childList: true, subtree: true });
+  if (bar) new MutationObserver(() => (localise(), count())).observe(bar, { childList: true, subtree: true });
   localise();
 
   document.addEventListener("click", async (event) => {
@@ -42,6 +56,7 @@
     const answer = await fetch(button.dataset.post, { method: "POST" });
     const words = answer.ok ? "done" : await answer.text();
     say(words);
+    if (answer.ok && button.dataset.then) return location.assign(button.dataset.then);
     // What was refused is shown to all, beside the button.
     button.parentElement?.querySelector(".refused")?.remove();
     if (!answer.ok) button.after(Object.assign(document.createElement("span"), { className: "refused", textContent: words }));

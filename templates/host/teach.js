@@ -2,7 +2,7 @@
 // @ts-check
 "use strict";
 
-/** @typedef {{ seat: string, lab: string, name: string, step: number, step_name: string, done: number, steps: number,
+/** @typedef {{ seat: string, lab: string, person: number, name: string, step: number, step_name: string, done: number, steps: number,
  *   held: [number, number] | null, failing: string, since: string, stuck: boolean, agreed: boolean, revoked: boolean }} Row */
 
 (() => {
@@ -57,6 +57,7 @@
 
   /** The titles of each lab's steps. @type {Record<string, string[]>} */
   const labs = JSON.parse(document.body.dataset.labs ?? "{}");
+  const isPractice = document.body.dataset.practice === "true";
   /** @type {Map<string, Row>} */
   const rows = new Map();
   /** @type {Map<string, HTMLTableRowElement>} */
@@ -78,6 +79,20 @@
 
   /** @param {Row} row */
   const isDone = (row) => row.steps > 0 && row.done >= row.steps;
+
+  /** Whose seat it is, in the whole class. @param {Row} row */
+  const learner = (row) => `${order(row.seat)[0]}-${row.person}`;
+
+  /** How many tasks of a practice each learner has solved. */
+  const scores = () => {
+    /** @type {Map<string, number>} */
+    const all = new Map();
+    for (const row of rows.values()) all.set(learner(row), (all.get(learner(row)) ?? 0) + (isDone(row) ? 1 : 0));
+    return all;
+  };
+
+  /** @param {Row} row */
+  const score = (row) => `${scores().get(learner(row)) ?? 0} of ${Object.keys(labs).length}`;
 
   /** @param {Row} row */
   const isStuck = (row) =>
@@ -151,10 +166,11 @@
     }
     sort(row, line);
     const all = isDone(row);
-    const step = row.revoked ? "ended" : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps}: ${labs[row.lab]?.[row.step - 1] ?? row.step_name}`;
+    const step = row.revoked ? "ended" : isPractice ? (all ? "solved" : "not solved") : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps}: ${labs[row.lab]?.[row.step - 1] ?? row.step_name}`;
     const stuck = isStuck(row);
     const since = stuck ? `${ago(row.since)}, stuck` : ago(row.since);
-    const texts = [row.name, row.lab, step, since, row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
+    const name = isPractice ? `${row.name} (${score(row)})` : row.name;
+    const texts = [name, row.lab, step, since, row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
     texts.forEach((text, cell) => {
       const place = /** @type {HTMLTableRowElement} */ (line).cells[cell + 1];
       if (place.textContent !== text) place.textContent = text;
@@ -197,9 +213,36 @@
     one("hint-to").textContent = many === 0 ? "to everyone" : many === 1 ? "to 1 learner" : `to ${many} learners`;
   });
 
+  /** A bar for each count, with what stands below it and what it means.
+   * @param {string} words @param {number[]} counts @param {(at: number) => string} below @param {(at: number) => string} label */
+  const chart = (words, counts, below, label) => {
+    const title = document.createElement("h2");
+    title.textContent = words;
+    const list = document.createElement("ul");
+    list.className = "bar-chart";
+    const most = Math.max(1, ...counts);
+    counts.forEach((count, at) => {
+      const [item, many, bar, number] = ["li", "b", "i", "span"].map((kind) => document.createElement(kind));
+      item.title = `${label(at)}: ${count}`;
+      many.textContent = count ? String(count) : "";
+      bar.style.height = `${(count / most) * 65}%`;
+      number.textContent = below(at);
+      item.append(many, bar, number);
+      list.append(item);
+    });
+    return [title, list];
+  };
+
   const histogram = () => {
     const place = one("histogram");
     place.textContent = "";
+    if (isPractice) {
+      const most = Object.keys(labs).length;
+      const counts = Array.from({ length: most + 1 }, () => 0);
+      for (const solved of scores().values()) counts[solved] += 1;
+      document.body.classList.add("several-labs");
+      return place.append(...chart("Learners by tasks solved", counts, String, (solved) => `${solved} of ${most} solved`));
+    }
     const all = Object.keys(labs);
     // The only lab has its place before learners come: what is below does not move.
     const names = all.length === 1 ? new Set(all) : new Set([...rows.values()].map((row) => row.lab));
@@ -208,22 +251,8 @@
       const steps = labs[lab]?.length ?? 0;
       const counts = Array.from({ length: steps + 2 }, () => 0);
       for (const row of own) counts[isDone(row) ? steps + 1 : row.step] += 1;
-      const title = document.createElement("h2");
-      title.textContent = `Steps of ${lab}`;
-      const list = document.createElement("ul");
-      list.className = "bar-chart";
-      const most = Math.max(1, ...counts);
-      counts.forEach((count, step) => {
-        const [item, many, bar, number] = ["li", "b", "i", "span"].map((kind) => document.createElement(kind));
-        const label = step === 0 ? "set-up" : step > steps ? "done" : String(step);
-        item.title = `${labs[lab]?.[step - 1] ?? label}: ${count}`;
-        many.textContent = count ? String(count) : "";
-        bar.style.height = `${(count / most) * 65}%`;
-        number.textContent = step > steps ? "✓" : String(step);
-        item.append(many, bar, number);
-        list.append(item);
-      });
-      place.append(title, list);
+      const label = (/** @type {number} */ step) => labs[lab]?.[step - 1] ?? (step === 0 ? "set-up" : step > steps ? "done" : String(step));
+      place.append(...chart(`Steps of ${lab}`, counts, (step) => (step > steps ? "✓" : String(step)), label));
     }
     document.body.classList.toggle("several-labs", names.size > 1);
   };
@@ -272,10 +301,10 @@
     // Rows stay where they may: one may be ticked, or have the focus.
     if (news.all) forget(news.shard, new Set(news.rows.map((/** @type {Row} */ row) => row.seat)));
     if (changed) rows.forEach(draw);
-    for (const row of news.rows) {
-      rows.set(row.seat, row);
-      draw(row);
-    }
+    for (const row of news.rows) rows.set(row.seat, row);
+    // The score stands in all rows of a learner.
+    const whose = new Set(isPractice ? news.rows.map(learner) : []);
+    for (const row of isPractice ? rows.values() : news.rows) if (!isPractice || whose.has(learner(row))) draw(row);
     if (peeked && !peeked.isConnected) unpeek();
     else if (peeked && (changed || news.rows.includes(rows.get(openOf(peeked).dataset.open ?? "")))) renew();
     tell(news.class);

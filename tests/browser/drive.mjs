@@ -342,6 +342,55 @@ const scenarios = {
     }
   },
 
+  /** A class that practises: a clock, tasks between which a learner goes, and no way to copy. */
+  async practice(browser, url, code, link) {
+    const own = { ignoreHTTPSErrors: true, expected: /status of (409|412)/ };
+    const learner = await open(browser, own);
+    await learner.goto(url);
+    assert.match(await learner.locator("ul").innerText(), /You have 30 minutes for 2 tasks, from when you join/);
+    assert.equal(await count(learner, "[name=lab]"), 0);
+    await accessibleEverywhere(learner, "practice entrance");
+    await learner.locator("[name=code]").fill(code);
+    await learner.locator("[name=name]").fill("Ann");
+    await learner.locator("button[type=submit]").click();
+    await learner.locator("a.next").click();
+    await learner.waitForSelector("g.pod");
+    await learner.waitForFunction(() => /^(30:00|29:\d\d) left$/.test(document.querySelector("[role=timer]")?.textContent ?? ""));
+    const tasks = learner.locator(".labs");
+    assert.match(await tasks.innerText(), /Solved 0 of 2/);
+    assert.equal(await count(learner, "#lesson .type, [data-post=perform], #checks [data-copy]"), 0);
+    await learner.locator("#lesson .next").click();
+    await learner.waitForSelector(".refused, [role=alert]:not(:empty), #said:not(:empty)");
+    await accessibleEverywhere(learner, "practice");
+
+    // What is done with kubectl is graded when the learner says so.
+    const seat = await (await learner.request.get(new URL("kubeconfig", learner.url()).href)).text();
+    const file = `${process.env.KLAB_SCRATCH}/seat.yaml`;
+    writeFileSync(file, seat);
+    kubectl("--kubeconfig", file, "uncordon", "rack-b");
+    kubectl("--kubeconfig", file, "delete", "pods", "-l", "app=catalog");
+    await learner.locator("#lesson .next").click();
+    await learner.waitForFunction(() => document.querySelector(".labs")?.textContent?.includes("Solved 1 of 2"));
+    await learner.locator(".labs .next").click();
+    await learner.waitForURL(/customers-go-first/);
+    await learner.waitForSelector("g.pod");
+    assert.equal(await tasks.locator(".is-done").count(), 1);
+    assert.match(await tasks.locator("[aria-current]").innerText(), /A full node/);
+    await accessibleEverywhere(learner, "second task");
+    await learner.locator(".labs ol button").click();
+    await learner.waitForURL(/uncordon-the-right-node/);
+    await learner.locator("[data-step='0']").click();
+    await learner.waitForSelector("#lesson .type");
+
+    const instructor = await open(browser, own);
+    await instructor.goto(link);
+    await instructor.waitForFunction(() => document.querySelectorAll("#rows tr").length === 2);
+    assert.deepEqual(await instructor.locator("#rows td:nth-child(2)").allInnerTexts(), ["Ann (1 of 2)", "Ann (1 of 2)"]);
+    assert.deepEqual((await instructor.locator("#rows td:nth-child(4)").allInnerTexts()).sort(), ["not solved", "solved"]);
+    assert.match(await instructor.locator("#histogram").innerText(), /Learners by tasks solved/);
+    await accessibleEverywhere(instructor, "practice class");
+  },
+
   /** A learner's console, by keyboard. */
   async console(browser, url, code, link) {
     const page = await open(browser, { ignoreHTTPSErrors: true });

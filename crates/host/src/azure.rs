@@ -8,7 +8,6 @@ use serde_json::Value;
 use toml::Table;
 
 use super::event_stream::EventStream;
-use super::register::Phase;
 use super::state::{Host, Learner};
 use super::steps::{SeatPools, live_pools};
 use crate::console::Piece;
@@ -128,9 +127,7 @@ impl Clusters for Session<'_> {
         _: &str,
         doing: OperationKind,
     ) -> Result<Box<dyn PoolChanges + 's>, Refusal> {
-        if self.host.phase() != Phase::Open {
-            return Err(Refusal::new(super::refusal::Refusal::closed().message));
-        }
+        self.host.refuse_late(self.learner.person).map_err(|refusal| Refusal::new(refusal.message))?;
         self.host.audit.seat(&format!("az {}", doing.as_str().to_lowercase()), self.learner.seat, "learner");
         // az says nothing of what is being done.
         Ok(Box::new(Change(SeatPools::of(self.host, self.learner, &EventStream::nowhere())?)))

@@ -50,7 +50,7 @@ pub async fn answer(
     };
     let number = |key: &str| wanted(key).and_then(|text| text.parse::<Number>().ok()).unwrap_or_default();
     let course = host.course(lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
-    let form = form(host, viewer);
+    let form = form(host, seat, viewer);
     match what {
         "board.css" => return Ok(asset::BOARD_STYLE.answer(headers)),
         "board.js" => return Ok(asset::BOARD.answer(headers)),
@@ -67,7 +67,11 @@ pub async fn answer(
         "step" => {
             let frame = frame(host, seat, lab).await.map_err(|error| failed(&error))?;
             let read = wanted("number").and_then(|text| text.parse().ok());
-            let html = page::lesson(&frame, &course.written, read, form).map_err(|error| failed(&error))?;
+            let shown = match viewer {
+                Viewer::Learner => course.shown(&frame.progress, host.is_open_at(seat)),
+                Viewer::Instructor => &course.written,
+            };
+            let html = page::lesson(&frame, shown, read, form).map_err(|error| failed(&error))?;
             return Ok(Html(html).into_response());
         }
         "picture" if viewer == Viewer::Instructor => return picture(host, seat, lab).await,

@@ -44,6 +44,8 @@ pub struct LockedSeat<'h> {
     /// The lab in it.
     pub lab: &'h Lab,
     twin: &'h Arc<Twin>,
+    /// Whether the learner finds the way alone.
+    is_task: bool,
     _turn: super::seat_locks::SeatLock<'h>,
 }
 
@@ -62,7 +64,14 @@ impl<'h> LockedSeat<'h> {
                 .hint("wait until it ends, and try again")
         };
         let turn = host.turns.take(learner.seat).ok_or_else(busy)?;
-        let locked = Self { host, seat: learner.seat, lab: course.lab(), twin: &course.twin, _turn: turn };
+        let locked = Self {
+            host,
+            seat: learner.seat,
+            lab: course.lab(),
+            twin: &course.twin,
+            is_task: course.is_task(),
+            _turn: turn,
+        };
         locked.admits(learner)?;
         Ok(locked)
     }
@@ -178,8 +187,8 @@ pub async fn grade(
             let words = next.map_or(String::new(), |next| format!("; `klab guide` opens {}", label(lab, next)));
             events.note(Verb::HoldStep, format!("{}{words}", label(lab, done.saturating_sub(1))));
         }
-        Passed::Now(_) if host.phase() != Phase::Open => {
-            let words = format!("{what}; the class is closed, so the lesson stays where it is");
+        Passed::Now(_) if host.refuse_late(learner.person).is_err() => {
+            let words = format!("{what}; it is too late, so the lesson stays where it is");
             events.note(Verb::HoldStep, words);
         }
         Passed::Now(done) => {
@@ -264,7 +273,10 @@ async fn add_slips(
 ) -> Result<Option<String>> {
     let (lab, twin) = (locked.lab, locked.twin);
     let is_well = graded.report.ok();
-    if lab.steps.is_empty() || (graded.step.is_none() && is_well) {
+    if locked.is_task {
+        graded.report.checks.iter_mut().for_each(|check| check.suggestions.clear());
+    }
+    if locked.is_task || lab.steps.is_empty() || (graded.step.is_none() && is_well) {
         return Ok(None);
     }
     let asides = find_asides(client, lab, (graded.step, done), is_well, at_hand(twin)).await?;

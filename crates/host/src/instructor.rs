@@ -56,9 +56,10 @@ pub async fn whole(State(host): State<Arc<Host>>, headers: HeaderMap) -> Respons
         .map(|(name, course)| (name.clone(), course.lab().steps.iter().map(words::title).collect()))
         .collect();
     let labs = Value::Object(labs).to_string();
+    let is_practice = host.settings.practice.is_some();
     page(
         "teach.html",
-        &json!({ "base": host.base(), "title": title, "known": known, "sign_in": sign_in, "labs": labs }),
+        &json!({ "base": host.base(), "title": title, "known": known, "sign_in": sign_in, "labs": labs, "is_practice": is_practice }),
     )
 }
 

@@ -49,7 +49,7 @@ fn form(host: &Host, problem: Option<&Refusal>, typed: &Attempt) -> Response {
         json!({ "place": sign_in.place(), "needs_code": sign_in.settings.needs_code(), "at": format!("{}/oidc/begin", host.url()) })
     });
     let document = json!({
-        "base": host.base(), "title": "Join", "class": host.settings.name, "console": host.console().is_some(), "labs": labs, "several": labs.len() > 1, "words": words,
+        "base": host.base(), "title": "Join", "class": host.settings.name, "console": host.console().is_some(), "labs": labs, "several": labs.len() > 1, "minutes": host.settings.practice, "words": words,
         "problem": problem.map(|problem| &problem.message), "name": typed.name, "lab": typed.lab,
         "needs_pin": problem.is_some_and(|problem| problem.code == 409), "sign_in": sign_in,
     });

@@ -13,10 +13,10 @@ use super::answer::{failed, page as page_of, refused, typed};
 use super::board_cache::Viewer;
 use super::event_stream::EventStream;
 use super::refusal::{Refusal, without_places};
-use super::register::{Entry, Phase};
+use super::register::Entry;
 use super::state::{Host, Learner};
 use super::typed::shell_functions;
-use super::{board_view, grading, renderer, steps};
+use super::{board_view, grading, practice, renderer, steps};
 use crate::admission;
 use klab_operations::board::page;
 use klab_operations::error::Kind;
@@ -32,7 +32,8 @@ fn of(host: &Host, lab: &str, headers: &HeaderMap) -> Result<Learner, Refusal> {
 
 fn active_learner(host: &Host, lab: &str, headers: &HeaderMap) -> Result<Learner, Refusal> {
     let learner = of(host, lab, headers)?;
-    if host.phase() == Phase::Open { Ok(learner) } else { Err(Refusal::closed()) }
+    host.refuse_late(learner.person)?;
+    Ok(learner)
 }
 
 /// The page itself.
@@ -109,7 +110,8 @@ async fn summary(host: &Host, learner: &Learner) -> Result<Response, Refusal> {
     let course = host.course(&learner.lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
     let frame = renderer::frame(host, learner.seat, &learner.lab).await.map_err(|error| failed(&error))?;
     let seat = learner.seat.to_string();
-    let html = page::summary(&frame, &course.written, &learner.name, &seat).map_err(|error| failed(&error))?;
+    let shown = course.shown(&frame.progress, host.is_open_at(learner.seat));
+    let html = page::summary(&frame, shown, &learner.name, &seat).map_err(|error| failed(&error))?;
     let name = format!("attachment; filename=\"klab-{}.html\"", learner.lab);
     Ok(([(header::CONTENT_DISPOSITION, name)], typed("text/html; charset=utf-8", html)).into_response())
 }
@@ -149,6 +151,16 @@ pub async fn step(
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => (StatusCode::CONFLICT, format!("{error}\n")).into_response(),
     })
+}
+
+/// Goes to another lab of the class, where the learner has a seat from then on.
+pub async fn go(
+    State(host): State<Arc<Host>>,
+    Path((lab, other)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    practice::go(&host, &of(&host, &lab, &headers)?, &other).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Brings the seat back to its set-up.

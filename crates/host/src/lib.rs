@@ -41,6 +41,7 @@ pub mod observer;
 pub mod oidc;
 pub mod on_kubernetes;
 pub mod owner;
+mod practice;
 mod queries;
 pub mod refusal;
 pub mod register;

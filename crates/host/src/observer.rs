@@ -122,11 +122,11 @@ async fn judged(host: &Host, seat: SeatId) -> Result<bool> {
 
 /// What is known of a seat without looking at its cluster: what was seen last, and how far its lesson has come now.
 pub fn standing(host: &Host, seat: SeatId) -> Option<LearnerProgress> {
-    let (lab, name, at, agreed, revoked) = {
+    let (lab, (person, name), at, agreed, revoked) = {
         let register = host.register();
         let known = register.seat(seat)?;
         let name = register.person(known.person).map(|person| person.name.clone()).unwrap_or_default();
-        (known.lab.clone(), name, known.at, register.agreed(seat), register.is_barred(known.person))
+        (known.lab.clone(), (known.person, name), known.at, register.agreed(seat), register.is_barred(known.person))
     };
     let course = host.course(&lab)?;
     let progress = host.progress(seat, &lab).ok()?;
@@ -149,6 +149,7 @@ pub fn standing(host: &Host, seat: SeatId) -> Option<LearnerProgress> {
     Some(LearnerProgress {
         seat,
         lab,
+        person,
         name,
         step: step.map_or(0, |step| step.saturating_add(1)),
         step_name: spec.map(|step| step.name.value.clone()).unwrap_or_default(),

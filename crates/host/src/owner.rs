@@ -10,7 +10,6 @@ use futures::StreamExt;
 use http::request::Parts;
 
 use super::refusal::Refusal;
-use super::register::Phase;
 use super::seat::SeatId;
 use super::state::{Host, Learner};
 use crate::barring;
@@ -37,7 +36,8 @@ impl FromRequestParts<Arc<Host>> for WritingOwner {
 
     async fn from_request_parts(parts: &mut Parts, host: &Arc<Host>) -> Result<Self, Refusal> {
         let Owner(learner) = Owner::from_request_parts(parts, host).await?;
-        if host.phase() == Phase::Open { Ok(Self(learner)) } else { Err(Refusal::closed()) }
+        host.refuse_late(learner.person)?;
+        Ok(Self(learner))
     }
 }
 

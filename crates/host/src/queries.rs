@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::grading;
-use super::register::Phase;
 use super::state::{Course, Host, Learner};
-use super::steps;
+use super::{practice, steps};
 use klab_lab::report::{self, Styles, explanation_json};
 use klab_lab::spec::Workload;
 use klab_lab::verify;
+use klab_operations::board::Written;
 use klab_operations::changes::{Baseline, Summary, live_objects};
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::lesson::stage;
@@ -46,18 +46,21 @@ pub(super) fn status(host: &Host, learner: &Learner) -> Result<Reply> {
         let register = host.register();
         (register.hints(learner.seat).into_iter().map(str::to_owned).collect::<Vec<_>>(), register.agreed(learner.seat))
     };
-    let is_open = host.phase() == Phase::Open;
+    let late = host.refuse_late(learner.person).err();
+    let is_open = late.is_none();
+    let score = practice::score(host, learner.person);
     let page = format!("{}/learn/{}/", host.url(), learner.lab);
     let mut text = format!(
         "lab {} (seat {} of class {})\nclass: {}\nlesson: {} of {} steps done",
         learner.lab,
         learner.seat,
         host.settings.name,
-        if is_open { "open" } else { "closed: you can look, but not change anything" },
+        late.map_or_else(|| "open".to_owned(), |refusal| refusal.message.replacen("the class is ", "", 1)),
         progress.done,
         lab.steps.len(),
     );
     text.extend(step.map(|step| format!(", next is {step}")));
+    text.extend(score.iter().map(|score| format!("\n{score}")));
     text.extend(hints.iter().map(|hint| format!("\nyour instructor says: {hint}")));
     let document = json!({
         "schema": "klab.seat-status/1", "class": host.settings.name, "seat": learner.seat, "lab": learner.lab,
@@ -74,8 +77,9 @@ pub(super) fn status(host: &Host, learner: &Learner) -> Result<Reply> {
 /// When there is no such step, or the cluster does not answer.
 pub(super) async fn guide(host: &Host, learner: &Learner, step: Option<&str>, page: Page) -> Result<Reply> {
     let course = course(host, learner)?;
-    let (lab, tools) = (course.lab(), &course.written.tools);
     let progress = host.progress(learner.seat, &learner.lab)?;
+    let is_open = host.refuse_late(learner.person).is_ok();
+    let Written { lab, tools } = course.shown(&progress, is_open);
     let shown = match step {
         Some(name) => Some(find(lab, name)?),
         None => text::shown(lab, &progress),
@@ -84,7 +88,7 @@ pub(super) async fn guide(host: &Host, learner: &Learner, step: Option<&str>, pa
         Some(step) => text::step_text(lab, step, tools, page),
         None => text::intro(lab, &progress, page),
     };
-    if step.is_none() && shown.is_some() && host.phase() == Phase::Open {
+    if step.is_none() && shown.is_some() && is_open {
         grading::open(host, learner.seat, &learner.lab).await?;
     }
     let steps: Vec<Value> = (0..lab.steps.len()).map(|step| step_document(lab, step, tools)).collect();
@@ -127,6 +131,9 @@ pub(super) async fn render(
     workload: Option<&str>,
     step: Option<&str>,
 ) -> Result<Reply> {
+    if step.is_some() || workload.is_some() {
+        practice::refuse_help(host, learner, "klab render")?;
+    }
     let mut lab = course(host, learner)?.lab().clone();
     if let Some(step) = step {
         lab = stage(&lab, find(&lab, step)?.saturating_add(1));
@@ -152,6 +159,9 @@ pub(super) async fn render(
 pub(super) async fn diff(host: &Host, learner: &Learner, step: Option<&str>) -> Result<Reply> {
     let course = course(host, learner)?;
     let (lab, twin) = (course.lab().clone(), Arc::clone(&course.twin));
+    if step.is_some() {
+        practice::refuse_help(host, learner, "klab diff --step")?;
+    }
     let steps = match step {
         Some(name) => find(&lab, name)?.saturating_add(1),
         None => host.progress(learner.seat, &learner.lab)?.done,

@@ -135,6 +135,11 @@ impl Refusal {
         Self::forbidden("the class is closed: you can look, but not change anything")
     }
 
+    /// A learner of a practice whose time is over.
+    pub fn time_is_over() -> Self {
+        Self::forbidden("your time is over: you can look, but not change anything")
+    }
+
     /// Too many tries.
     pub fn too_many(wait: Wait) -> Self {
         let seconds = plural(wait.seconds as usize, "second");

@@ -206,6 +206,8 @@ pub struct Register {
     pub labs: Vec<String>,
     /// Most seats.
     pub most: u32,
+    /// How many minutes each learner has from when they come, where the class is a practice.
+    pub minutes: Option<u16>,
     times: Times,
     codes: BTreeMap<u32, Code>,
     by_hash: HashMap<String, u32>,
@@ -309,6 +311,24 @@ impl Register {
     /// Where the class is in its time.
     pub fn phase(&self, now: Timestamp) -> Phase {
         if self.over { Phase::Over } else { self.times.phase(now) }
+    }
+
+    /// When the time of a person's practice is over; none where the class is a lesson.
+    pub fn ends(&self, person: u32) -> Option<Timestamp> {
+        let began = self.people.get(&person)?.at;
+        began.checked_add(SignedDuration::from_mins(self.minutes?.into())).ok()
+    }
+
+    /// Why a person changes nothing now: the class is not open, or the time of their practice is over.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn refuse_late(&self, person: u32, now: Timestamp) -> Result<(), Refusal> {
+        match self.phase(now) {
+            Phase::Open if self.ends(person).is_some_and(|ends| ends <= now) => Err(Refusal::time_is_over()),
+            Phase::Open => Ok(()),
+            Phase::Ahead | Phase::Closed | Phase::Over => Err(Refusal::closed()),
+        }
     }
 
     /// Whether the seats are removed for good.
@@ -478,6 +498,20 @@ impl Register {
         }
         let seat = self.seat_for(person, &lab, (now, joining.beyond), &mut entries)?;
         Ok(Joined { person, seat, lab, entries })
+    }
+
+    /// The seat that a person has in a lab of the class, or a new one, with what is written down before any answer goes out.
+    ///
+    /// # Errors
+    /// When there is no such lab or no room, or the person may change nothing now.
+    pub fn seat_in(&self, person: u32, lab: &str, now: Timestamp) -> Result<(SeatId, Vec<Entry>), Refusal> {
+        let lab = self.lab(Some(lab))?;
+        if self.seat_of(person, &lab).is_none() {
+            self.refuse_late(person, now)?;
+        }
+        let mut entries = Vec::new();
+        let seat = self.seat_for(person, &lab, (now, false), &mut entries)?;
+        Ok((seat, entries))
     }
 
     /// A lab of the class; the first, where none is named.

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use super::board_cache::{Stage, Viewer};
 use super::grading::at_hand;
 use super::observer::standing;
-use super::register::Phase;
+use super::practice;
 use super::seat::SeatId;
 use super::state::Host;
 use super::templates::rendered;
@@ -109,7 +109,7 @@ async fn compare(host: &Host, stage: &Stage, is_well: bool) -> Result<bool> {
     let (lab, twin) = (course.lab(), &course.twin);
     let progress = host.progress(stage.seat, &stage.lab)?;
     let (step, done) = (progress.graded(lab.steps.len()), progress.done);
-    if lab.steps.is_empty() || (is_well && !twin.is_made(done.saturating_add(1))) {
+    if course.is_task() || lab.steps.is_empty() || (is_well && !twin.is_made(done.saturating_add(1))) {
         return Ok(stage.keep_asides(step, Asides::default()));
     }
     let client = host.client_of(stage.seat)?;
@@ -122,17 +122,21 @@ async fn draw(host: &Host, stage: &Stage) -> Result<bool> {
     let mut frame = frame(host, stage.seat, &stage.lab).await?;
     let step = frame.progress.graded(course.lab().steps.len());
     Arc::make_mut(&mut frame.report).mention(stage.asides(step));
-    let mut parts = page::all_parts(&frame, Some(&course.written), form(host, stage.viewer))?;
+    let shown = match stage.viewer {
+        Viewer::Learner => course.shown(&frame.progress, host.is_open_at(stage.seat)),
+        Viewer::Instructor => &course.written,
+    };
+    let mut parts = page::all_parts(&frame, Some(shown), form(host, stage.seat, stage.viewer))?;
     parts.push(("silence".to_owned(), String::new()));
     parts.push(("class".to_owned(), bar(host, stage)?));
     stage.show(parts, &frame.board);
     Ok(frame.report.ok())
 }
 
-/// What a page may do: nothing in a class that is closed, which the bar says.
-pub fn form(host: &Host, viewer: Viewer) -> Form {
+/// What a page may do: nothing in a class that is closed or after the learner's time, which the bar says.
+pub fn form(host: &Host, seat: SeatId, viewer: Viewer) -> Form {
     match viewer {
-        Viewer::Learner if host.phase() == Phase::Open => Form::Live,
+        Viewer::Learner if host.is_open_at(seat) => Form::Live,
         Viewer::Learner | Viewer::Instructor => Form::Watched,
     }
 }
@@ -140,15 +144,18 @@ pub fn form(host: &Host, viewer: Viewer) -> Form {
 /// What stands above the board: what the instructor says, how long the class is open, what else there is.
 fn bar(host: &Host, stage: &Stage) -> Result<String> {
     let base = host.base();
+    let person = host.register().seat(stage.seat).map(|seat| seat.person).unwrap_or_default();
+    let labs = practice::document(host, person, &stage.lab);
     let document = {
         let register = host.register();
-        let name = register.seat(stage.seat).and_then(|seat| register.person(seat.person)).map(|person| &person.name);
+        let name = register.person(person).map(|person| &person.name);
+        let late = register.refuse_late(person, Timestamp::now()).err();
         json!({
+            "labs": labs, "late": late.map(|refusal| refusal.message),
             "base": base, "lab": stage.lab, "seat": stage.seat, "name": name, "hints": register.hints(stage.seat),
             "agreed": register.agreed(stage.seat), "is_learner": stage.viewer == Viewer::Learner,
             "closes": register.times().closes.map(|at| at.to_string()),
             "closes_at": register.times().closes.map(|at| at.strftime("%H:%M UTC").to_string()),
-            "is_open": register.phase(Timestamp::now()) == Phase::Open,
         })
     };
     rendered("bar.html", &document)
@@ -175,6 +182,9 @@ pub async fn frame(host: &Host, seat: SeatId, lab: &str) -> Result<Frame> {
     let mut report = verify::evaluate(&stage.checks, &snapshot, &around);
     if !report.ok() {
         verify::diagnose(&mut report, &stage.checks, &snapshot, &around);
+        if course.is_task() {
+            report.checks.iter_mut().for_each(|check| check.suggestions.clear());
+        }
         let since = standing(host, seat).map_or(0, |standing| standing.since.as_second());
         if Timestamp::now().as_second().saturating_sub(since) >= HINT {
             hinted(&mut report, step.and_then(|step| written.steps.get(step)?.hint.as_deref()));

@@ -13,6 +13,7 @@ use axum::routing::{get, post};
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use jiff::Timestamp;
 use tower::ServiceExt;
 
 use super::address::From;
@@ -92,19 +93,28 @@ impl Front for ClassServer {
             // There may be no viewer.
             let _ = self.host.moves.send(seat);
         }
-        let is_barred = || {
-            let register = self.host.register();
-            let seat = cluster.parse().ok().and_then(|seat| register.seat(seat));
-            seat.is_some_and(|seat| register.is_barred(seat.person))
-        };
-        if asker == Asker::Owner && is_barred() {
-            return forbidden(&Refusal::barred().message);
+        if asker == Asker::Owner
+            && let Some(refusal) = self.refused_owner(cluster, reads)
+        {
+            return forbidden(&refusal.message);
         }
         let agreed = || cluster.parse().is_ok_and(|seat| self.host.register().agreed(seat));
         if asker == Asker::Guest && !reads && !agreed() {
             return forbidden("you are looking only: you can change things once the learner allows it");
         }
         None
+    }
+}
+
+impl ClassServer {
+    /// Why the owner of a seat is refused: their seat has ended, or they change something after their time.
+    fn refused_owner(&self, cluster: &str, reads: bool) -> Option<Refusal> {
+        let register = self.host.register();
+        let seat = cluster.parse().ok().and_then(|seat| register.seat(seat))?;
+        if register.is_barred(seat.person) {
+            return Some(Refusal::barred());
+        }
+        register.refuse_late(seat.person, Timestamp::now()).err().filter(|_| !reads)
     }
 }
 
@@ -173,6 +183,7 @@ fn router(host: &Arc<Host>) -> Router {
         .route("/learn/{lab}/perform", post(learner::step))
         .route("/learn/{lab}/reset", post(learner::reset))
         .route("/learn/{lab}/agree", post(learner::agree))
+        .route("/learn/{lab}/labs/{other}", post(learner::go))
         .route("/learn/{lab}/{what}", get(learner::part))
         .route("/teach/", get(instructor::whole))
         .route("/teach/open", post(instructor::open))

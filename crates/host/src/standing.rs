@@ -18,6 +18,9 @@ pub struct LearnerProgress {
     pub seat: SeatId,
     /// The lab in it.
     pub lab: String,
+    /// Whose it is: a number of the seat's shard.
+    #[serde(default)]
+    pub person: u32,
     /// As the learner calls himself.
     pub name: String,
     /// Number (from 1) of the step that the learner is at; 0: the set-up.
@@ -84,7 +87,7 @@ pub fn histogram(all: &BTreeMap<SeatId, LearnerProgress>, lab: &str) -> Vec<usiz
 
 /// A line for each seat, as spreadsheets read it (RFC 4180).
 pub fn csv(all: &BTreeMap<SeatId, LearnerProgress>, hides_names: bool) -> String {
-    let mut text = "seat,name,lab,step,step_name,done,steps,held,total,first_failing,since\n".to_owned();
+    let mut text = "seat,name,lab,step,step_name,done,steps,held,total,first_failing,since,learner\n".to_owned();
     for one in all.values() {
         let (held, total) =
             one.held.map_or_else(Default::default, |(held, total)| (held.to_string(), total.to_string()));
@@ -100,6 +103,7 @@ pub fn csv(all: &BTreeMap<SeatId, LearnerProgress>, hides_names: bool) -> String
             total,
             one.failing.clone(),
             one.since.to_string(),
+            format!("{}-{}", one.seat.shard, one.person),
         ];
         text.push_str(&cells.map(|cell| cell_of(&cell)).join(","));
         text.push('\n');
@@ -121,6 +125,7 @@ mod tests {
         LearnerProgress {
             seat: SeatId { shard: 0, number },
             lab: "a".to_owned(),
+            person: number,
             name: format!("=L{number}, \"x\""),
             step,
             step_name: String::new(),

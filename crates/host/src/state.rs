@@ -62,6 +62,8 @@ pub struct Settings {
     pub code: Option<String>,
     /// The provider that people sign in at, where there is one.
     pub sign_in: Option<Arc<SignIn>>,
+    /// How many minutes each learner has, where the class is a practice and its labs are tasks.
+    pub practice: Option<u16>,
 }
 
 /// A lab of the class.
@@ -70,6 +72,8 @@ pub struct Course {
     pub written: Written,
     /// How far its lesson has come when a seat begins.
     pub begins: Progress,
+    /// The same without the ways of its steps, where it is a task of a practice.
+    task: Option<Written>,
     /// What its seats should be, step by step.
     pub(super) twin: Arc<Twin>,
 }
@@ -175,6 +179,7 @@ impl Host {
         let secret = Secret::open(folder)?;
         let (journal, entries) = Journal::open::<Vec<Entry>>(&folder.join(journal::FILE))?;
         let mut register = Register::new(settings.shard, labs, settings.most);
+        register.minutes = settings.practice;
         entries.into_iter().flatten().for_each(|entry| register.take(entry));
         Ok(Self {
             class: settings.secret.clone().unwrap_or_else(|| secret.clone()),
@@ -278,6 +283,7 @@ impl Host {
         if let Some(entries) = self.journal.recover::<Vec<Entry>>()? {
             let labs = std::mem::take(&mut register.labs);
             *register = Register::new(register.shard, &labs, register.most);
+            register.minutes = self.settings.practice;
             entries.into_iter().flatten().for_each(|entry| register.take(entry));
         }
         Ok(())
@@ -463,6 +469,25 @@ impl Host {
         self.register().phase(Timestamp::now())
     }
 
+    /// Whether a learner may change something now.
+    ///
+    /// # Errors
+    /// When the class is not open, or the time of their practice is over.
+    pub fn refuse_late(&self, person: u32) -> Result<(), Refusal> {
+        self.register().refuse_late(person, Timestamp::now())
+    }
+
+    /// Whether the learner of a seat may change something now.
+    pub fn is_open_at(&self, seat: SeatId) -> bool {
+        let register = self.register();
+        register.seat(seat).is_some_and(|seat| register.refuse_late(seat.person, Timestamp::now()).is_ok())
+    }
+
+    /// When the time of a learner is over, in a practice.
+    pub fn ends(&self, person: u32) -> Option<Timestamp> {
+        self.register().ends(person)
+    }
+
     /// The times of the class.
     pub fn times(&self) -> Times {
         self.register().times()
@@ -576,7 +601,26 @@ impl Course {
     /// A lab of the class.
     pub fn new(lab: Lab, begins: Progress) -> Self {
         let twin = Arc::new(Twin::of(&lab));
-        Self { written: Written { lab, tools: Tools::Seat }, begins, twin }
+        Self { written: Written { lab, tools: Tools::Seat }, begins, task: None, twin }
+    }
+
+    /// A lab that is a task of a practice: each learner has it open from the beginning, and finds the way alone.
+    pub fn of_practice(lab: Lab, begins: Progress) -> Self {
+        let mut task = lab.clone();
+        task.steps.iter_mut().for_each(|step| step.actions.clear());
+        let begins = Progress { opened: true, started: true, ..begins };
+        Self { task: Some(Written { lab: task, tools: Tools::Seat }), ..Self::new(lab, begins) }
+    }
+
+    /// Whether learners find the way alone.
+    pub(super) fn is_task(&self) -> bool {
+        self.task.is_some()
+    }
+
+    /// What a learner is shown: of a task that is not solved, and still can be, not the way.
+    pub(super) fn shown(&self, progress: &Progress, is_open: bool) -> &Written {
+        let is_unsolved = progress.next(self.written.lab.steps.len()).is_some();
+        self.task.as_ref().filter(|_| is_open && is_unsolved).unwrap_or(&self.written)
     }
 
     /// The lab.

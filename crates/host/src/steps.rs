@@ -11,6 +11,7 @@ use super::barring;
 use super::event_stream::EventStream;
 use super::grading::{LockedSeat, barred};
 use super::metrics::count;
+use super::practice;
 use super::seat::SeatId;
 use super::state::{Host, Learner};
 use klab_az::notes::ClusterNote;
@@ -42,6 +43,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// # Errors
 /// When an action could not be done, or a check does not hold; the step is then done again by the next one who asks.
 pub fn go(host: &Arc<Host>, learner: &Learner, goal: &Goal, stream: &EventStream) -> Result<()> {
+    practice::refuse_help(host, learner, "klab step")?;
     let locked = LockedSeat::of(host, learner)?;
     let permission = Permission::of(host, learner);
     let cluster = cluster(host, learner)?;
@@ -59,6 +61,9 @@ pub fn go(host: &Arc<Host>, learner: &Learner, goal: &Goal, stream: &EventStream
 /// When it could not be brought back.
 pub fn reset(host: &Arc<Host>, learner: &Learner, to: Option<&Goal>, stream: &EventStream) -> Result<()> {
     let (seat, lab) = (learner.seat, learner.lab.as_str());
+    if to.is_some() {
+        practice::refuse_help(host, learner, "klab reset --to")?;
+    }
     {
         let locked = LockedSeat::of(host, learner)?;
         if let Some(Goal::To(step)) = to {

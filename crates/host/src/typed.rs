@@ -12,8 +12,6 @@ use super::azure;
 use super::begin;
 use super::event_stream::EventStream;
 use super::queries::{self, Reply};
-use super::refusal::Refusal;
-use super::register::Phase;
 use super::seat::SeatId;
 use super::state::{Host, Learner};
 use super::steps;
@@ -239,8 +237,8 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         let message = format!("this is your seat in lab `{}`, and not in `{lab}`", learner.lab);
         return Err(Error::message(Code::SeatCommand, message));
     }
-    if command.acts() && host.phase() != Phase::Open {
-        return Err(Error::message(Code::ClassRefuses, Refusal::closed().message));
+    if command.acts() {
+        host.refuse_late(learner.person).map_err(|refusal| Error::message(Code::ClassRefuses, refusal.message))?;
     }
     let page = Page { width: 100, colours: false };
     let said = match command {

@@ -1,7 +1,7 @@
 //! Practice: which tasks are drawn for a learner, what came of them, and which topics come back because they went wrong.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -90,6 +90,13 @@ const MINUTES: u16 = 5;
 /// How many attempts at a topic say whether it goes well.
 const LATEST: usize = 5;
 
+impl Default for Practice {
+    /// Of who has not practised yet.
+    fn default() -> Self {
+        Self { schema: SCHEMA.to_owned(), session: None, history: Vec::new() }
+    }
+}
+
 impl Practice {
     /// The folder of the practice.
     pub fn folder(home: &Home) -> PathBuf {
@@ -106,8 +113,7 @@ impl Practice {
     /// # Errors
     /// When its file cannot be read.
     pub fn read(home: &Home) -> Result<Self> {
-        let nothing = Self { schema: SCHEMA.to_owned(), session: None, history: Vec::new() };
-        Ok(read_document(&Self::folder(home).join("practice.json"))?.unwrap_or(nothing))
+        Ok(read_document(&Self::folder(home).join("practice.json"))?.unwrap_or_default())
     }
 
     /// Writes it down.
@@ -200,6 +206,11 @@ impl Practice {
     }
 }
 
+/// What tasks are drawn by: this number, or one by chance.
+pub fn dice(number: Option<u64>) -> u64 {
+    number.unwrap_or_else(|| RandomState::new().build_hasher().finish())
+}
+
 /// The name of a task's lab.
 pub fn lab_name(task: &ShippedLesson) -> &'static str {
     task.name.rsplit('/').next().unwrap_or(task.name)
@@ -240,7 +251,7 @@ mod tests {
             held: *held,
             checks: 2,
         };
-        Practice { schema: SCHEMA.to_owned(), session: None, history: history.iter().map(attempt).collect() }
+        Practice { history: history.iter().map(attempt).collect(), ..Practice::default() }
     }
 
     fn names(practice: &Practice, track: Option<Track>, minutes: u16, dice: u64) -> Vec<&'static str> {

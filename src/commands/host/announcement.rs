@@ -10,6 +10,7 @@ use super::super::Context;
 use super::arguments::{Arguments, Way};
 use klab_host::code::For;
 use klab_host::state::Host;
+use klab_lab::words::plural;
 use klab_operations::exec::quoted;
 use klab_operations::ui::Format;
 
@@ -29,7 +30,8 @@ pub(super) fn tell(context: &Context, host: &Host, arguments: &Arguments, way: &
             &json!({
                 "schema": "klab.host/1", "class": host.settings.name, "url": url, "join": join, "code": code,
                 "fingerprint": fingerprint, "instructor": link, "others": way.others, "seat_codes": seats,
-                "seats": host.register().seats().count(), "times": host.times(),
+                "seats": host.register().seats().count(), "times": host.times(), "practice": host.settings.practice,
+                "labs": host.register().labs,
                 "sign_in": sign_in.map(|(issuer, redirect)| json!({ "issuer": issuer, "redirect": redirect })),
             })
             .to_string(),
@@ -52,6 +54,10 @@ pub(super) fn tell(context: &Context, host: &Host, arguments: &Arguments, way: &
     }
     if let Some(closes) = host.times().closes {
         row("closes", &closes.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    }
+    if let Some(minutes) = host.settings.practice {
+        let tasks = plural(host.register().labs.len(), "task");
+        row("practice", &format!("{tasks}, {} for each learner", plural(minutes.into(), "minute")));
     }
     if let Some((issuer, redirect)) = &sign_in {
         row("sign-in", &format!("{issuer}, which is to lead back to {redirect}"));

@@ -13,6 +13,7 @@ use klab_host::address::Network;
 use klab_host::console;
 use klab_host::webhook::delivery::{Receiver, Settings};
 use klab_host::webhook::signature::Signer;
+use klab_lab::spec::Track;
 use klab_operations::environment;
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::state::home::state_error;
@@ -26,8 +27,21 @@ const PORT: u16 = 8443;
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Lab files, or names of lessons that come with klab. A learner who joins gets a seat in the first one, and may choose another.
-    #[arg(value_name = "LAB", required_unless_present_any = ["resume", "health"])]
+    #[arg(value_name = "LAB", required_unless_present_any = ["resume", "health", "practice"])]
     pub(super) labs: Vec<PathBuf>,
+    /// Have learners practise: the labs are tasks, each learner has the same time from when they join, and finds the way alone.
+    /// Without LAB, klab draws the tasks.
+    #[arg(long, conflicts_with = "on_kubernetes")]
+    pub(super) practice: bool,
+    /// Draw only tasks of this track: scheduling, cka, aks or operators.
+    #[arg(long, requires = "practice", conflicts_with = "labs")]
+    pub(super) track: Option<Track>,
+    /// How long each learner practises.
+    #[arg(long, requires = "practice", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=600))]
+    pub(super) minutes: u16,
+    /// Draw by this number: the same number gives the same tasks, also at other shards of the class.
+    #[arg(long, value_name = "NUMBER", requires = "practice", conflicts_with = "labs")]
+    pub(super) draw: Option<u64>,
     /// What the class is called here; the first lab's name by default.
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(super) name: Option<String>,

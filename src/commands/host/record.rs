@@ -11,6 +11,7 @@ use klab_lab::spec::{self, Lab, LoadOptions, Reach};
 use klab_operations::bundled_lessons;
 use klab_operations::context::{absolute, invalid};
 use klab_operations::error::{Code, Context as _, Error, Result};
+use klab_operations::practice::{self, Practice};
 use klab_operations::state::home::{HOSTED, state_error};
 use klab_server::files::write_private;
 
@@ -29,6 +30,9 @@ pub(super) struct Hosted {
     pub(super) shard: u32,
     /// Most seats.
     pub(super) most: u32,
+    /// How many minutes each learner has, where the class is a practice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) practice: Option<u16>,
     /// Its labs, the first one first.
     pub(super) labs: Vec<LabRecord>,
 }
@@ -56,12 +60,16 @@ impl Hosted {
     /// When one of them is invalid, or two have one name.
     pub(super) fn new(context: &Context, arguments: &Arguments) -> Result<Self> {
         let mut labs: Vec<LabRecord> = Vec::new();
-        for named in &arguments.labs {
+        for named in &tasks_or_labs(arguments)? {
             let file = bundled_lessons::lab_file(&context.home, named)?;
             let lab = context.load(&file, &options(&arguments.vars, arguments.allow_outside))?;
             let name = lab.name.value.clone();
             if labs.iter().any(|other| other.name == name) {
                 return Err(Error::message(Code::ClassSettings, format!("two of the labs are called `{name}`")));
+            }
+            if arguments.practice && lab.steps.is_empty() {
+                let message = format!("lab `{name}` has no step, so it is no task");
+                return Err(Error::message(Code::ClassSettings, message));
             }
             labs.push(LabRecord {
                 name,
@@ -71,13 +79,18 @@ impl Hosted {
                 allow_outside: arguments.allow_outside,
             });
         }
-        let first = labs.first().map(|lab| lab.name.clone()).unwrap_or_default();
+        let first = if arguments.practice {
+            "practice".to_owned()
+        } else {
+            labs.first().map(|lab| lab.name.clone()).unwrap_or_default()
+        };
         Ok(Self {
             schema: SCHEMA.to_owned(),
             name: arguments.name.clone().unwrap_or(first),
             created: Timestamp::now(),
             shard: arguments.shard,
             most: arguments.max_seats,
+            practice: arguments.practice.then_some(arguments.minutes),
             labs,
         })
     }
@@ -107,6 +120,23 @@ impl Hosted {
         let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::other);
         text.and_then(|text| write_private(&path, &text)).map_err(|error| state_error(error, "write", &path))
     }
+}
+
+/// The labs that were named, or tasks that are drawn for a practice.
+///
+/// # Errors
+/// When several shards would draw different ones.
+fn tasks_or_labs(arguments: &Arguments) -> Result<Vec<PathBuf>> {
+    if !arguments.practice || !arguments.labs.is_empty() {
+        return Ok(arguments.labs.clone());
+    }
+    if arguments.shards > 1 && arguments.draw.is_none() {
+        let message = "all shards of a class must draw the same tasks";
+        return Err(Error::message(Code::ClassSettings, message).hint("`--draw NUMBER`, the same at each shard"));
+    }
+    let tasks = bundled_lessons::tasks();
+    let drawn = Practice::default().draw(&tasks, arguments.track, arguments.minutes, practice::dice(arguments.draw));
+    Ok(drawn.into_iter().map(|task| task.name.into()).collect())
 }
 
 /// As a lab of a class is read: it is on embedded clusters, whatever its file says.

@@ -19,6 +19,7 @@ pub(super) fn play(host: &Running, scenario: &str, words: &[String]) {
     let mut node = Command::new("node");
     node.arg(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/browser/drive.mjs")).arg(scenario);
     node.args([&host.url, &host.code, host.document["instructor"].as_str().unwrap()]).args(words);
+    node.env("KLAB_SCRATCH", host.home());
     let mut node = node.stdin(Stdio::null()).stderr(std::fs::File::create(&said).unwrap()).spawn().unwrap();
     let until = Instant::now() + PATIENCE;
     let status = loop {
@@ -40,6 +41,14 @@ pub(super) fn play(host: &Running, scenario: &str, words: &[String]) {
 fn somebody_joins_and_learns_while_the_instructor_helps() {
     if is_driven() {
         play(&Running::start(&["scheduling"]), "class", &[]);
+    }
+}
+
+#[test]
+fn a_class_practises_against_the_clock() {
+    if is_driven() && has_kubectl() {
+        let tasks = ["practice/uncordon-the-right-node", "practice/customers-go-first"];
+        play(&Running::start(&["--practice", "--minutes", "30", tasks[0], tasks[1]]), "practice", &[]);
     }
 }
 

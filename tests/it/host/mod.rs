@@ -16,6 +16,7 @@ mod kubectls;
 mod networks;
 mod oidc;
 mod oidc_shards;
+mod practice;
 mod proxied;
 mod proxy;
 mod revoked;

@@ -183,3 +183,33 @@ fn where_the_code_is_needed_it_is_the_one_of_the_class_and_good() {
     assert!(sign_in(class, &Identified { needs_code: false, ..one("k", None) }).unwrap_err().contains("closed"));
     assert_eq!(class.join_known(1, None, NOW).unwrap().seat.to_string(), "0-1");
 }
+
+#[test]
+fn each_learner_of_a_practice_has_the_same_time_from_when_they_come() {
+    let mut class = Register { minutes: Some(20), ..class() };
+    let at = |minute: i64| Timestamp::from_second(minute * 60).unwrap();
+    join(&mut class, by("Ann", "hash 1", Some("p"))).unwrap();
+    class.take(Entry::Person(Person {
+        number: 2,
+        name: "Bob".to_owned(),
+        pin: None,
+        identity: None,
+        code: 1,
+        at: at(5),
+    }));
+    assert_eq!((class.ends(1), class.ends(2), class.ends(3)), (Some(at(20)), Some(at(25)), None));
+    let late =
+        |class: &Register, person, minute| class.refuse_late(person, at(minute)).map_err(|refusal| refusal.message);
+    assert_eq!((late(&class, 1, 19), late(&class, 2, 24)), (Ok(()), Ok(())));
+    assert!(late(&class, 1, 20).unwrap_err().contains("your time is over"));
+    // Another task is another seat: none is given after the time, and one that is there is found.
+    let (seat, entries) = class.seat_in(1, "two", at(19)).unwrap();
+    assert_eq!((seat.number, entries.len()), (2, 1));
+    entries.into_iter().for_each(|entry| class.take(entry));
+    assert_eq!(class.seat_in(1, "two", at(30)).unwrap(), (seat, Vec::new()));
+    assert!(class.seat_in(2, "two", at(30)).unwrap_err().message.contains("your time is over"));
+    assert!(class.seat_in(2, "none", at(6)).is_err());
+    // A closed class is closed, whatever time is left.
+    class.take(Entry::Times(Times { closes: Some(at(10)), ..Times::default() }));
+    assert!(late(&class, 2, 11).unwrap_err().contains("the class is closed"));
+}

@@ -140,6 +140,7 @@ mod tests {
         LearnerProgress {
             seat: SeatId { shard: 0, number },
             lab: "scheduling".to_owned(),
+            person: number,
             name: "Ann".to_owned(),
             step: done + 1,
             step_name: "taint".to_owned(),

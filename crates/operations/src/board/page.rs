@@ -271,6 +271,7 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
         Some(next) if next.saturating_add(1) == total => Some("I have done it: finish".to_owned()),
         Some(_) => Some("I have done it: next step".to_owned()),
     };
+    let acts = written.steps.get(shown).is_some_and(|step| !step.actions.is_empty());
     let step = written.steps.get(shown).map(|step| step_document(of, shown, step));
     let keeps = *tools == Tools::Seat && total > 0 && progress.next(total).is_none();
     let text = match (&written.description, progress.next(total)) {
@@ -292,7 +293,7 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
             "title": written.shown_title(), "text": text,
             "moves": form != Form::Saved, "has_before": before.is_some(), "before": before,
             "has_after": after.is_some(), "after": after, "is_current": shown == here.unwrap_or(introduction),
-            "goes_on": goes_on, "performs": form == Form::Live && *tools == Tools::Seat && here == Some(shown),
+            "goes_on": goes_on, "performs": form == Form::Live && *tools == Tools::Seat && here == Some(shown) && acts,
         }),
     )
 }
