@@ -26,6 +26,7 @@ pub mod codes;
 pub mod console;
 mod console_routes;
 pub mod cookie;
+pub mod course;
 pub mod event_stream;
 pub mod fingerprint;
 mod forwarding;

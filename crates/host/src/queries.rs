@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::course::Course;
 use super::grading;
-use super::state::{Course, Host, Learner};
+use super::state::{Host, Learner};
 use super::{practice, steps};
 use klab_lab::report::{self, Styles, explanation_json};
 use klab_lab::spec::Workload;

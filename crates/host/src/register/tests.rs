@@ -205,7 +205,9 @@ fn each_learner_of_a_practice_has_the_same_time_from_when_they_come() {
     // Another task is another seat: none is given after the time, and one that is there is found.
     let (seat, entries) = class.seat_in(1, "two", at(19)).unwrap();
     assert_eq!((seat.number, entries.len()), (2, 1));
-    entries.into_iter().for_each(|entry| class.take(entry));
+    for entry in entries {
+        class.take(entry);
+    }
     assert_eq!(class.seat_in(1, "two", at(30)).unwrap(), (seat, Vec::new()));
     assert!(class.seat_in(2, "two", at(30)).unwrap_err().message.contains("your time is over"));
     assert!(class.seat_in(2, "none", at(6)).is_err());
