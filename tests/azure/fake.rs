@@ -363,6 +363,7 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
         "aks nodepool add" | "aks nodepool update" | "aks nodepool scale" | "aks nodepool delete" => {
             pool(&words, &options, &cluster("--cluster-name"), &mut ask)
         }
+        "vmss simulate-eviction" => (0, String::new(), String::new()),
         _ => (2, String::new(), format!("ERROR: '{words}' is misspelled or not recognized by the fake az.")),
     }
 }

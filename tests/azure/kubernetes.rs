@@ -128,7 +128,11 @@ fn nodes(pool: &PoolView) -> Vec<(String, Value)> {
     let count = properties["count"].as_u64().unwrap_or(0) as usize;
     let (cpus, gib) = offer::machine(&text("vmSize"));
     let make = |number: usize| {
-        let name = format!("aks-{}-{:08}-vmss{number:06}", pool.name, pool.generation);
+        let set = format!("aks-{}-{:08}-vmss", pool.name, pool.generation);
+        let name = format!("{set}{number:06}");
+        let machine = format!(
+            "azure:///subscriptions/s/resourceGroups/mc_small/providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number}"
+        );
         let zone =
             if zones.is_empty() { "0".to_owned() } else { format!("westeurope-{}", zones[number % zones.len()]) };
         let mut labels = json!({
@@ -153,7 +157,7 @@ fn nodes(pool: &PoolView) -> Vec<(String, Value)> {
         let node = json!({
             "apiVersion": "v1", "kind": "Node",
             "metadata": { "name": name, "labels": labels, "annotations": { "stand-in/declared": declared } },
-            "spec": { "taints": taints },
+            "spec": { "taints": taints, "providerID": machine },
             "status": {
                 "capacity": resources(cpus.to_string(), gib << 20), "allocatable": resources(format!("{}m", cpus * 1000 - 100), (gib << 20) * 3 / 4),
                 "nodeInfo": { "architecture": "amd64", "bootID": "b", "containerRuntimeVersion": "containerd://2", "kernelVersion": "6", "kubeProxyVersion": "",

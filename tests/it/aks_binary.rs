@@ -247,6 +247,27 @@ fn up_takes_back_what_steps_and_kubectl_put_on_nodes() {
 }
 
 #[test]
+fn a_step_has_azure_take_spot_machines_back() {
+    let setup = Setup::new(Latency::NONE);
+    let step = "\n[pool.burst]\nsize = \"Standard_B2ms\"\nspot = true\nnodes = 2\n\
+                \n[[step]]\nname = \"spot\"\ndo = [{ reclaim_pool = \"burst\", count = 1 }]\n";
+    setup.environment.write("small.toml", format!("{SMALL}{step}"));
+    setup.succeeds(&["up", "small.toml"]);
+    let nodes = setup.with_nodes(|api| async move {
+        api.list(&ListParams::default().labels("agentpool=burst")).await.unwrap().items
+    });
+    let name = nodes[0].name_any();
+    let set = name.strip_suffix("000000").unwrap();
+    let said = setup.succeeds(&["step", "small"]);
+    assert!(said.contains(&format!("Reclaiming node {name}")), "{said}");
+    let calls = std::fs::read_to_string(setup.environment.home().join("labs/small/az.log")).unwrap();
+    let asked: Vec<&str> = calls.lines().filter(|line| line.contains("simulate-eviction")).collect();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].contains(&format!("vmss simulate-eviction -g mc_small -n {set} --instance-id 0")), "{asked:?}");
+    setup.succeeds(&["down", "small"]);
+}
+
+#[test]
 fn removal_is_finished_by_list() {
     let setup = Setup::new(Latency::NONE);
     setup.succeeds(&["up", "small.toml", "--no-wait"]);

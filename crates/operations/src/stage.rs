@@ -134,6 +134,7 @@ fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
         | Action::DeletePods { .. }
         | Action::FailNode { .. }
         | Action::RestoreNode { .. }
+        | Action::ReclaimPool { .. }
         | Action::FailApi { .. }
         | Action::Wait { .. }
         | Action::Run { .. } => {}

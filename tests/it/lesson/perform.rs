@@ -301,6 +301,33 @@ fn nodes_fail_and_return() {
 }
 
 #[test]
+fn spot_nodes_are_taken_back_and_made_again() {
+    let pool = "[pool.burst]\nspot = true\nnodes = 2\nsize = \"Standard_B2ms\"\n";
+    let bench = bench(r#"{ reclaim_pool = "burst", count = 1 }"#, pool);
+    let names = || -> Vec<String> {
+        bench
+            .nodes("burst")
+            .iter()
+            .map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    let both = names();
+    bench.perform(0);
+    bench.provider.pass(std::time::Duration::from_secs(20));
+    let closed = bench.nodes("burst").iter().map(|node| node["spec"]["unschedulable"] == true).collect::<Vec<_>>();
+    assert_eq!(closed, [true, false], "the notice has been given, and the node is drained");
+    assert!(bench.undo(0).is_empty());
+    bench.provider.pass(std::time::Duration::from_mins(3));
+    assert_eq!(names(), both, "a notice can be withdrawn");
+    assert!(bench.nodes("burst").iter().all(|node| node["spec"]["unschedulable"].is_null()));
+    bench.perform(0);
+    bench.provider.pass(std::time::Duration::from_mins(3));
+    assert_eq!(names(), both[1..], "no other machine takes its place");
+    assert!(bench.undo(0).is_empty());
+    assert_eq!(names(), both);
+}
+
+#[test]
 fn programs_run_only_where_they_are_allowed_to() {
     let mut bench = bench(r#"{ run = ["sh", "-c", "echo $KUBECONFIG > ran"] }"#, "");
     let error = bench.try_perform(0).unwrap_err();

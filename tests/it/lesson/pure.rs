@@ -157,6 +157,12 @@ mode = "system"
 [pool.extra]
 taints = ["a=1:NoSchedule"]
 labels = { tier = "one" }
+[pool.burst]
+spot = true
+nodes = 2
+[pool.grown]
+spot = true
+autoscale = { min = 1, max = 4 }
 [workload.web]
 [workload.bare]
 kind = "pod"
@@ -238,6 +244,11 @@ fn inverses_follow_from_what_was_there_before() {
             r#"{ restore_node = "pool:extra" }"#,
             "the first 1 node of `kubectl get nodes -l agentpool=extra`, in place of NODE: && kubectl annotate nodes NODE klab.dev/heartbeat=stopped",
         ),
+        (
+            r#"{ reclaim_pool = "burst", count = 1 }"#,
+            "klab pool scale burst --nodes 2 && kubectl annotate nodes -l agentpool=burst klab.dev/heartbeat-",
+        ),
+        (r#"{ reclaim_pool = "grown" }"#, "nothing"),
         (r#"{ scale = "web", replicas = 7 }"#, "kubectl scale deployment/web --replicas 1"),
         (r#"{ delete = "configmap/colours" }"#, "+ConfigMap/colours"),
         (r#"{ delete = "cm/colours" }"#, "+ConfigMap/colours"),
@@ -298,6 +309,43 @@ fn every_action_is_typed_as_kubectl_takes_it() {
     $ kubectl delete pods -l app=web -n team-a
     $ kubectl get nodes
     "#);
+}
+
+const SPOT: &str = r#"
+lab = "spot"
+[pool.main]
+mode = "system"
+[pool.burst]
+spot = true
+nodes = 3
+[[step]]
+name = "all"
+do = [{ reclaim_pool = "burst" }, { reclaim_pool = "burst", count = 2 }]
+"#;
+
+#[test]
+fn machines_are_taken_back_by_annotation_or_by_az() {
+    let lines = |provider: Provider| {
+        let options = LoadOptions { provider: Some(provider), ..LoadOptions::default() };
+        klab_lab::spec::parse("lab.toml", SPOT, &options).map(|lab| typed(&lab))
+    };
+    assert_snapshot!(lines(Provider::Sim).unwrap(), @r"
+    $ kubectl annotate nodes -l agentpool=burst klab.dev/spot=preempt
+    # the first 2 nodes of `kubectl get nodes -l agentpool=burst`, in place of NODE:
+    $ kubectl annotate nodes NODE klab.dev/spot=preempt
+    ");
+    assert_snapshot!(lines(Provider::Aks).unwrap(), @r"
+    # for each NODE of `kubectl get nodes -l agentpool=burst`:
+    $ kubectl get node NODE -o 'jsonpath={.spec.providerID}'
+    # which ends in the resource group, the scale set and the number of the machine:
+    $ az vmss simulate-eviction -g GROUP -n SCALE_SET --instance-id NUMBER
+    # the first 2 nodes of `kubectl get nodes -l agentpool=burst`, in place of NODE:
+    $ kubectl get node NODE -o 'jsonpath={.spec.providerID}'
+    # which ends in the resource group, the scale set and the number of the machine:
+    $ az vmss simulate-eviction -g GROUP -n SCALE_SET --instance-id NUMBER
+    ");
+    let refused = lines(Provider::Kind).unwrap_err().render(false);
+    assert!(refused.contains("`skip = { kind = \"kind has no spot machines\" }`"), "{refused}");
 }
 
 const POWER: &str = r#"

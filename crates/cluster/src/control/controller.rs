@@ -91,6 +91,8 @@ controllers! {
     HorizontalPodAutoscaler,
     /// Lets pools of nodes grow and shrink.
     ClusterAutoscaler,
+    /// Takes spot machines back, where an annotation asks for that.
+    SpotEviction,
     /// Empties namespaces that are deleted. Late, so that one is looked at once and not for each object that has gone.
     Namespace,
     /// Deletes events whose lifetime is over.

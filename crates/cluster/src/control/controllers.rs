@@ -18,8 +18,8 @@ use super::{
     account_tokens, api_services, api_silence, autoscaler, certificate_approval, certificates, cluster_autoscaler,
     cluster_roles, cron_job, daemon_set, deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage,
     hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim,
-    root_certificate, scheduler, service_account, service_cidrs, stateful_set, taint_eviction, ttl_after_finished,
-    volumes,
+    root_certificate, scheduler, service_account, service_cidrs, spot_eviction, stateful_set, taint_eviction,
+    ttl_after_finished, volumes,
 };
 
 /// What there is to say of a controller.
@@ -369,6 +369,14 @@ static TABLE: [Row; Controller::COUNT] = [
         make: || Box::<cluster_autoscaler::ClusterAutoscaler>::default(),
     },
     Row {
+        controller: Controller::SpotEviction,
+        name: "spot-eviction",
+        optional: false,
+        watches: Watches::Kinds(&[NODES]),
+        owner: None,
+        make: || Box::new(spot_eviction::SpotEviction),
+    },
+    Row {
         controller: Controller::Namespace,
         name: "namespace",
         optional: true,
@@ -427,6 +435,7 @@ impl Controller {
             | Self::HollowDevices
             | Self::NodeLifecycle
             | Self::ClusterAutoscaler
+            | Self::SpotEviction
             | Self::KubernetesService
             | Self::ApiServiceAvailability
             | Self::EventTtl

@@ -168,6 +168,13 @@ pub enum Action {
         /// The version.
         kubernetes: KubernetesVersion,
     },
+    /// Have Azure take nodes of a spot pool back.
+    ReclaimPool {
+        /// Name of the pool.
+        pool: String,
+        /// How many of its nodes, the first by name; none: all.
+        count: Option<u32>,
+    },
     /// Bring the control plane to another Kubernetes version, and leave the nodes as they are.
     UpgradeControlPlane {
         /// The version.
@@ -234,7 +241,8 @@ impl Action {
             Self::AddPool { pool }
             | Self::RemovePool { pool }
             | Self::ScalePool { pool, .. }
-            | Self::UpgradePool { pool, .. } => Some(pool),
+            | Self::UpgradePool { pool, .. }
+            | Self::ReclaimPool { pool, .. } => Some(pool),
             _ => None,
         }
     }

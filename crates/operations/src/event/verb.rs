@@ -70,6 +70,7 @@ verbs! {
     StartNodes "start-nodes" "Starting" "Started" "nodes";
     StartKubelet "start-kubelet" "Starting" "Started" "";
     StopNodes "stop-nodes" "Stopping" "Stopped" "nodes";
+    ReclaimNodes "reclaim-nodes" "Reclaiming" "Reclaiming" "nodes";
     TaintNodes "taint-nodes" "Tainted" "Tainted" "nodes";
     UntaintNodes "untaint-nodes" "Untainted" "Untainted" "nodes";
     LabelNodes "label-nodes" "Labelled" "Labelled" "nodes";

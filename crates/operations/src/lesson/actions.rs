@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::history::History;
-use super::kubectl::{self, apply, apply_text, command_of, delete, kubectl, pool, power, silence};
+use super::kubectl::{self, apply, apply_text, command_of, delete, kubectl, pool, power, reclaim, silence};
 use super::line::{Line, command, namespace, object};
 use super::nodes::pattern_text;
 use super::performer::Performer;
 use super::rewrite;
 use super::tools::Tools;
-use super::undo::{Undo, applied, deleted, downgrade, labelled, previous, workload_reference};
+use super::undo::{Undo, applied, deleted, downgrade, labelled, previous, returned, workload_reference};
 use super::{control_plane, drain, nodes, pools, set, workloads};
 use crate::error::{Code, Error, Result};
 use crate::event::Verb;
@@ -43,6 +43,7 @@ impl Performer<'_> {
             | Action::RemovePool { .. }
             | Action::ScalePool { .. }
             | Action::UpgradePool { .. } => pools::change(self, stage, action, work),
+            Action::ReclaimPool { pool, count } => nodes::reclaim(self, stage, pool, *count, work),
             Action::UpgradeControlPlane { kubernetes } => control_plane::upgrade(self, stage, *kubernetes, work),
             Action::FailApi { duration } => control_plane::fail(self, stage, *duration, work),
             Action::Wait { duration } => {
@@ -163,6 +164,7 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
             None => Undo::Nothing,
         },
         Action::UpgradePool { pool, .. } => downgrade(&before, pool),
+        Action::ReclaimPool { pool, .. } => returned(&before, pool),
         Action::UpgradeControlPlane { .. } => {
             let profile = before.provider.profile();
             match wanted_version(&before, None).and_then(|text| text.parse().ok()) {
@@ -246,6 +248,7 @@ pub(super) fn lines_of(before: &Lab, after: &Lab, action: &Action, tools: &Tools
         }
         Action::FailNode { nodes, count } => power(before, nodes, *count, false),
         Action::RestoreNode { nodes } => power(before, nodes, None, true),
+        Action::ReclaimPool { pool, count } => reclaim(before, pool, *count),
         Action::UpgradeControlPlane { .. } => kubectl::control_plane(before, after, action, tools),
         Action::FailApi { duration } => silence(before, *duration),
         Action::Wait { duration } => {

@@ -10,7 +10,7 @@ use crate::pool::flags;
 use crate::provider::aks;
 use crate::render::render_workload;
 use jiff::SignedDuration;
-use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_cluster::control::{HEARTBEAT_ANNOTATION, PREEMPT, SPOT_ANNOTATION};
 use klab_cluster::{SILENCE_ANNOTATION, VERSION_ANNOTATION};
 use klab_lab::nodes::full_version;
 use klab_lab::spec::{Action, Lab, Located, NodeForm, NodeSet, ObjectRef};
@@ -137,12 +137,35 @@ pub(super) fn silence(before: &Lab, duration: SignedDuration) -> Vec<Line> {
     }
 }
 
+fn first(nodes: &NodeSet, count: u32) -> Line {
+    let which = selector(nodes).map_or_else(String::new, |selector| format!(" -l {selector}"));
+    let many = klab_lab::words::plural(count as usize, "node");
+    Line::Note(format!("the first {many} of `kubectl get nodes{which}`, in place of NODE:"))
+}
+
+/// What has Azure take nodes of a spot pool back.
+pub(super) fn reclaim(before: &Lab, pool: &str, count: Option<u32>) -> Vec<Line> {
+    let nodes = NodeSet::Pool(pool.to_owned());
+    let mut lines: Vec<Line> = count.map(|count| first(&nodes, count)).into_iter().collect();
+    if before.provider.profile().has_managed_pools {
+        if lines.is_empty() {
+            lines.push(Line::Note(format!("for each NODE of `kubectl get nodes -l {}`:", before.pool_selector(pool))));
+        }
+        lines.push(command("kubectl", ["get", "node", "NODE", "-o", "jsonpath={.spec.providerID}"].map(str::to_owned)));
+        lines.push(Line::Note(
+            "which ends in the resource group, the scale set and the number of the machine:".to_owned(),
+        ));
+        let words = ["vmss", "simulate-eviction", "-g", "GROUP", "-n", "SCALE_SET", "--instance-id", "NUMBER"];
+        lines.push(command("az", words.map(str::to_owned)));
+        return lines;
+    }
+    let set = if lines.is_empty() { nodes } else { NodeSet::Node("NODE".to_owned()) };
+    lines.push(kubectl(before, &["annotate", "nodes"], &set, [format!("{SPOT_ANNOTATION}={PREEMPT}")]));
+    lines
+}
+
 pub(super) fn power(before: &Lab, nodes: &NodeSet, count: Option<u32>, start: bool) -> Vec<Line> {
-    let first = count.filter(|_| !start).map(|count| {
-        let which = selector(nodes).map_or_else(String::new, |selector| format!(" -l {selector}"));
-        let many = klab_lab::words::plural(count as usize, "node");
-        Line::Note(format!("the first {many} of `kubectl get nodes{which}`, in place of NODE:"))
-    });
+    let first = count.filter(|_| !start).map(|count| first(nodes, count));
     let named = NodeSet::Node("NODE".to_owned());
     let mut lines: Vec<Line> = first.into_iter().collect();
     match before.provider.profile().nodes {

@@ -12,8 +12,8 @@ use crate::apply::patch_parameters;
 use crate::client::{cause, objects};
 use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
-use crate::provider::{Machines, Work, cannot_stop_nodes};
-use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use crate::provider::{Machines, Work, cannot_reclaim_nodes, cannot_stop_nodes};
+use klab_cluster::control::{HEARTBEAT_ANNOTATION, PREEMPT, SPOT_ANNOTATION};
 use klab_lab::names::POOL_LABEL;
 use klab_lab::plan::taint_text;
 use klab_lab::spec::{Action, Lab, NodeForm, NodeSet};
@@ -247,23 +247,53 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
     let (journaled, done) = if start { ("start-nodes", Verb::StartNodes) } else { ("stop-nodes", Verb::StopNodes) };
     if stage.provider.profile().nodes == NodeForm::Object {
         work.intend(journaled, &names.join(" "))?;
-        let state = if start { Value::Null } else { json!("stopped") };
-        let patch = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: state } } });
-        performer.runtime.block_on(async {
-            let api = objects::writer::<Node>(performer.client);
-            let parameters = patch_parameters();
-            for name in &names {
-                let patched = api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await;
-                patched.map_err(|error| failure(&format!("change node `{name}`"), &error))?;
-            }
-            Ok::<_, Error>(())
-        })?;
+        // A machine that runs again is one that Azure does not take.
+        let restored = json!({ HEARTBEAT_ANNOTATION: null, SPOT_ANNOTATION: null });
+        let annotations = if start { restored } else { json!({ HEARTBEAT_ANNOTATION: "stopped" }) };
+        annotate(performer, &names, &annotations)?;
     } else {
         let machines = performer.provider.machines().ok_or_else(cannot_stop_nodes)?;
         let switch = if start { Machines::start_nodes } else { Machines::stop_nodes };
         switch(machines, &stage.name.value, &names, work)?;
     }
     of_nodes(work.events, &names).note(done, named(set, &names));
+    Ok(())
+}
+
+fn annotate(performer: &Performer<'_>, names: &[String], annotations: &Value) -> Result<()> {
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    performer.runtime.block_on(async {
+        let api = objects::writer::<Node>(performer.client);
+        let parameters = patch_parameters();
+        for name in names {
+            let patched = api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await;
+            patched.map_err(|error| failure(&format!("change node `{name}`"), &error))?;
+        }
+        Ok(())
+    })
+}
+
+/// Has Azure take nodes of a spot pool back, the first by name.
+pub(super) fn reclaim(
+    performer: &Performer<'_>,
+    stage: &Lab,
+    pool: &str,
+    count: Option<u32>,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let set = NodeSet::Pool(pool.to_owned());
+    let mut nodes = some(performer, &set)?;
+    nodes.truncate(count.map_or(usize::MAX, |count| count as usize));
+    let names: Vec<String> = nodes.iter().map(ResourceExt::name_any).collect();
+    if stage.provider.profile().nodes == NodeForm::Object {
+        work.intend("reclaim-nodes", &names.join(" "))?;
+        annotate(performer, &names, &json!({ SPOT_ANNOTATION: PREEMPT }))?;
+    } else {
+        let machines = performer.provider.machines().ok_or_else(cannot_reclaim_nodes)?;
+        let ids = nodes.into_iter().filter_map(|node| node.spec?.provider_id).collect::<Vec<String>>();
+        machines.reclaim_nodes(&stage.name.value, &ids, work)?;
+    }
+    of_nodes(work.events, &names).note(Verb::ReclaimNodes, named(&set, &names));
     Ok(())
 }
 

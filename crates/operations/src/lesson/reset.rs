@@ -17,7 +17,7 @@ use crate::error::{Code, Result};
 use crate::event::{About, Verb};
 use crate::observe;
 use crate::provider::Work;
-use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_cluster::control::{HEARTBEAT_ANNOTATION, SPOT_ANNOTATION};
 use klab_lab::names::{POOL_LABEL, WORKLOAD_LABEL};
 use klab_lab::spec::{Action, Lab, Pool, Selector, Subject, Workload, WorkloadKind};
 use klab_lab::verify::Report;
@@ -134,8 +134,10 @@ fn node_patch(node: &Node, pool: &Pool, lab: &Lab, keys: &BTreeSet<&str>) -> Opt
     if node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true)) {
         patch["spec"] = json!({ "unschedulable": null });
     }
-    if node.annotations().contains_key(HEARTBEAT_ANNOTATION) {
-        patch["metadata"]["annotations"] = json!({ HEARTBEAT_ANNOTATION: null });
+    for annotation in [HEARTBEAT_ANNOTATION, SPOT_ANNOTATION] {
+        if node.annotations().contains_key(annotation) {
+            patch["metadata"]["annotations"][annotation] = Value::Null;
+        }
     }
     let declared = pool.node_labels(&lab.aks.location, None);
     let labels: Map<String, Value> = keys

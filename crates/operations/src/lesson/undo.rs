@@ -6,7 +6,7 @@ use crate::apply::ObjectKey;
 use crate::render::{Manifest, render, render_content};
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{
-    Action, Diagnostics, Lab, ManifestContent, NodeSet, ObjectRef, Workload, WorkloadChange, singular,
+    Action, Diagnostics, Lab, ManifestContent, NodeForm, NodeSet, ObjectRef, Workload, WorkloadChange, singular,
 };
 
 /// What undoes an action.
@@ -88,6 +88,16 @@ pub(super) fn downgrade(before: &Lab, name: &str) -> Undo {
         Some(kubernetes) => Undo::Actions(vec![Action::UpgradePool { pool: name.to_owned(), kubernetes }]),
         None => Undo::Impossible(format!("the lab file does not say which version pool `{name}` had")),
     }
+}
+
+/// What brings back the nodes of a pool that Azure takes, and those that it has only announced. An autoscaler decides itself.
+pub(super) fn returned(before: &Lab, name: &str) -> Undo {
+    let Some(pool) = before.pool(name).filter(|pool| pool.autoscale.is_none()) else { return Undo::Nothing };
+    let mut actions = vec![Action::ScalePool { pool: name.to_owned(), nodes: Some(pool.nodes.value), autoscale: None }];
+    if before.provider.profile().nodes == NodeForm::Object && pool.nodes.value > 0 {
+        actions.push(Action::RestoreNode { nodes: NodeSet::Pool(name.to_owned()) });
+    }
+    Undo::Actions(actions)
 }
 
 pub(super) fn applied(lab: &Lab, before: &Lab, step: usize, action: usize, content: &ManifestContent) -> Undo {

@@ -413,4 +413,20 @@ impl Machines for Aks {
         self.forget();
         cluster::switch(Site { az: &self.az_for(&place), place: &place }, true, work)
     }
+
+    fn reclaim_nodes(&self, lab: &str, ids: &[String], work: &mut Work<'_>) -> Result<()> {
+        let place = self.place_of_name(lab)?;
+        let az = self.az_for(&place);
+        for id in ids {
+            let unknown = || {
+                let message = format!("could not have Azure take `{id}` back: it is no machine of a scale set");
+                Error::message(Code::StepFailed, message)
+            };
+            let asked = arguments::simulate_eviction(id).ok_or_else(unknown)?;
+            work.intend(&arguments::journal_action(&asked), id)?;
+            let what = format!("could not have Azure take `{id}` back");
+            az.change(&asked).map_err(|failure| failure.into_error(&what, Some(&place)))?;
+        }
+        Ok(())
+    }
 }

@@ -242,6 +242,14 @@ pub trait Machines {
         Err(cannot_stop_nodes())
     }
 
+    /// Has the cloud take spot machines back, by the ids that their nodes carry.
+    ///
+    /// # Errors
+    /// When it does not take them, or the provider has no spot machines.
+    fn reclaim_nodes(&self, _: &str, _ids: &[String], _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_reclaim_nodes())
+    }
+
     /// Has the API server answer no request, or all again.
     ///
     /// # Errors
@@ -341,6 +349,12 @@ pub fn machines_of<'p>(provider: &'p dyn Provider, lab: &str) -> Result<&'p dyn 
 pub fn cannot_stop_nodes() -> Error {
     Error::message(Code::NotOnProvider, "nodes of this provider cannot be stopped one by one")
         .hint("labs on sim and kind can: `fail_node` and `restore_node` work there")
+}
+
+/// The refusal of a provider without spot machines.
+pub fn cannot_reclaim_nodes() -> Error {
+    Error::message(Code::NotOnProvider, "this provider has no spot machines that could be taken back")
+        .hint("labs on sim and aks have: `reclaim_pool` works there")
 }
 
 /// The refusal of a provider whose API server is out of reach.

@@ -18,6 +18,7 @@ mod programs;
 mod quotas;
 mod scheduling;
 mod services;
+mod spot;
 mod stateful_sets;
 mod system;
 

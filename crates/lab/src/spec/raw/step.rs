@@ -90,6 +90,8 @@ table! {
         scale_pool: String,
         /// Bring this pool to another `kubernetes` version.
         upgrade_pool: String,
+        /// Have Azure take nodes of this spot pool back (sim and AKS).
+        reclaim_pool: String,
         /// Bring the control plane alone to this Kubernetes version; the nodes stay as they are (sim and AKS).
         upgrade_control_plane: String,
         /// Stop these nodes as if they had lost power (sim and kind).
@@ -117,7 +119,7 @@ table! {
         force: bool,
         /// With `apply`, `yaml`, `deploy`, `delete` and `drain`: the cluster is to refuse it, with this text in its words.
         refused: String,
-        /// With `fail_node`: how many of the nodes, the first by name. Default: all.
+        /// With `fail_node` and `reclaim_pool`: how many of the nodes, the first by name. Default: all.
         count: u32,
         /// With `scale_pool`: new bounds of the autoscaler.
         autoscale: Autoscale,
@@ -188,6 +190,7 @@ pub(in crate::spec) const ACTIONS: &[ActionForm] = &[
     form("remove_pool", &[], &[]),
     form("scale_pool", &[], &["nodes", "autoscale"]),
     form("upgrade_pool", &["kubernetes"], &[]),
+    form("reclaim_pool", &[], &["count"]),
     form("upgrade_control_plane", &[], &[]),
     form("fail_node", &[], &["count"]),
     form("restore_node", &[], &[]),

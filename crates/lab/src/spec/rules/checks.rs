@@ -124,7 +124,8 @@ pub(super) fn unknown_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         if let Action::AddPool { pool }
         | Action::RemovePool { pool }
         | Action::ScalePool { pool, .. }
-        | Action::UpgradePool { pool, .. } = &action.value
+        | Action::UpgradePool { pool, .. }
+        | Action::ReclaimPool { pool, .. } = &action.value
         {
             named.push((pool, &action.at));
         }

@@ -6,7 +6,9 @@ use super::context::Context;
 use crate::code::Code;
 use crate::spec::check::Condition;
 use crate::spec::diagnostic::Diagnostic;
-use crate::spec::pool::PoolMode;
+use crate::spec::pool::{Eviction, Pool, PoolMode};
+use crate::spec::profile::NodeForm;
+use crate::spec::provider::Provider;
 use crate::spec::step::Action;
 use crate::spec::workload::WorkloadKind;
 
@@ -74,9 +76,10 @@ pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for action in lab.steps.iter().flat_map(|step| &step.actions) {
         let (pool, wanted) = match &action.value {
             Action::AddPool { pool } => (pool, false),
-            Action::RemovePool { pool } | Action::ScalePool { pool, .. } | Action::UpgradePool { pool, .. } => {
-                (pool, true)
-            }
+            Action::RemovePool { pool }
+            | Action::ScalePool { pool, .. }
+            | Action::UpgradePool { pool, .. }
+            | Action::ReclaimPool { pool, .. } => (pool, true),
             _ => continue,
         };
         let Some(known) = lab.pool(pool) else { continue };
@@ -117,8 +120,31 @@ pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     Diagnostic::error(Code::StepPool, message).at(&action.at, "a system pool has at least one node"),
                 );
             }
+            Action::ReclaimPool { .. } => found.extend(not_reclaimed(known, lab.provider).map(|(label, help)| {
+                Diagnostic::error(Code::StepPool, message)
+                    .at(&action.at, label)
+                    .and_at(&known.name.at, "this pool")
+                    .help(help)
+            })),
             _ => {}
         }
+    }
+}
+
+/// Why Azure, or what stands for it, cannot take nodes of a pool back, and what helps.
+fn not_reclaimed(pool: &Pool, provider: Provider) -> Option<(&'static str, String)> {
+    let profile = provider.profile();
+    match &pool.spot {
+        None => Some(("only spot nodes are taken back", "write `spot = true` in the table of the pool".to_owned())),
+        Some(spot) if spot.eviction == Eviction::Deallocate => Some((
+            "its nodes are deallocated, and klab knows only how nodes are deleted",
+            "leave `eviction` out: its default is \"delete\"".to_owned(),
+        )),
+        Some(_) if profile.nodes == NodeForm::Container => Some((
+            "nodes of this provider are no machines of a cloud",
+            format!("leave the step out there: `skip = {{ {provider} = \"{} has no spot machines\" }}`", profile.title),
+        )),
+        Some(_) => None,
     }
 }
 

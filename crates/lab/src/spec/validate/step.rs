@@ -158,6 +158,10 @@ impl Reader<'_> {
                 pool: written(&raw.upgrade_pool)?,
                 kubernetes: self.text(raw.kubernetes.as_ref()?, Code::Version, syntax::version)?.value,
             },
+            "reclaim_pool" => Action::ReclaimPool {
+                pool: written(&raw.reclaim_pool)?,
+                count: raw.count.as_ref().map(|count| *count.get()),
+            },
             "upgrade_control_plane" => Action::UpgradeControlPlane {
                 kubernetes: self.text(raw.upgrade_control_plane.as_ref()?, Code::Version, syntax::version)?.value,
             },
@@ -166,15 +170,7 @@ impl Reader<'_> {
                 count: raw.count.as_ref().map(|count| *count.get()),
             },
             "restore_node" => Action::RestoreNode { nodes: self.node_set(raw.restore_node.as_ref()?)? },
-            "fail_api" => {
-                let text = raw.fail_api.as_ref()?;
-                let duration = self.text(text, Code::Duration, syntax::duration)?.value;
-                if !API_FAILURE.contains(&duration) {
-                    self.wrong(text.span(), "the API server is to fail for 1s to 5m", "too short, or too long");
-                    return None;
-                }
-                Action::FailApi { duration }
-            }
+            "fail_api" => self.fail_api(raw)?,
             "wait" => Action::Wait { duration: self.text(raw.wait.as_ref()?, Code::Duration, syntax::duration)?.value },
             _ => {
                 let argv = raw.run.as_ref()?;
@@ -236,6 +232,16 @@ impl Reader<'_> {
                 Some(Action::Delete { object })
             }
         }
+    }
+
+    fn fail_api(&mut self, raw: &raw::Action) -> Option<Action> {
+        let text = raw.fail_api.as_ref()?;
+        let duration = self.text(text, Code::Duration, syntax::duration)?.value;
+        if !API_FAILURE.contains(&duration) {
+            self.wrong(text.span(), "the API server is to fail for 1s to 5m", "too short, or too long");
+            return None;
+        }
+        Some(Action::FailApi { duration })
     }
 
     fn scale_pool(&mut self, raw: &raw::Action) -> Option<Action> {

@@ -296,6 +296,20 @@ pub(super) fn pool_delete(place: &AzureSite, name: &str) -> Arguments {
     pool("aks nodepool delete", place, name).flag("--no-wait").0
 }
 
+/// Has Azure take a spot machine of a scale set back; none where the id of a node is not that of such a machine.
+pub(super) fn simulate_eviction(id: &str) -> Option<Arguments> {
+    let path: Vec<&str> = id.strip_prefix("azure://")?.split('/').collect();
+    // Azure's names are the same in small letters, and nodes carry those of the group.
+    let after = |kind: &str| {
+        let at = path.iter().position(|part| part.eq_ignore_ascii_case(kind))?;
+        path.get(at.saturating_add(1)).copied()
+    };
+    let (group, set) = (after("resourceGroups")?, after("virtualMachineScaleSets")?);
+    let number = after("virtualMachines")?;
+    let line = Line::new("vmss simulate-eviction").option("-g", group).option("-n", set);
+    Some(line.option("--instance-id", number).0)
+}
+
 /// `aks nodepool add`: the words before the first option.
 pub(super) fn journal_action(arguments: &Arguments) -> String {
     let words: Vec<&str> = arguments.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
@@ -316,6 +330,19 @@ mod tests {
             spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
         let place = AzureSite::of_lab(&lab, &Account { id: "sub".to_owned(), user: User { name: "ann".to_owned() } });
         (lab, place)
+    }
+
+    #[test]
+    fn machines_of_scale_sets_are_taken_back_by_group_name_and_number() {
+        let machine = "azure:///subscriptions/1/resourceGroups/mc_g_c_westeurope/providers/Microsoft.Compute/";
+        let set = format!("{machine}virtualMachineScaleSets/aks-burst-1-vmss/virtualMachines/7");
+        let line = "vmss simulate-eviction -g mc_g_c_westeurope -n aks-burst-1-vmss --instance-id 7";
+        assert_eq!(simulate_eviction(&set).unwrap().join(" "), line);
+        for other in
+            [format!("{machine}virtualMachines/aks-burst-1"), "kind://docker/k/worker".to_owned(), String::new()]
+        {
+            assert_eq!(simulate_eviction(&other), None, "{other}");
+        }
     }
 
     fn add(text: &str) -> String {
