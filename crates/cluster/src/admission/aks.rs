@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use klab_api_machinery::pod_resources::quality_of_service;
 use klab_api_machinery::resource::{NAMESPACES, PODS};
 use klab_api_machinery::status::Status;
-use klab_cel::names::is_extended_resource;
+use klab_cel::names::{self, is_extended_resource};
 use serde_json::{Map, Value, json};
 
 use super::forbidden::forbidden;
@@ -41,32 +41,59 @@ fn unreadable(because: String) -> Status {
 /// # Errors
 /// 403 where the pod asks for another value of a label.
 pub(super) fn select_nodes(transaction: &Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
-    let Some(annotation) = annotation(transaction, namespace, NODE_SELECTOR) else { return Ok(()) };
-    let mut selector = Map::new();
-    for part in annotation.split(',').map(str::trim).filter(|_| !annotation.is_empty()) {
-        let (key, value) = part
-            .split_once('=')
-            .filter(|(_, value)| !value.contains('='))
-            .ok_or_else(|| unreadable(format!("invalid selector: [{part}]")))?;
-        selector.insert(key.trim().to_owned(), json!(value.trim()));
-    }
-    let own = pod["spec"]["nodeSelector"].as_object().cloned().unwrap_or_default();
-    if own.iter().any(|(key, value)| selector.get(key).is_some_and(|wanted| wanted != value)) {
-        let because = "pod node label selector conflicts with its namespace node label selector";
-        return Err(forbidden(PODS, pod, because));
-    }
-    selector.extend(own);
+    let mut selector = selector_without_conflict(transaction, namespace, pod)?;
+    selector.extend(pod["spec"]["nodeSelector"].as_object().cloned().unwrap_or_default());
     if !selector.is_empty() {
         pod["spec"]["nodeSelector"] = Value::Object(selector);
     }
     Ok(())
 }
 
-/// Gives a new pod the tolerations of its namespace, and one of memory pressure.
-// upstream: plugin/pkg/admission/podtolerationrestriction/admission.go Admit, Validate (v1.36)
+/// The node selector of the namespace.
 ///
 /// # Errors
-/// 500 where the namespace does not allow what it tolerates then, as a real API server answers.
+/// 403 where the pod asks for another value of a label; 500 where it cannot be read.
+fn selector_without_conflict(
+    transaction: &Transaction<'_>,
+    namespace: &str,
+    pod: &Value,
+) -> Result<Map<String, Value>, Status> {
+    let Some(annotation) = annotation(transaction, namespace, NODE_SELECTOR) else { return Ok(Map::new()) };
+    let selector = labels(&annotation).map_err(unreadable)?;
+    let mut own = pod["spec"]["nodeSelector"].as_object().into_iter().flatten();
+    if own.any(|(key, value)| selector.get(key).is_some_and(|wanted| wanted != value)) {
+        let because = "pod node label selector conflicts with its namespace node label selector";
+        return Err(forbidden(PODS, pod, because));
+    }
+    Ok(selector)
+}
+
+/// Labels as `key=value, …`.
+// upstream: staging/src/k8s.io/apimachinery/pkg/labels/labels.go ConvertSelectorToLabelsMap (v1.36)
+fn labels(text: &str) -> Result<Map<String, Value>, String> {
+    let mut labels = Map::new();
+    for part in text.split(',').filter(|_| !text.is_empty()) {
+        let words: Vec<&str> = part.split('=').collect();
+        let [key, value] = words.as_slice() else { return Err(format!("invalid selector: [{}]", words.join(" "))) };
+        let (key, value) = (key.trim(), value.trim());
+        // A path that upstream does not give is none to Go, and one that a key is added to has the key alone.
+        for (path, text, faults) in
+            [("<nil>".to_owned(), key, names::qualified(key)), (format!("[{key}]"), value, names::label_value(value))]
+        {
+            if !faults.is_empty() {
+                return Err(format!("{path}: Invalid value: {text:?}: {}", faults.join("; ")));
+            }
+        }
+        labels.insert(key.to_owned(), json!(value));
+    }
+    Ok(labels)
+}
+
+/// Gives a new pod the tolerations of its namespace, and one of memory pressure.
+// upstream: plugin/pkg/admission/podtolerationrestriction/admission.go Admit (v1.36)
+///
+/// # Errors
+/// As [`check_tolerations`].
 pub(super) fn restrict_tolerations(
     transaction: &Transaction<'_>,
     namespace: &str,
@@ -75,13 +102,41 @@ pub(super) fn restrict_tolerations(
     if transaction.state.flavour != Flavour::Aks {
         return Ok(());
     }
-    let listed = |key: &str| -> Result<Vec<Value>, Status> {
-        let text = annotation(transaction, namespace, key).filter(|text| !text.is_empty());
-        text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|error| unreadable(error.to_string())))
-    };
-    add_tolerations(pod, listed(DEFAULT_TOLERATIONS)?);
+    add_tolerations(pod, tolerations(transaction, namespace, DEFAULT_TOLERATIONS)?);
     tolerate_memory_pressure(transaction, pod);
-    let allowed = listed(TOLERATIONS_WHITELIST)?;
+    check_tolerations(transaction, namespace, pod)
+}
+
+/// The tolerations that an annotation of a namespace lists.
+fn tolerations(transaction: &Transaction<'_>, namespace: &str, key: &str) -> Result<Vec<Value>, Status> {
+    let text = annotation(transaction, namespace, key).filter(|text| !text.is_empty());
+    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|error| unreadable(error.to_string())))
+}
+
+/// Holds a pod against its namespace once every plugin and webhook has changed it.
+// upstream: plugin/pkg/admission/podnodeselector/admission.go Validate (v1.36)
+///
+/// # Errors
+/// 403 for the node selector of a new pod, 500 for its tolerations.
+pub(crate) fn check_pod(
+    transaction: &Transaction<'_>,
+    namespace: &str,
+    is_new: bool,
+    pod: &Value,
+) -> Result<(), Status> {
+    if is_new {
+        selector_without_conflict(transaction, namespace, pod)?;
+    }
+    check_tolerations(transaction, namespace, pod)
+}
+
+/// Holds the tolerations of a pod against those that its namespace allows.
+// upstream: plugin/pkg/admission/podtolerationrestriction/admission.go Validate (v1.36)
+///
+/// # Errors
+/// 500 where one of them is not allowed, as a real API server answers.
+fn check_tolerations(transaction: &Transaction<'_>, namespace: &str, pod: &Value) -> Result<(), Status> {
+    let allowed = tolerations(transaction, namespace, TOLERATIONS_WHITELIST)?;
     let is_allowed = |one: &Value| allowed.is_empty() || allowed.iter().any(|wide| covers(wide, one));
     if !pod["spec"]["tolerations"].as_array().into_iter().flatten().all(is_allowed) {
         let because = "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace \
@@ -98,12 +153,11 @@ pub(super) fn tolerate_memory_pressure(transaction: &Transaction<'_>, pod: &mut 
     }
 }
 
-/// Puts tolerations before those of a pod, without those that another one covers.
-fn add_tolerations(pod: &mut Value, first: Vec<Value>) {
-    let own = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
-    let all = merged(first, own);
-    if !all.is_empty() {
-        pod["spec"]["tolerations"] = Value::Array(all);
+/// Puts tolerations after those of a pod, without those that another one covers.
+fn add_tolerations(pod: &mut Value, more: Vec<Value>) {
+    if !more.is_empty() {
+        let own = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+        pod["spec"]["tolerations"] = Value::Array(merged(own, more));
     }
 }
 
@@ -147,20 +201,37 @@ fn merged(first: Vec<Value>, second: Vec<Value>) -> Vec<Value> {
 // upstream: pkg/util/tolerations/tolerations.go isSuperset (v1.36)
 fn covers(wide: &Value, narrow: &Value) -> bool {
     let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
-    let is_equal = |of: &Value| matches!(of["operator"].as_str(), None | Some("" | "Equal"));
+    // No operator means Equal in the wider one alone.
+    let is_equal = matches!(wide["operator"].as_str(), None | Some("" | "Equal")) && narrow["operator"] == "Equal";
     let (key, effect, exists) = (text(wide, "key"), text(wide, "effect"), wide["operator"] == "Exists");
     let is_key = key == text(narrow, "key") || key.is_empty() && exists;
     let is_effect = effect.is_empty() || effect == text(narrow, "effect");
     let seconds = |of: &Value| of["tolerationSeconds"].as_i64();
     let lasts = |longest: i64| seconds(narrow).is_some_and(|seconds| seconds <= longest);
     let is_long = effect != "NoExecute" || seconds(wide).is_none_or(lasts);
-    let is_value = exists || is_equal(wide) && is_equal(narrow) && text(wide, "value") == text(narrow, "value");
+    let is_value = exists || is_equal && text(wide, "value") == text(narrow, "value");
     wide == narrow || is_key && is_effect && is_long && is_value
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_of_a_namespace_are_refused_in_upstreams_words() {
+        assert_eq!(labels(" infra = false ,a=").unwrap(), *json!({ "infra": "false", "a": "" }).as_object().unwrap());
+        assert_eq!(labels("").unwrap(), Map::new());
+        for (text, begins) in [
+            ("disk", "invalid selector: [disk]"),
+            ("a=b=c", "invalid selector: [a b c]"),
+            ("a=b,", "invalid selector: []"),
+            ("=b", "<nil>: Invalid value: \"\": name part must be non-empty; name part must consist of"),
+            ("a=b c", "[a]: Invalid value: \"b c\": a valid label must be an empty string or consist of"),
+        ] {
+            let words = labels(text).unwrap_err();
+            assert!(words.starts_with(begins), "{text}: {words}");
+        }
+    }
 
     #[test]
     fn a_toleration_that_another_covers_is_not_kept() {
@@ -187,6 +258,8 @@ mod tests {
             assert_eq!(merged(first, second), wanted);
         }
         let longer = json!({ "key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60 });
+        let unsaid = json!({ "key": "sku", "value": "gpu", "effect": "NoSchedule" });
+        assert!(covers(&unsaid, &gpu) && covers(&unsaid, &unsaid) && !covers(&gpu, &unsaid));
         let for_ever = json!({ "key": "k", "operator": "Exists", "effect": "NoExecute" });
         assert!(covers(&for_ever, &longer) && !covers(&longer, &for_ever));
     }

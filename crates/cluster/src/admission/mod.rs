@@ -32,6 +32,7 @@ use self::limit_range::{add_default_limits, check_limits};
 use self::pod_resize::check_resize;
 use self::signing::check_approval;
 use crate::transaction::Transaction;
+pub(crate) use aks::check_pod;
 pub(crate) use dynamic::{AdmissionRequest, consider, has_webhooks, is_asked, is_configured, judge, mutate};
 pub(crate) use pod_security::{Candidate, check_pod_security};
 

@@ -29,6 +29,8 @@ const TOLERATION_SECONDS: i64 = 300;
 /// # Errors
 /// 403 when something the pod refers to does not exist.
 pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
+    // The class of service follows from the limits, and on AKS a toleration from the class.
+    add_default_limits(transaction, namespace, pod);
     add_service_account(transaction, namespace, pod)?;
     aks::select_nodes(transaction, namespace, pod)?;
     add_priority(transaction, pod)?;
@@ -36,7 +38,6 @@ pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod:
     aks::restrict_tolerations(transaction, namespace, pod)?;
     aks::tolerate_extended_resources(transaction, pod);
     add_runtime_class(transaction, pod)?;
-    add_default_limits(transaction, namespace, pod);
     if let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) {
         copy_topology(transaction, &node, pod);
     }

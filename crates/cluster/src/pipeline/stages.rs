@@ -364,6 +364,14 @@ pub(super) fn check_pod_security(transaction: &mut Transaction<'_>, draft: &mut 
     admission::check_pod_security(transaction, &candidate)
 }
 
+/// Holds pods against the node selectors and tolerations that their namespace allows, on clusters that look at those.
+pub(super) fn check_pod_of_namespace(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    if draft.resource != kinds::PODS {
+        return Ok(());
+    }
+    admission::check_pod(transaction, draft.namespace, draft.is_new(), &draft.new)
+}
+
 /// Has webhooks and policies judge the version.
 pub(super) fn judge_dynamically(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     admission::judge(transaction, &admission_request(draft), Some(&draft.new))

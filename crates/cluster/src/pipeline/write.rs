@@ -29,11 +29,11 @@ use super::scale::{
 };
 use super::stages::{
     admit_change, admit_claim_status, admit_dynamically, admit_new, ask_guard, assign_fields, carry_over, charge_quota,
-    check_parents, check_pod_security, check_room, check_room_to_grow, choose_name, complete, convert_for_storage,
-    count_generation, finish_deletion, fit_managers, judge_dynamically, keep_annotations, keep_asked, keep_unchanged,
-    limit_kinds, prepare, refuse_existing, refuse_invalid, restrict_change, restrict_new, select_part, set_defaults,
-    set_initial_status, stamp, validate, validate_ephemeral_containers, validate_resize, validate_status,
-    validate_version, warn,
+    check_parents, check_pod_of_namespace, check_pod_security, check_room, check_room_to_grow, choose_name, complete,
+    convert_for_storage, count_generation, finish_deletion, fit_managers, judge_dynamically, keep_annotations,
+    keep_asked, keep_unchanged, limit_kinds, prepare, refuse_existing, refuse_invalid, restrict_change, restrict_new,
+    select_part, set_defaults, set_initial_status, stamp, validate, validate_ephemeral_containers, validate_resize,
+    validate_status, validate_version, warn,
 };
 use crate::custom_versions::{in_own_version, live};
 use crate::transaction::{DeleteOptions, Deleted, Transaction, WriteOptions};
@@ -68,6 +68,7 @@ const CREATE: &[Stage] = &[
     limit_kinds,
     restrict_new,
     check_pod_security,
+    check_pod_of_namespace,
     judge_dynamically,
     convert_for_storage,
     charge_quota,
@@ -95,6 +96,7 @@ const UPDATE: &[Stage] = &[
     count_generation,
     restrict_change,
     check_pod_security,
+    check_pod_of_namespace,
     judge_dynamically,
     convert_for_storage,
     keep_unchanged,

@@ -1,6 +1,6 @@
 //! What clusters like AKS add to pods, and refuse, that others do not: their admission plugins of namespaces and extended resources.
 
-use klab_api_machinery::resource::{NAMESPACES, PODS};
+use klab_api_machinery::resource::{LIMIT_RANGES, NAMESPACES, PODS};
 use klab_cluster::cluster::{Part, WriteOptions};
 use klab_cluster::seed::Seed;
 use klab_cluster::system::Flavour;
@@ -61,6 +61,40 @@ fn namespaces_of_aks_have_node_selectors_and_tolerations_and_extended_resources_
 }
 
 #[test]
+fn tolerations_of_the_namespace_follow_those_of_the_pod_and_limits_decide_on_memory_pressure() {
+    let own = json!({ "tolerations": [{ "key": "own", "operator": "Exists" }] });
+    let defaults = json!([{ "key": "team", "operator": "Exists" }, { "key": "own", "operator": "Exists", "effect": "NoSchedule" }]);
+    let pod = made(Flavour::Aks, json!({ DEFAULTS: defaults.to_string() }), own).unwrap();
+    assert_eq!(keys(&pod), ["own", "team"], "what its own cover are left out");
+    let cluster = cluster();
+    Seed { flavour: Flavour::Aks, ..Seed::default() }.fill(&cluster, "test").unwrap();
+    let range = json!({
+        "metadata": { "name": "defaults" },
+        "spec": { "limits": [{ "type": "Container", "defaultRequest": { "cpu": "100m" } }] },
+    });
+    let options = WriteOptions::by("test");
+    cluster.create(LIMIT_RANGES, "default", range, &options).unwrap();
+    let bare = json!({ "metadata": { "name": "web" }, "spec": { "containers": [{ "name": "c", "image": "nginx" }] } });
+    let pod = cluster.create(PODS, "default", bare, &options).unwrap().value();
+    assert_eq!(keys(&pod["spec"]), ["node.kubernetes.io/memory-pressure"]);
+}
+
+#[test]
+fn a_list_that_came_later_is_looked_at_when_a_pod_changes() {
+    let cluster = cluster();
+    Seed { flavour: Flavour::Aks, ..Seed::default() }.fill(&cluster, "test").unwrap();
+    let options = WriteOptions::by("test");
+    let bare = json!({ "metadata": { "name": "web" }, "spec": { "containers": [{ "name": "c", "image": "nginx" }] } });
+    cluster.create(PODS, "default", bare, &options).unwrap();
+    let list = json!([{ "key": "sku", "operator": "Exists" }]).to_string();
+    let annotate = |namespace: &mut Value| namespace["metadata"]["annotations"][WHITELIST] = json!(list);
+    cluster.modify(NAMESPACES, Part::Main, "", "default", &options, annotate).unwrap();
+    let label = |pod: &mut Value| pod["metadata"]["labels"] = json!({ "a": "b" });
+    let refused = cluster.modify(PODS, Part::Main, "default", "web", &options, label).unwrap_err();
+    assert_eq!(refused.code, 500, "{refused:?}");
+}
+
+#[test]
 fn what_a_namespace_of_aks_does_not_allow_is_refused_in_the_words_of_the_plugin() {
     let only = |key: &str| json!({ WHITELIST: json!([{ "key": key, "operator": "Exists" }]).to_string() });
     let any = json!({ WHITELIST: json!([{ "operator": "Exists" }]).to_string() });
@@ -69,10 +103,21 @@ fn what_a_namespace_of_aks_does_not_allow_is_refused_in_the_words_of_the_plugin(
     let conflict = code(json!({ SELECTOR: "disk=ssd" }), json!({ "nodeSelector": { "disk": "hdd" } }));
     let words = "pods \"web\" is forbidden: pod node label selector conflicts with its namespace node label selector";
     assert_eq!(conflict, Err((403, words.to_owned())));
-    // The tolerations that every pod gets are held against the list as well.
-    let refused = code(only("sku"), sku.clone());
+    // Those of extended resources come after the first look at the list, and before the last.
+    let standing = json!([
+        { "key": "node.kubernetes.io/not-ready", "operator": "Exists" },
+        { "key": "node.kubernetes.io/unreachable", "operator": "Exists" },
+        { "key": "node.kubernetes.io/memory-pressure", "operator": "Exists" },
+    ]);
+    let device = requesting(json!({ "nvidia.com/gpu": "1" }));
+    let refused = code(json!({ WHITELIST: standing.to_string() }), device.clone());
     let words =
         "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist";
+    assert_eq!(refused, Err((500, words.to_owned())));
+    let cpu = requesting(json!({ "cpu": "1" }));
+    assert_eq!(code(json!({ WHITELIST: standing.to_string() }), cpu), Ok(()));
+    // The tolerations that every pod gets are held against the list as well.
+    let refused = code(only("sku"), sku.clone());
     assert_eq!(refused, Err((500, words.to_owned())));
     assert_eq!(code(any, sku.clone()), Ok(()));
     assert_eq!(code(json!({ SELECTOR: "disk" }), json!({})), Err((500, "invalid selector: [disk]".to_owned())));
