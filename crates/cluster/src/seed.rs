@@ -1,8 +1,11 @@
 //! What a new cluster holds and how it behaves, as other processes say it to a server.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 use klab_api_machinery::status::Status;
-use serde::{Deserialize, Serialize};
+use klab_scheduler::Profiles;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::api::{self, Metrics};
@@ -35,6 +38,18 @@ pub struct Seed {
     pub missing_images: Vec<String>,
     /// Name of the machine the scheduler runs on, as events tell it; `None` for klab's own.
     pub host: Option<String>,
+    /// The scheduler's `KubeSchedulerConfiguration`; `None` for one profile, the default one.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "configuration")]
+    pub scheduler: Option<Value>,
+}
+
+/// Reads a configuration of the scheduler that can be used.
+fn configuration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let configuration = Option::<Value>::deserialize(deserializer)?;
+    match configuration.as_ref().map(Profiles::from_configuration) {
+        Some(Err(error)) => Err(serde::de::Error::custom(format!("scheduler: {error}"))),
+        _ => Ok(configuration),
+    }
 }
 
 /// How long hollow nodes take, in milliseconds.
@@ -111,6 +126,8 @@ impl Seed {
         };
         let millis = |millis: i64| SignedDuration::from_millis(millis.max(0));
         let defaults = Settings::default();
+        // One that cannot be used is refused where the seed is read.
+        let profiles = self.scheduler.as_ref().and_then(|it| Profiles::from_configuration(it).ok());
         Settings {
             seed: self.seed,
             ties_by_name: self.ties_by_name,
@@ -122,6 +139,7 @@ impl Seed {
                 as_recorded: self.delays.as_recorded,
             },
             missing_images: self.missing_images.as_slice().into(),
+            profiles: Arc::new(profiles.unwrap_or_default()),
             metrics_share: share,
             host: self.host.clone().unwrap_or(defaults.host),
             switched_off: defaults.switched_off,

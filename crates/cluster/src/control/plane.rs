@@ -59,6 +59,7 @@ const MAX_WAIT: SignedDuration = SignedDuration::from_mins(15);
 fn scheduler_cache(settings: &Settings) -> SchedulerCache {
     let mut scheduler_cache = SchedulerCache::new(settings.tie_break());
     scheduler_cache.set_selector_language(Arc::new(Language));
+    scheduler_cache.set_profiles(Arc::clone(&settings.profiles));
     scheduler_cache
 }
 

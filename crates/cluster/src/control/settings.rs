@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use klab_scheduler::TieBreak;
+use klab_scheduler::{Profiles, TieBreak};
 
 use super::controller::Controller;
 
@@ -40,6 +40,8 @@ pub struct Settings {
     pub host: String,
     /// Images that cannot be pulled, beside those whose names say so: `acme/web:2.0`, all tags of `acme/web`, `acme/*`.
     pub missing_images: Arc<[String]>,
+    /// The profiles of the scheduler.
+    pub profiles: Arc<Profiles>,
     /// Controllers that do nothing. Those that cannot be switched off work all the same.
     pub switched_off: BTreeSet<Controller>,
 }
@@ -61,6 +63,7 @@ impl Default for Settings {
             heartbeat_annotation: HEARTBEAT_ANNOTATION.to_owned(),
             host: "vm".to_owned(),
             missing_images: Arc::default(),
+            profiles: Arc::default(),
             switched_off: BTreeSet::new(),
         }
     }

@@ -98,9 +98,11 @@ impl Queue {
         Self::default()
     }
 
-    /// An empty queue for the pods of these profiles.
-    pub fn of(profiles: Arc<Profiles>) -> Self {
-        Self { profiles, ..Self::default() }
+    /// Takes over the profiles of a configured scheduler: only pods that ask for one of them wait here.
+    pub fn set_profiles(&mut self, profiles: &Arc<Profiles>) {
+        if !Arc::ptr_eq(&self.profiles, profiles) {
+            self.profiles = Arc::clone(profiles);
+        }
     }
 
     /// Takes in a new pending pod, or the changes of one that waits. Pods that are bound, finished, being deleted or of

@@ -7,6 +7,7 @@
 mod binding;
 mod resource_claims;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -188,6 +189,7 @@ impl Scheduler {
         // What the types do not hold cannot be scheduled; admission keeps such pods out.
         let Ok(pod) = Pod::from_json(&object.json) else { return };
         // It has its place already, though no change said so.
+        self.waiting.set_profiles(plane.scheduler_cache.profiles());
         if after.node.is_empty() && !object.deleting && self.binding.contains_key(&key) {
             let _refused = self.waiting.set(&pod, now);
             return;
@@ -283,7 +285,7 @@ impl Scheduler {
             self.pass_on(plane, event);
         }
         let (action, reason) = ("Scheduling", "BindingConditionsPending");
-        note_scheduling(plane, &binding.info.object, None, action, false, reason, &binding::pending(&binding.node));
+        note_scheduling(plane, &binding.info.object, action, false, reason, &binding::pending(&binding.node));
         self.binding.insert(key.clone(), binding);
         // They may be ready as they are.
         plane.queue.add(turn());
@@ -299,7 +301,7 @@ impl Scheduler {
             self.pass_on(plane, event);
         }
         let message = format!("Successfully assigned {}/{} to {node}", key.namespace, key.name);
-        note_scheduling(plane, &info.object, None, "Binding", false, "Scheduled", &message);
+        note_scheduling(plane, &info.object, "Binding", false, "Scheduled", &message);
     }
 
     /// Writes that a pod could not be placed.
@@ -319,7 +321,6 @@ impl Scheduler {
         note_scheduling(
             plane,
             &info.object,
-            None,
             "Scheduling",
             true,
             "FailedScheduling",
@@ -348,6 +349,7 @@ impl Scheduler {
     /// Evicts the victims, keeps the node for the pod, and lets it wait for their end.
     fn preempt(&mut self, plane: &mut Plane, info: &PodInfo, decision: &Decision, preemption: &Preemption) {
         let now = plane.now();
+        let scheduler = scheduler_of(plane, &info.object);
         let mut preemptor = reference(&info.object);
         if let Some(preemptor) = preemptor.as_object_mut() {
             preemptor.remove("resourceVersion");
@@ -367,7 +369,7 @@ impl Scheduler {
             let condition = json!({
                 "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
                 "lastTransitionTime": time_text(now), "reason": "PreemptionByScheduler",
-                "message": format!("{DEFAULT_SCHEDULER}: preempting to accommodate a higher priority pod"),
+                "message": format!("{scheduler}: preempting to accommodate a higher priority pod"),
             });
             let _marked = plane.cluster.modify(PODS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                 let mut condition = condition;
@@ -377,7 +379,10 @@ impl Scheduler {
             let options = DeleteOptions { uid: Some(victim.object.uid.to_string()), ..DeleteOptions::default() };
             let _deleted = plane.cluster.delete(PODS, &name.namespace, &name.name, &options);
             let message = format!("Preempted by pod {} on node {}", info.object.uid, preemption.nominated);
-            note_scheduling(plane, &victim.object, Some(&preemptor), "Preempting", false, "Preempted", &message);
+            let (host, reason) = (&plane.settings.host, "Preempted");
+            let note = Note { component: &scheduler, host, warning: false, reason, message: &message };
+            let about = reference(&victim.object);
+            plane.recorder.record_action(&plane.cluster, &about, Some(&preemptor), "Preempting", note);
         }
     }
 }
@@ -506,17 +511,20 @@ fn room(capacity: &Object) -> Option<Quantity> {
     limits.into_iter().find_map(|limit| Quantity::parse(limit.as_str()?).ok())
 }
 
-fn note_scheduling(
-    plane: &mut Plane,
-    about: &Object,
-    related: Option<&Value>,
-    action: &str,
-    warning: bool,
-    reason: &str,
-    message: &str,
-) {
-    let note = Note { component: DEFAULT_SCHEDULER, host: &plane.settings.host, warning, reason, message };
-    plane.recorder.record_action(&plane.cluster, &reference(about), related, action, note);
+fn note_scheduling(plane: &mut Plane, about: &Object, action: &str, warning: bool, reason: &str, message: &str) {
+    let scheduler = scheduler_of(plane, about);
+    let note = Note { component: &scheduler, host: &plane.settings.host, warning, reason, message };
+    plane.recorder.record_action(&plane.cluster, &reference(about), None, action, note);
+}
+
+/// The name of the profile that a pod asks for, as which the scheduler speaks of it.
+fn scheduler_of(plane: &Plane, pod: &Object) -> Cow<'static, str> {
+    match plane.scheduler_cache.profiles().all() {
+        // The pod need not be read.
+        [only] if only.name() == DEFAULT_SCHEDULER => Cow::Borrowed(DEFAULT_SCHEDULER),
+        // Admission names the scheduler of every pod.
+        _ => Cow::Owned(text(&pod.value(), &["spec", "schedulerName"]).to_owned()),
+    }
 }
 
 /// Whether DaemonSets have something to do: not for a taint that only bars new pods, nor for a change of size.

@@ -87,6 +87,41 @@ fn a_more_important_pod_takes_the_place_of_lesser_ones() {
 }
 
 #[test]
+fn a_scheduler_name_picks_the_profile_of_a_configured_scheduler() {
+    let configuration = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            { "schedulerName": "default-scheduler" },
+            { "schedulerName": "packing", "pluginConfig": [
+                { "name": "NodeResourcesFit", "args": { "scoringStrategy": {
+                    "type": "MostAllocated", "resources": [{ "name": "cpu", "weight": 1 }] } } },
+                { "name": "NodeResourcesBalancedAllocation", "args": { "resources": [{ "name": "cpu" }] } },
+            ] },
+        ],
+    });
+    let seed = json!({ "scheduler": configuration, "tiesByName": true });
+    let seed: klab_cluster::seed::Seed = serde_json::from_value(seed).expect("a seed");
+    let kept: klab_cluster::seed::Seed = serde_json::from_value(json!(seed)).expect("what is kept");
+    let mut lab = Lab::with(3, kept.settings());
+    for (name, scheduler) in [("a", "packing"), ("b", "packing"), ("c", "default-scheduler"), ("d", "unknown")] {
+        lab.apply(pod(name, "1", json!({ "schedulerName": scheduler })));
+    }
+    let place = |name: &str| lab.get(PODS, name)["spec"]["nodeName"].clone();
+    let first = place("a");
+    assert!(first.is_string());
+    assert_eq!((place("b"), place("d")), (first.clone(), Value::Null));
+    assert_ne!(place("c"), first);
+    assert_eq!(lab.get(PODS, "d")["status"]["conditions"], Value::Null, "another scheduler has to look at it");
+    let speakers: Vec<_> = lab.list(EVENTS).into_iter().filter(|event| event["reason"] == "Scheduled").collect();
+    let mut speakers: Vec<_> = speakers.iter().map(|event| event["reportingComponent"].as_str().unwrap()).collect();
+    speakers.sort_unstable();
+    assert_eq!(speakers, ["default-scheduler", "packing", "packing"]);
+
+    let wrong = serde_json::from_value::<klab_cluster::seed::Seed>(json!({ "scheduler": { "kind": "Other" } }));
+    assert!(wrong.unwrap_err().to_string().starts_with("scheduler: no kind \"Other\" is registered"));
+}
+
+#[test]
 fn the_order_of_names_is_the_same_in_every_run() {
     let placements = || {
         let mut lab = Lab::new(5);
