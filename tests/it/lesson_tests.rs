@@ -149,3 +149,33 @@ fn a_manifest_with_very_many_containers_is_judged_like_any_other() {
     environment.succeeds(&["down", "good"]);
     environment.nothing_is_left();
 }
+
+#[test]
+fn pods_go_by_the_profile_that_they_name() {
+    let environment = Environment::new();
+    let workload = |name: &str, scheduler: &str| {
+        let requests = "requests = { cpu = \"100m\", memory = \"64Mi\" }";
+        format!(
+            "[workload.{name}]\nreplicas = 2\nimage = \"nginx:1.27\"\n{requests}\nscheduler_name = \"{scheduler}\"\n\n"
+        )
+    };
+    let mut lab =
+        "lab = \"packed\"\n\n[pool.main]\nmode = \"system\"\nnodes = 3\nsize = \"Standard_B2ms\"\n\n".to_owned();
+    for profile in ["default-scheduler", "packing"] {
+        lab += &format!("[[scheduler.profiles]]\nschedulerName = \"{profile}\"\n");
+    }
+    lab += "plugins.score = { disabled = [{ name = \"*\" }], enabled = [{ name = \"NodeResourcesFit\" }] }\n";
+    lab += "pluginConfig = [{ name = \"NodeResourcesFit\", args.scoringStrategy = { type = \"MostAllocated\" } }]\n\n";
+    lab += &(workload("spread", "default-scheduler") + &workload("packed", "packing") + &workload("lost", "other"));
+    lab += "[[check]]\nworkload = \"spread\"\nspread = { over = \"kubernetes.io/hostname\", max_skew = 1 }\n\n";
+    lab += "[[check]]\nworkload = \"packed\"\nspread = { over = \"kubernetes.io/hostname\", max_skew = 1 }\n\n";
+    lab += "[[check]]\nworkload = \"lost\"\nrunning = 0\n";
+    environment.write("packed.toml", &lab);
+    environment.klab(&["up", "packed.toml"]);
+    let report = environment.klab(&["verify", "packed.toml"]);
+    assert!(report.contains("skew 2, at most 1 wanted"), "{report}");
+    assert_eq!(report.matches("✗").count(), 1, "{report}");
+    let plan = environment.klab(&["plan", "packed.toml"]);
+    environment.klab(&["down", "packed.toml"]);
+    assert!(plan.ends_with("--- status 0\n"), "{plan}");
+}

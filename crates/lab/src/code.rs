@@ -117,12 +117,14 @@ codes! {
     ForeignNodes "foreign-nodes" 206 2;
     ControlPlane "control-plane" 206 2;
     NotOnKind "not-on-kind" 206 2;
+    NoScheduler "no-scheduler" 206 2;
     Devices "devices" 207 2;
     PoolVersion "pool-version" 208 2;
     Zone "zone" 209 2;
     Spot "spot" 210 2;
     Machine "machine" 211 2;
     UnknownSize "unknown-size" 211 2;
+    SchedulerConfiguration "scheduler-configuration" 212 2;
     Unsatisfiable "unsatisfiable" 220 2;
     UnusedToleration "unused-toleration" 221 2;
     UnknownTopology "unknown-topology" 222 2;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use klab_scheduler::Profiles;
 
 use super::catalogue::Catalogue;
 use super::check::{Check, ObjectRef};
@@ -12,6 +13,7 @@ use super::files::{Files, Reach};
 use super::kind_name::singular;
 use super::pool::Pool;
 use super::provider::{Addon, AksSettings, ExistingSettings, KindSettings, Provider, SimSettings};
+use super::scheduler::Scheduler;
 use super::source::{Located, Source};
 use super::step::{Action, SkippedStep, Step};
 use super::version::KubernetesVersion;
@@ -46,6 +48,8 @@ pub struct Lab {
     /// Settings of the cluster autoscaler, by the names of AKS's cluster autoscaler profile; those that are not given have
     /// their defaults.
     pub autoscaler: BTreeMap<String, Located<String>>,
+    /// The configured scheduler; `None`: the provider's own.
+    pub scheduler: Option<Located<Scheduler>>,
     /// Workloads in file order.
     pub workloads: Vec<Workload>,
     /// Declared namespaces in file order.
@@ -103,6 +107,11 @@ impl Lab {
     /// The settings of the cluster autoscaler as text, by name.
     pub fn autoscaler_settings(&self) -> BTreeMap<String, String> {
         self.autoscaler.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect()
+    }
+
+    /// The profiles of its scheduler.
+    pub fn profiles(&self) -> Arc<Profiles> {
+        self.scheduler.as_ref().map(|scheduler| Arc::clone(&scheduler.value.profiles)).unwrap_or_default()
     }
 
     /// The workload that an object is: named as such (`workload/web`), or by its kind (`deployment/web`).

@@ -22,6 +22,7 @@ pub mod provider;
 mod raw;
 mod read;
 pub mod rules;
+mod scheduler;
 mod schema;
 pub mod source;
 pub mod step;
@@ -50,6 +51,7 @@ pub use provider::{
     Provider, SimLike, SimSettings,
 };
 pub use read::{Unread, read_regular};
+pub use scheduler::Scheduler;
 pub use schema::schema;
 pub use source::{Located, Location, Source};
 pub use step::{Action, SkippedStep, Step, WorkloadChange};

@@ -35,6 +35,8 @@ pub struct Profile {
     /// Whether klab makes the nodes. Else cluster and nodes are somebody else's: klab finds them, and changes nothing there but
     /// what it made itself.
     pub makes_nodes: bool,
+    /// Whether the lab file can configure the scheduler.
+    pub configures_scheduler: bool,
     /// Whether what runs costs money.
     pub is_billed: bool,
     /// Whether pools are a service's, with rules of its own: it refuses custom machine sizes, reserved labels and taints without
@@ -72,6 +74,7 @@ const PROFILES: [Profile; 4] = [
         nodes: NodeForm::Object,
         is_embedded: true,
         makes_nodes: true,
+        configures_scheduler: true,
         is_billed: false,
         has_managed_pools: false,
         has_autoscaler: true,
@@ -93,6 +96,7 @@ const PROFILES: [Profile; 4] = [
         nodes: NodeForm::Container,
         is_embedded: false,
         makes_nodes: true,
+        configures_scheduler: true,
         is_billed: false,
         has_managed_pools: false,
         has_autoscaler: false,
@@ -114,6 +118,7 @@ const PROFILES: [Profile; 4] = [
         nodes: NodeForm::Machine,
         is_embedded: false,
         makes_nodes: true,
+        configures_scheduler: false,
         is_billed: true,
         has_managed_pools: true,
         has_autoscaler: true,
@@ -134,6 +139,7 @@ const PROFILES: [Profile; 4] = [
         nodes: NodeForm::Machine,
         is_embedded: false,
         makes_nodes: false,
+        configures_scheduler: false,
         is_billed: false,
         has_managed_pools: false,
         upgrades_control_plane: false,

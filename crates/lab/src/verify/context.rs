@@ -1,5 +1,9 @@
 //! What the lab says about its cluster, as far as verdicts and hints need it.
 
+use std::sync::Arc;
+
+use klab_scheduler::Profiles;
+
 use crate::spec::{Action, Lab, Pool, Provider, Workload};
 
 /// The lab around a snapshot. Empty for a cluster that no lab describes.
@@ -33,6 +37,11 @@ impl<'a> Context<'a> {
     /// The pool of this name.
     pub fn pool(&self, name: &str) -> Option<&'a Pool> {
         self.lab?.pool(name)
+    }
+
+    /// The profiles of the scheduler, as far as a lab says what they are.
+    pub(crate) fn profiles(self) -> Arc<Profiles> {
+        self.lab.map(Lab::profiles).unwrap_or_default()
     }
 
     /// The workload of this name.

@@ -37,7 +37,7 @@ fn of_pods(view: &View<'_>) -> Vec<String> {
     };
     let terminating = pods(|state| *state == PodState::Terminating);
     let unscheduled =
-        view.pods.iter().filter(|pod| pod.state == PodState::Unscheduled && has_default_scheduler(pod.pod)).count();
+        view.pods.iter().filter(|pod| pod.state == PodState::Unscheduled && has_known_scheduler(pod.pod, view)).count();
     let nominated = pods(|state| matches!(state, PodState::Unschedulable { nominated: Some(_), .. }));
     let ending = view.pods.iter().filter(|pod| pod.state.is_ready() && matches!(pod.owner, Owner::Job(_))).count();
     let is_lost = |pod: &&PodView<'_>| pod.state.is_present() && is_on_a_node_that_is_gone(pod, view);
@@ -106,15 +106,14 @@ pub(crate) fn is_pinned_to_no_node(pod: &PodView<'_>, view: &View<'_>) -> bool {
 }
 
 /// Pods of other schedulers may wait for ever; klab cannot see whether theirs runs.
-fn has_default_scheduler(pod: &k8s_openapi::api::core::v1::Pod) -> bool {
-    let scheduler = pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_deref());
-    scheduler.is_none_or(|name| name == "default-scheduler")
+fn has_known_scheduler(pod: &k8s_openapi::api::core::v1::Pod, view: &View<'_>) -> bool {
+    view.context.profiles().of(pod).is_some()
 }
 
 /// Whether the cluster autoscaler will add nodes for a pod that waits, once it looks: it does so every few seconds.
 fn scale_up_due(view: &View<'_>) -> bool {
     let waits = |pod: &&PodView<'_>| {
-        matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && has_default_scheduler(pod.pod)
+        matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && has_known_scheduler(pod.pod, view)
     };
     if !view.pods.iter().any(|pod| waits(&pod)) {
         return false;

@@ -80,6 +80,7 @@ impl<'a> Replay<'a> {
             metrics: Figures::Absent,
             heartbeat_annotation: Some("lab.example/heartbeat".to_owned()),
             host: Some("vm".to_owned()),
+            scheduler: None,
         };
         let _guard = runtime.enter();
         server.add(&cluster, seed).unwrap_or_else(|status| panic!("{}: {status}", flow.name));

@@ -7,6 +7,7 @@ mod autoscaler;
 mod check;
 mod pool;
 mod provider;
+mod scheduler;
 mod skip;
 mod step;
 mod text;
@@ -21,6 +22,7 @@ pub(super) use autoscaler::Autoscaler;
 pub(super) use check::{CONDITIONS, Check, ConditionForm, ConditionKey, SubjectKind};
 pub(super) use pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode};
 pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
+pub(super) use scheduler::Scheduler;
 pub(super) use skip::Skip;
 pub(super) use step::{ACTIONS, Action, ActionForm, Step};
 pub(super) use text::{
@@ -70,6 +72,8 @@ pub(super) struct Lab {
     /// Settings of the cluster autoscaler, for pools with `autoscale`.
     #[serde(default)]
     pub autoscaler: Option<Autoscaler>,
+    /// Configuration of the cluster's scheduler, on the embedded cluster and kind: a `KubeSchedulerConfiguration` as TOML, without `apiVersion` and `kind`.
+    pub scheduler: Option<At<Scheduler>>,
     /// Workloads by name.
     #[serde(default)]
     pub workload: Table<Workload>,

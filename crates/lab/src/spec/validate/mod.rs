@@ -5,6 +5,7 @@ mod check;
 mod placement;
 mod pool;
 mod references;
+mod scheduler;
 mod step;
 mod syntax;
 mod workload;
@@ -70,6 +71,7 @@ pub(super) fn lab(
             .collect(),
         pools,
         autoscaler: reader.autoscaler(raw.autoscaler.as_ref()),
+        scheduler: reader.scheduler(raw.scheduler.as_ref()),
         workloads: reader.workloads(&raw.workload),
         namespaces: reader.namespaces(&raw.namespace),
         bundles: reader.bundles(raw),

@@ -70,7 +70,7 @@ use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::view::{Owner, PodView, View};
 use crate::code::Code;
-use klab_scheduler::{Cluster, DEFAULT_SCHEDULER, Outcome, Reason, ScoreTable, TieBreak};
+use klab_scheduler::{Cluster, Outcome, Reason, ScoreTable, TieBreak};
 
 /// Reasons by which a pod itself leaves nodes out.
 pub(crate) const SELECTED: [Code; 2] = [Code::NodeSelector, Code::NodeAffinity];
@@ -435,7 +435,8 @@ fn pending(
     let Some(first) = pods.first() else { return Pending::default() };
     let spec = first.pod.spec.as_ref();
     let gates = spec.into_iter().flat_map(|spec| spec.scheduling_gates.iter().flatten());
-    let scheduler = spec.and_then(|spec| spec.scheduler_name.clone()).filter(|name| name != DEFAULT_SCHEDULER);
+    let scheduler = spec.and_then(|spec| spec.scheduler_name.clone());
+    let scheduler = scheduler.filter(|_| cluster.profiles().of(first.pod).is_none());
     let mut result = Pending {
         message: match &first.state {
             PodState::Unschedulable { message, .. } | PodState::Gated { message } => Some(message.clone()),

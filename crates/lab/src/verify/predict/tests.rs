@@ -46,6 +46,29 @@ fn deployments_go_by_selector_and_room() {
 }
 
 #[test]
+fn pods_go_by_the_profile_of_the_lab_that_they_name() {
+    let text = r#"
+        lab = "packed"
+        [pool.main]
+        [[scheduler.profiles]]
+        schedulerName = "default-scheduler"
+        [[scheduler.profiles]]
+        schedulerName = "packing"
+        plugins       = { score = { disabled = [{ name = "*" }], enabled = [{ name = "NodeResourcesFit" }] } }
+        pluginConfig  = [{ name = "NodeResourcesFit", args = { scoringStrategy = { type = "MostAllocated" } } }]
+    "#;
+    let lab = crate::spec::parse("lab.toml", text, &crate::spec::LoadOptions::default()).unwrap();
+    let cluster = Fixture::default().pool("main", 4);
+    let nodes = |scheduler: &str| {
+        let web = deployment("web", 4, json!({ "schedulerName": scheduler }));
+        let prediction = predict(&cluster.snapshot, &Context::of(&lab), &[web], TieBreak::default());
+        let workload = &prediction.workloads[0];
+        (workload.nodes.values().filter(|pods| **pods > 0).count(), workload.pending)
+    };
+    assert_eq!((nodes("packing"), nodes("default-scheduler")), ((1, 0), (4, 0)));
+}
+
+#[test]
 fn every_kind_of_object() {
     let kind = |kind: &str, api: &str, name: &str, extra: Value| {
         let mut object = deployment(name, 1, json!({}));

@@ -16,6 +16,20 @@ use klab_lab::spec::{Lab, Pool};
 
 const TEMPLATE: &str = include_str!("../../../templates/kind/cluster.yaml.tera");
 
+/// Where nodes of the control plane have the scheduler's configuration.
+const SCHEDULER: &str = "/etc/klab/scheduler.yaml";
+
+/// The scheduler's configuration as kubeadm's scheduler reads it: a file has to say how the API server is reached.
+pub fn scheduler_file(lab: &Lab) -> Option<String> {
+    let mut configuration = lab.scheduler.as_ref()?.value.configuration.clone();
+    let connection = &mut configuration["clientConnection"];
+    if connection["kubeconfig"].is_null() {
+        connection["kubeconfig"] = "/etc/kubernetes/scheduler.conf".into();
+    }
+    // JSON is YAML.
+    Some(format!("{configuration}\n"))
+}
+
 /// What a cluster's configuration depends on besides the lab.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -96,6 +110,8 @@ struct ClusterView {
     networking: Vec<Pair<serde_json::Value>>,
     feature_gates: Vec<Pair<bool>>,
     allow_cgroup_v1: bool,
+    /// Where nodes of the control plane have the scheduler's configuration.
+    scheduler: Option<&'static str>,
     nodes: Vec<NodeView>,
 }
 
@@ -134,6 +150,7 @@ pub fn render(lab: &Lab, roster: &Roster, around: &Surroundings<'_>) -> Result<S
         networking,
         feature_gates: settings.feature_gates.iter().map(|(gate, on)| Pair::new(gate, *on)).collect(),
         allow_cgroup_v1: around.cgroup_v1 && minor >= 35,
+        scheduler: lab.scheduler.as_ref().map(|_| SCHEDULER),
         nodes,
     };
     let text = render_view(&view);
@@ -172,6 +189,11 @@ pub fn pool_image(lab: &Lab, pool: &Pool, kind: KindVersion) -> NodeImage {
 fn control_plane(lab: &Lab, number: u32, image: &NodeImage, names: &Names) -> NodeView {
     // Several nodes cannot listen on one port of this machine: the first has it.
     let ports = if number == 1 { lab.kind.ports.as_slice() } else { &[] };
+    let scheduler = lab.scheduler.as_ref().map(|_| MountView {
+        host: text(&names.scheduler()),
+        container: SCHEDULER.to_owned(),
+        read_only: true,
+    });
     NodeView {
         role: "control-plane",
         about: "control plane".to_owned(),
@@ -186,7 +208,7 @@ fn control_plane(lab: &Lab, number: u32, image: &NodeImage, names: &Names) -> No
                 address: port.address.clone(),
             })
             .collect(),
-        mounts: common_mounts(lab, names),
+        mounts: common_mounts(lab, names).into_iter().chain(scheduler).collect(),
         join: None,
     }
 }

@@ -125,6 +125,10 @@ fn write_files(session: &Session, lab: &Lab, record: &ClusterRecord, kind: KindV
         create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
         write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;
     }
+    if let Some(text) = config::scheduler_file(lab) {
+        let path = names.scheduler();
+        write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;
+    }
     let text = config::render(lab, &record.roster, &session.around(&record.host, kind))?;
     let path = names.config();
     write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;

@@ -87,6 +87,11 @@ impl Names {
         self.folder().join("certs.d")
     }
 
+    /// The configuration of the scheduler.
+    pub fn scheduler(&self) -> PathBuf {
+        self.folder().join("scheduler.yaml")
+    }
+
     /// The node that kind makes first.
     pub fn control_plane(&self) -> String {
         format!("{}-control-plane", self.cluster)

@@ -57,6 +57,8 @@ pub(super) struct Settings {
     service_subnet: Option<String>,
     api_server_address: Option<String>,
     api_server_port: Option<u16>,
+    #[serde(default)]
+    scheduler: Option<serde_json::Value>,
 }
 
 impl Settings {
@@ -90,6 +92,7 @@ impl Settings {
             service_subnet: kind.service_subnet.clone(),
             api_server_address: kind.api_server_address.clone(),
             api_server_port: kind.api_server_port,
+            scheduler: lab.scheduler.as_ref().map(|scheduler| scheduler.value.configuration.clone()),
         }
     }
 
@@ -106,6 +109,9 @@ impl Settings {
         compare("number of control planes", self.control_planes.to_string(), wanted.control_planes.to_string());
         compare("Kubernetes", or(&self.kubernetes, "of kind's choice"), or(&wanted.kubernetes, "of kind's choice"));
         compare("node image", or(&self.image, "of the version"), or(&wanted.image, "of the version"));
+        let scheduler =
+            |its: &Self| its.scheduler.as_ref().map_or_else(|| "of kind's choice".to_owned(), ToString::to_string);
+        compare("scheduler", scheduler(self), scheduler(wanted));
         compare("ports", map(self.ports.clone()), map(wanted.ports.clone()));
         compare("mounts", map(self.mounts.clone()), map(wanted.mounts.clone()));
         let mirrors = |settings: &Self| {
@@ -186,6 +192,7 @@ mod tests {
             service_subnet: None,
             api_server_address: None,
             api_server_port: None,
+            scheduler: None,
         }
     }
 
