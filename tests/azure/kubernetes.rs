@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Node;
 use klab_server::{Flavour, Seed, Server, ServerOptions};
@@ -14,6 +14,8 @@ use tokio::sync::oneshot;
 use super::api::{Model, PoolView};
 use super::offer;
 
+/// After how long nodes that are not ready are no longer new: the control plane has met something.
+const LATE: Duration = Duration::from_secs(30);
 /// How often is asked whether there are other pools.
 const STEP: Duration = Duration::from_millis(10);
 
@@ -44,6 +46,7 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
             sender.send((Arc::clone(&server), tokio::runtime::Handle::current())).expect("the test waits");
             // Pools that the nodes follow already need no other look: only pools make and remove nodes.
             let mut followed = BTreeMap::new();
+            let mut young = BTreeMap::new();
             while tokio::time::timeout(STEP, &mut ended).await.is_err() {
                 let clusters = shared.lock().unwrap_or_else(PoisonError::into_inner).pools_by_cluster();
                 for (cluster, pools) in clusters {
@@ -53,13 +56,19 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
                     server.add(&cluster, seed()).expect("the name is one of klab's");
                     let api = server.api(&cluster).expect("it was just added");
                     match follow(api.client(), &pools).await {
-                        Ok(()) => drop(followed.insert(cluster, pools)),
+                        Ok(()) => {
+                            young.insert(cluster.clone(), Instant::now());
+                            followed.insert(cluster, pools);
+                        }
                         // What a test takes away at this very moment is looked at again in the next step.
                         Err(error) => {
                             let line = format!("the nodes of {cluster} do not follow its pools yet: {error}\n");
                             let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
                         }
                     }
+                }
+                for (cluster, _) in young.extract_if(.., |_, since| since.elapsed() > LATE) {
+                    say_what_is_late(&server, &cluster).await;
                 }
             }
             server.stop();
@@ -72,6 +81,24 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
         server.kubeconfig(cluster).expect("it was just added")
     });
     Behind { model: Arc::clone(model), _end: end }
+}
+
+/// Shows what the control plane of a cluster does whose nodes are not ready though they are no longer new.
+async fn say_what_is_late(server: &Server, cluster: &str) {
+    let Some(api) = server.api(cluster) else { return };
+    let nodes = Api::<Node>::all(api.client()).list(&ListParams::default()).await;
+    let is_ready = |node: &Node| {
+        let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    };
+    let late = nodes.map(|nodes| nodes.items.into_iter().filter(|node| !is_ready(node)).map(|node| node.name_any()));
+    if let Ok(late) = late.map(Iterator::collect::<Vec<_>>)
+        && !late.is_empty()
+    {
+        let (faults, state) = (api.cluster().control_faults(), server.state(cluster));
+        let line = format!("nodes of {cluster} are late: {late:?}; faults {faults:?}; {state:?}\n");
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    }
 }
 
 fn seed() -> Seed {

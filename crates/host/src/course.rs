@@ -31,6 +31,9 @@ impl Course {
     pub fn of_practice(lab: Lab, begins: Progress) -> Self {
         let mut task = lab.clone();
         task.steps.iter_mut().for_each(|step| step.actions.clear());
+        if let [step] = task.steps.as_mut_slice() {
+            step.title.get_or_insert_with(|| "Task".to_owned());
+        }
         let begins = Progress { opened: true, started: true, ..begins };
         Self { task: Some(Written { lab: task, tools: Tools::Seat }), ..Self::new(lab, begins) }
     }

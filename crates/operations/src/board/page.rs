@@ -268,6 +268,7 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
         Some(_) if form == Form::Watched => None,
         Some(0) if here.is_none() => Some("Begin with step 1".to_owned()),
         Some(next) if here.is_none() => Some(format!("Open step {}", next.saturating_add(1))),
+        Some(_) if total == 1 => Some("Submit".to_owned()),
         Some(next) if next.saturating_add(1) == total => Some("I have done it: finish".to_owned()),
         Some(_) => Some("I have done it: next step".to_owned()),
     };
@@ -289,7 +290,7 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
     rendered(
         "lesson.html",
         &json!({
-            "step": step, "number": shown.saturating_add(1), "total": total, "keeps": keeps,
+            "step": step, "number": (total > 1).then(|| shown.saturating_add(1)), "total": total, "keeps": keeps,
             "title": written.shown_title(), "text": text,
             "moves": form != Form::Saved, "has_before": before.is_some(), "before": before,
             "has_after": after.is_some(), "after": after, "is_current": shown == here.unwrap_or(introduction),
