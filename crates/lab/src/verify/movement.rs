@@ -36,8 +36,10 @@ fn of_pods(view: &View<'_>) -> Vec<String> {
         view.pods.iter().filter(|pod| what(&pod.state) && changes_something(pod, view)).count()
     };
     let terminating = pods(|state| *state == PodState::Terminating);
-    let unscheduled =
-        view.pods.iter().filter(|pod| pod.state == PodState::Unscheduled && has_known_scheduler(pod.pod, view)).count();
+    // Pods of other schedulers may wait for ever; klab cannot see whether theirs runs.
+    let profiles = view.context.profiles();
+    let is_known = |pod: &&PodView<'_>| pod.state == PodState::Unscheduled && profiles.of(pod.pod).is_some();
+    let unscheduled = view.pods.iter().filter(is_known).count();
     let nominated = pods(|state| matches!(state, PodState::Unschedulable { nominated: Some(_), .. }));
     let ending = view.pods.iter().filter(|pod| pod.state.is_ready() && matches!(pod.owner, Owner::Job(_))).count();
     let is_lost = |pod: &&PodView<'_>| pod.state.is_present() && is_on_a_node_that_is_gone(pod, view);
@@ -105,15 +107,11 @@ pub(crate) fn is_pinned_to_no_node(pod: &PodView<'_>, view: &View<'_>) -> bool {
     !pod::is_scheduled(pod.pod) && pod.node.is_some_and(|node| !view.nodes.contains_key(node))
 }
 
-/// Pods of other schedulers may wait for ever; klab cannot see whether theirs runs.
-fn has_known_scheduler(pod: &k8s_openapi::api::core::v1::Pod, view: &View<'_>) -> bool {
-    view.context.profiles().of(pod).is_some()
-}
-
 /// Whether the cluster autoscaler will add nodes for a pod that waits, once it looks: it does so every few seconds.
 fn scale_up_due(view: &View<'_>) -> bool {
+    let profiles = view.context.profiles();
     let waits = |pod: &&PodView<'_>| {
-        matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && has_known_scheduler(pod.pod, view)
+        matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && profiles.of(pod.pod).is_some()
     };
     if !view.pods.iter().any(|pod| waits(&pod)) {
         return false;
