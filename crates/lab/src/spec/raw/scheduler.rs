@@ -3,17 +3,12 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 /// The configuration of the cluster's scheduler, with the field names of Kubernetes.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
 pub(in crate::spec) struct Scheduler(pub serde_json::Value);
-
-impl<'de> Deserialize<'de> for Scheduler {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        serde_json::Value::deserialize(deserializer).map(Self)
-    }
-}
 
 impl JsonSchema for Scheduler {
     fn schema_name() -> Cow<'static, str> {
