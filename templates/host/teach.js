@@ -83,16 +83,12 @@
   /** Whose seat it is, in the whole class. @param {Row} row */
   const learner = (row) => `${order(row.seat)[0]}-${row.person}`;
 
-  /** How many tasks of a practice each learner has solved. */
-  const scores = () => {
-    /** @type {Map<string, number>} */
-    const all = new Map();
-    for (const row of rows.values()) all.set(learner(row), (all.get(learner(row)) ?? 0) + (isDone(row) ? 1 : 0));
-    return all;
+  /** How many tasks of a practice each learner has solved. @type {Map<string, number>} */
+  const solved = new Map();
+  const count = () => {
+    solved.clear();
+    for (const row of rows.values()) solved.set(learner(row), (solved.get(learner(row)) ?? 0) + (isDone(row) ? 1 : 0));
   };
-
-  /** @param {Row} row */
-  const score = (row) => `${scores().get(learner(row)) ?? 0} of ${Object.keys(labs).length}`;
 
   /** @param {Row} row */
   const isStuck = (row) =>
@@ -169,7 +165,7 @@
     const step = row.revoked ? "ended" : isPractice ? (all ? "solved" : "not solved") : all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps}: ${labs[row.lab]?.[row.step - 1] ?? row.step_name}`;
     const stuck = isStuck(row);
     const since = stuck ? `${ago(row.since)}, stuck` : ago(row.since);
-    const name = isPractice ? `${row.name} (${score(row)})` : row.name;
+    const name = isPractice ? `${row.name} (${solved.get(learner(row)) ?? 0} of ${Object.keys(labs).length})` : row.name;
     const texts = [name, row.lab, step, since, row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
     texts.forEach((text, cell) => {
       const place = /** @type {HTMLTableRowElement} */ (line).cells[cell + 1];
@@ -239,9 +235,9 @@
     if (isPractice) {
       const most = Object.keys(labs).length;
       const counts = Array.from({ length: most + 1 }, () => 0);
-      for (const solved of scores().values()) counts[solved] += 1;
+      for (const tasks of solved.values()) counts[tasks] += 1;
       document.body.classList.add("several-labs");
-      return place.append(...chart("Learners by tasks solved", counts, String, (solved) => `${solved} of ${most} solved`));
+      return place.append(...chart("Learners by tasks solved", counts, String, (tasks) => `${tasks} of ${most} solved`));
     }
     const all = Object.keys(labs);
     // The only lab has its place before learners come: what is below does not move.
@@ -300,11 +296,12 @@
     away = gone;
     // Rows stay where they may: one may be ticked, or have the focus.
     if (news.all) forget(news.shard, new Set(news.rows.map((/** @type {Row} */ row) => row.seat)));
-    if (changed) rows.forEach(draw);
     for (const row of news.rows) rows.set(row.seat, row);
+    if (isPractice) count();
     // The score stands in all rows of a learner.
     const whose = new Set(isPractice ? news.rows.map(learner) : []);
-    for (const row of isPractice ? rows.values() : news.rows) if (!isPractice || whose.has(learner(row))) draw(row);
+    const drawn = changed ? rows.values() : isPractice ? [...rows.values()].filter((row) => whose.has(learner(row))) : news.rows;
+    for (const row of drawn) draw(row);
     if (peeked && !peeked.isConnected) unpeek();
     else if (peeked && (changed || news.rows.includes(rows.get(openOf(peeked).dataset.open ?? "")))) renew();
     tell(news.class);
