@@ -67,11 +67,8 @@ pub async fn answer(
         "step" => {
             let frame = frame(host, seat, lab).await.map_err(|error| failed(&error))?;
             let read = wanted("number").and_then(|text| text.parse().ok());
-            let shown = match viewer {
-                Viewer::Learner => course.shown(&frame.progress, host.is_open_at(seat)),
-                Viewer::Instructor => &course.written,
-            };
-            let html = page::lesson(&frame, shown, read, form).map_err(|error| failed(&error))?;
+            let html = page::lesson(&frame, course.shown(&frame.progress, form), read, form)
+                .map_err(|error| failed(&error))?;
             return Ok(Html(html).into_response());
         }
         "picture" if viewer == Viewer::Instructor => return picture(host, seat, lab).await,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use klab_lab::spec::Lab;
 use klab_operations::board::Written;
+use klab_operations::board::page::Form;
 use klab_operations::changes::Twin;
 use klab_operations::lesson::Tools;
 use klab_operations::state::Progress;
@@ -43,10 +44,10 @@ impl Course {
         self.task.is_some()
     }
 
-    /// What a learner is shown: of a task that is not solved, and still can be, not the way.
-    pub(super) fn shown(&self, progress: &Progress, is_open: bool) -> &Written {
+    /// What a viewer is shown: who can still solve a task does not see its way.
+    pub(super) fn shown(&self, progress: &Progress, form: Form) -> &Written {
         let is_unsolved = progress.next(self.written.lab.steps.len()).is_some();
-        self.task.as_ref().filter(|_| is_open && is_unsolved).unwrap_or(&self.written)
+        self.task.as_ref().filter(|_| form == Form::Live && is_unsolved).unwrap_or(&self.written)
     }
 
     /// The lab.

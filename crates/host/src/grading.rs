@@ -274,7 +274,7 @@ async fn add_slips(
     let (lab, twin) = (locked.lab, locked.twin);
     let is_well = graded.report.ok();
     if locked.is_task {
-        graded.report.checks.iter_mut().for_each(|check| check.suggestions.clear());
+        graded.report.drop_suggestions();
     }
     if locked.is_task || lab.steps.is_empty() || (graded.step.is_none() && is_well) {
         return Ok(None);

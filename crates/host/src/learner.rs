@@ -110,7 +110,7 @@ async fn summary(host: &Host, learner: &Learner) -> Result<Response, Refusal> {
     let course = host.course(&learner.lab).ok_or_else(|| Refusal::not_found("the lab is not in this class"))?;
     let frame = renderer::frame(host, learner.seat, &learner.lab).await.map_err(|error| failed(&error))?;
     let seat = learner.seat.to_string();
-    let shown = course.shown(&frame.progress, host.is_open_at(learner.seat));
+    let shown = course.shown(&frame.progress, renderer::form(host, learner.seat, Viewer::Learner));
     let html = page::summary(&frame, shown, &learner.name, &seat).map_err(|error| failed(&error))?;
     let name = format!("attachment; filename=\"klab-{}.html\"", learner.lab);
     Ok(([(header::CONTENT_DISPOSITION, name)], typed("text/html; charset=utf-8", html)).into_response())

@@ -12,25 +12,24 @@ use klab_lab::words::{duration, plural};
 use klab_operations::error::{Code, Error, Result};
 
 /// A lab of the class, as one learner has it.
-pub(super) struct Task<'h> {
-    /// The lab's name.
-    pub(super) lab: &'h str,
+struct Task<'h> {
+    lab: &'h str,
     title: &'h str,
     /// Whether all of its steps are done.
-    pub(super) is_done: bool,
+    is_done: bool,
 }
 
 /// The labs of the class in their order, as a learner has them.
-pub(super) fn tasks(host: &Host, person: u32) -> Vec<Task<'_>> {
+fn tasks(host: &Host, person: u32) -> Vec<Task<'_>> {
     let seats: Vec<_> = {
         let register = host.register();
         register.labs.iter().map(|lab| (lab.clone(), register.seat_of(person, lab))).collect()
     };
     let task = |(lab, seat): &(String, Option<_>)| {
-        let (name, course) = host.courses().find(|(name, _)| *name == lab)?;
-        let steps = course.lab().steps.len();
+        let written = host.course(lab)?.lab();
+        let steps = written.steps.len();
         let done = seat.and_then(|seat| host.progress(seat, lab).ok()).map_or(0, |progress| progress.done);
-        Some(Task { lab: name, title: course.lab().shown_title(), is_done: steps > 0 && done >= steps })
+        Some(Task { lab: &written.name.value, title: written.shown_title(), is_done: steps > 0 && done >= steps })
     };
     seats.iter().filter_map(task).collect()
 }
@@ -79,7 +78,7 @@ pub(super) async fn go(host: &Host, learner: &Learner, lab: &str) -> std::result
     let made = tokio::task::spawn_blocking(move || make_seat(&server, seat, &lab)).await;
     made.map_err(|error| Refusal::internal(error.to_string()))??;
     host.audit.seat("task", seat, "learner");
-    // The score stands at all seats of the learner.
+    // The instructor sees the seat at once.
     let _ = host.moves.send(seat);
     Ok(())
 }

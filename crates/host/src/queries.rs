@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::board_cache::Viewer;
 use super::course::Course;
 use super::grading;
 use super::state::{Host, Learner};
-use super::{practice, steps};
+use super::{practice, renderer, steps};
 use klab_lab::report::{self, Styles, explanation_json};
 use klab_lab::spec::Workload;
 use klab_lab::verify;
 use klab_operations::board::Written;
+use klab_operations::board::page::Form;
 use klab_operations::changes::{Baseline, Summary, live_objects};
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::lesson::stage;
@@ -79,8 +81,8 @@ pub(super) fn status(host: &Host, learner: &Learner) -> Result<Reply> {
 pub(super) async fn guide(host: &Host, learner: &Learner, step: Option<&str>, page: Page) -> Result<Reply> {
     let course = course(host, learner)?;
     let progress = host.progress(learner.seat, &learner.lab)?;
-    let is_open = host.refuse_late(learner.person).is_ok();
-    let Written { lab, tools } = course.shown(&progress, is_open);
+    let form = renderer::form(host, learner.seat, Viewer::Learner);
+    let Written { lab, tools } = course.shown(&progress, form);
     let shown = match step {
         Some(name) => Some(find(lab, name)?),
         None => text::shown(lab, &progress),
@@ -89,7 +91,7 @@ pub(super) async fn guide(host: &Host, learner: &Learner, step: Option<&str>, pa
         Some(step) => text::step_text(lab, step, tools, page),
         None => text::intro(lab, &progress, page),
     };
-    if step.is_none() && shown.is_some() && is_open {
+    if step.is_none() && shown.is_some() && form == Form::Live {
         grading::open(host, learner.seat, &learner.lab).await?;
     }
     let steps: Vec<Value> = (0..lab.steps.len()).map(|step| step_document(lab, step, tools)).collect();
@@ -132,8 +134,10 @@ pub(super) async fn render(
     workload: Option<&str>,
     step: Option<&str>,
 ) -> Result<Reply> {
-    if step.is_some() || workload.is_some() {
-        practice::refuse_help(host, learner, "klab render")?;
+    for (given, flag) in [(workload, "--workload"), (step, "--step")] {
+        if given.is_some() {
+            practice::refuse_help(host, learner, &format!("klab render {flag}"))?;
+        }
     }
     let mut lab = course(host, learner)?.lab().clone();
     if let Some(step) = step {

@@ -122,11 +122,8 @@ async fn draw(host: &Host, stage: &Stage) -> Result<bool> {
     let mut frame = frame(host, stage.seat, &stage.lab).await?;
     let step = frame.progress.graded(course.lab().steps.len());
     Arc::make_mut(&mut frame.report).mention(stage.asides(step));
-    let shown = match stage.viewer {
-        Viewer::Learner => course.shown(&frame.progress, host.is_open_at(stage.seat)),
-        Viewer::Instructor => &course.written,
-    };
-    let mut parts = page::all_parts(&frame, Some(shown), form(host, stage.seat, stage.viewer))?;
+    let form = form(host, stage.seat, stage.viewer);
+    let mut parts = page::all_parts(&frame, Some(course.shown(&frame.progress, form)), form)?;
     parts.push(("silence".to_owned(), String::new()));
     parts.push(("class".to_owned(), bar(host, stage)?));
     stage.show(parts, &frame.board);
@@ -183,7 +180,7 @@ pub async fn frame(host: &Host, seat: SeatId, lab: &str) -> Result<Frame> {
     if !report.ok() {
         verify::diagnose(&mut report, &stage.checks, &snapshot, &around);
         if course.is_task() {
-            report.checks.iter_mut().for_each(|check| check.suggestions.clear());
+            report.drop_suggestions();
         }
         let since = standing(host, seat).map_or(0, |standing| standing.since.as_second());
         if Timestamp::now().as_second().saturating_sub(since) >= HINT {

@@ -190,10 +190,15 @@ impl Report {
         self.unasked = unasked;
         if !self.ok() {
             if !open.is_empty() {
-                self.checks.iter_mut().for_each(|check| check.suggestions.clear());
+                self.drop_suggestions();
             }
             self.open = open;
         }
+    }
+
+    /// Offers no fix: there is a better way, or the learner is to find it.
+    pub fn drop_suggestions(&mut self) {
+        self.checks.iter_mut().for_each(|check| check.suggestions.clear());
     }
 
     /// How many checks hold.
