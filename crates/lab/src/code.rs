@@ -346,6 +346,7 @@ codes! {
     Autoscaled "autoscaled" 614 1;
     Event "event" 615 1;
     Nominated "nominated" 615 1;
+    Evicted "evicted" 615 1;
     DoesNotHold "does-not-hold" 620 1;
     StillWaiting "still-waiting" 621 5;
     LessonFailed "lesson-failed" 622 1;

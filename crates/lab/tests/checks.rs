@@ -227,6 +227,7 @@ fn every_condition_has_an_example() {
         "same_pods",
         "event",
         "nominated",
+        "evicted",
         "exist",
         "ready",
         "schedulable",

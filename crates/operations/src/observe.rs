@@ -335,7 +335,7 @@ async fn events(client: &Client, snapshot: &Snapshot) -> Vec<Arc<core_v1::Event>
 /// The reasons of events that checks ask for.
 fn reasons(checks: &[Check]) -> BTreeSet<&str> {
     let conditions = checks.iter().flat_map(|check| &check.conditions);
-    conditions.filter_map(|condition| condition.value.event_reason()).collect()
+    conditions.flat_map(|condition| condition.value.event_reasons()).collect()
 }
 
 /// Events of a reason, of one namespace or of all.

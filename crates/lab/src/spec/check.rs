@@ -97,6 +97,8 @@ pub enum Condition {
     },
     /// Every pod without a node is nominated to one of these nodes.
     Nominated(NodeSet),
+    /// This many pods were evicted or preempted.
+    Evicted(Count),
     /// This many nodes or pods exist.
     Exist(Count),
     /// Every node is Ready (or none is).
@@ -116,6 +118,9 @@ impl Check {
     }
 }
 
+/// Reasons of events about evicted pods: of the scheduler, the taint and device taint eviction controllers, and kubelets.
+pub(crate) const EVICTIONS: [&str; 4] = ["Preempted", "TaintManagerEviction", "DeviceTaintManagerEviction", "Evicted"];
+
 impl Condition {
     /// The nodes it names.
     pub fn nodes(&self) -> Option<&NodeSet> {
@@ -130,6 +135,7 @@ impl Condition {
         match self {
             Self::Running(count)
             | Self::Succeeded(count)
+            | Self::Evicted(count)
             | Self::Exist(count)
             | Self::Pending { count, .. }
             | Self::Event { times: count, .. } => Some(vec![*count]),
@@ -138,17 +144,18 @@ impl Condition {
         }
     }
 
-    /// The reason of the events that it asks for.
-    pub fn event_reason(&self) -> Option<&str> {
+    /// The reasons of the events that it asks for.
+    pub fn event_reasons(&self) -> Vec<&str> {
         match self {
-            Self::Event { reason, .. } => Some(reason),
-            _ => None,
+            Self::Event { reason, .. } => vec![reason],
+            Self::Evicted(_) => EVICTIONS.to_vec(),
+            _ => Vec::new(),
         }
     }
 
     /// Whether it says something of a subject that has no pod or node.
     pub fn may_be_about_none(&self) -> bool {
-        matches!(self, Self::Exist(_) | Self::Event { .. })
+        matches!(self, Self::Exist(_) | Self::Event { .. } | Self::Evicted(_))
     }
 }
 

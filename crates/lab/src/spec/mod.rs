@@ -35,6 +35,7 @@ pub mod version;
 pub mod workload;
 
 pub use catalogue::{Catalogue, Topic, Track};
+pub(crate) use check::EVICTIONS;
 pub use check::{Check, Condition, Count, NodeSet, ObjectRef, PodBefore, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, did_you_mean};
 pub use files::{Files, Reach};

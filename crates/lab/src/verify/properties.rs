@@ -30,6 +30,7 @@ fn condition() -> impl Strategy<Value = Condition> {
         any::<bool>().prop_map(|wanted| Condition::SamePods { wanted, before: Some(Vec::new()) }),
         node_set().prop_map(Condition::Nominated),
         count().prop_map(|times| { Condition::Event { reason: "Preempted".to_owned(), by: None, times } }),
+        count().prop_map(Condition::Evicted),
         count().prop_map(Condition::Exist),
         any::<bool>().prop_map(Condition::Ready),
         any::<bool>().prop_map(Condition::Schedulable),

@@ -13,6 +13,8 @@ use crate::spec::{Selector, Subject};
 pub(crate) struct Group<'v, 'a> {
     /// The workload that makes them, where the check names one.
     pub(crate) workload: Option<&'v str>,
+    /// All pods of the subject that are there.
+    pub(crate) pods: Vec<&'v PodView<'a>>,
     /// Pods that conditions count: of the present template, not being deleted.
     pub(crate) counted: Vec<&'v PodView<'a>>,
     /// Pods of earlier templates that still have to go.
@@ -71,6 +73,7 @@ impl<'v, 'a> Group<'v, 'a> {
             surplus: 0,
             hindered: None,
             wants_none: false,
+            pods,
         };
         for owner in &owners {
             let mine: Vec<&PodView<'_>> = group.counted.iter().copied().filter(|pod| pod.owner.is(owner)).collect();

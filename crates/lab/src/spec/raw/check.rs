@@ -58,6 +58,8 @@ pub(in crate::spec) struct Check {
     pub times: Option<At<CountText>>,
     /// Every pod without a node is nominated to one of these nodes: others are preempted for it there.
     pub nominated: Option<At<String>>,
+    /// This many pods were evicted or preempted, as pods and events say. Pods that are gone count as well.
+    pub evicted: Option<At<CountText>>,
     /// So many pods or nodes exist; for an object 1 or 0.
     pub exist: Option<At<CountText>>,
     /// Nodes: every one is Ready (true), or none is (false).
@@ -162,6 +164,7 @@ pub(in crate::spec) const CONDITIONS: &[ConditionKey] = &[
     ),
     key("event", &[SubjectKind::Pods, SubjectKind::Nodes, SubjectKind::Object], ConditionForm::Own),
     key("nominated", PODS, ConditionForm::Nodes(|raw| raw.nominated.as_ref(), Condition::Nominated)),
+    key("evicted", PODS, ConditionForm::Count(|raw| raw.evicted.as_ref(), Condition::Evicted)),
     key(
         "exist",
         &[SubjectKind::Pods, SubjectKind::Nodes, SubjectKind::Object],

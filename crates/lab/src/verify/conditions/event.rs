@@ -84,7 +84,7 @@ fn is_named(reference: &ObjectRef, about: &ObjectReference) -> bool {
 }
 
 /// The pods of a workload, those that are gone as well: events are kept for longer than pods.
-struct Pods<'a> {
+pub(super) struct Pods<'a> {
     namespace: Option<&'a str>,
     /// Names before the last part of a pod's, or whole ones.
     makers: Vec<&'a str>,
@@ -100,7 +100,7 @@ enum Suffix {
 }
 
 impl<'a> Pods<'a> {
-    fn of(view: &View<'a>, workload: &'a str) -> Self {
+    pub(super) fn of(view: &View<'a>, workload: &'a str) -> Self {
         let owner = view.owner_of_workload(workload);
         let of_lab = view.context.workload(workload).map(|workload| workload.namespace.as_str());
         let namespace = owner.and_then(|owner| owner.meta()?.namespace.as_deref()).or(of_lab);
@@ -116,7 +116,7 @@ impl<'a> Pods<'a> {
         Self { namespace, makers, suffix }
     }
 
-    fn include(&self, about: &ObjectReference) -> bool {
+    pub(super) fn include(&self, about: &ObjectReference) -> bool {
         let (Some("Pod"), Some(name)) = (about.kind.as_deref(), about.name.as_deref()) else { return false };
         let is_named = |maker: &&str| match (name.strip_prefix(*maker), self.suffix) {
             (Some(rest), Suffix::None) => rest.is_empty(),

@@ -5,6 +5,7 @@ mod cel;
 mod colocation;
 mod event;
 mod every_node;
+mod evicted;
 mod exist;
 mod nominated;
 mod not_on;
@@ -53,6 +54,7 @@ pub(crate) fn rule(condition: &Condition) -> Box<dyn Rule + '_> {
             Box::new(event::Events { reason, by: by.as_ref().map(|by| &*by.value), times: *times })
         }
         Condition::Nominated(set) => Box::new(nominated::Nominated(set)),
+        Condition::Evicted(count) => Box::new(evicted::Evicted(*count)),
         Condition::Exist(count) => Box::new(exist::Exist(*count)),
         Condition::Ready(wanted) => Box::new(ready::Ready(*wanted)),
         Condition::Schedulable(wanted) => Box::new(schedulable::Schedulable(*wanted)),
@@ -125,7 +127,7 @@ mod tests {
             "on" | "not_on" | "one_per_node" | "nominated" => "'pool:extra'",
             "node" => "'extra-0'",
             "placement" => "{ extra = 1 }",
-            "running" | "pending" | "succeeded" | "exist" => "1",
+            "running" | "pending" | "succeeded" | "exist" | "evicted" => "1",
             "spread" => "{ over = 'kubernetes.io/hostname' }",
             "with" | "apart_from" => "'app=web'",
             "ready" | "schedulable" | "same_pods" => "true",
