@@ -33,7 +33,9 @@ impl NodeSelectorTerm {
     /// The first condition a node does not satisfy; `None` also for an empty term, which matches no node either.
     pub fn first_unmet(&self, labels: &Labels, name: &str) -> Option<&Requirement> {
         let label_unmet = |r: &&Requirement| !r.accepts(labels.get(&r.key).map(String::as_str));
-        let field_unmet = |r: &&Requirement| r.key != "metadata.name" || !r.accepts(Some(name));
+        // A field that nodes are not known by is empty.
+        let field = |key: &str| if key == "metadata.name" { name } else { "" };
+        let field_unmet = |r: &&Requirement| !r.accepts(Some(field(&r.key)));
         self.expressions.iter().find(label_unmet).or_else(|| self.fields.iter().find(field_unmet))
     }
 

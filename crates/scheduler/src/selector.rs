@@ -397,12 +397,10 @@ impl<'a> TextParser<'a> {
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn has_form_of_name(text: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_alphanumeric();
     let bytes = text.as_bytes();
-    !bytes.is_empty()
-        && bytes.len() <= 63
-        && bytes.first().copied().is_some_and(alphanumeric)
+    bytes.first().copied().is_some_and(alphanumeric)
         && bytes.last().copied().is_some_and(alphanumeric)
         && bytes.iter().all(|&byte| alphanumeric(byte) || b"-_.".contains(&byte))
 }
@@ -420,53 +418,65 @@ fn is_dns_subdomain(text: &str) -> bool {
 
 /// Checks a label key (`name` or `prefix/name`) as the API does.
 pub fn check_key(key: &str) -> Result<(), SelectorError> {
+    match key_problems(key).join("; ") {
+        why if why.is_empty() => Ok(()),
+        why => Err(SelectorError(format!("key: Invalid value: {key:?}: {why}"))),
+    }
+}
+
+/// What is wrong with a label key.
+///
+/// upstream: staging/src/k8s.io/apimachinery/pkg/api/validate/content/kube.go IsLabelKey (v1.36)
+pub(crate) fn key_problems(key: &str) -> Vec<String> {
     const NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
     const PREFIX: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
         '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-    let invalid = |why: String| Err(SelectorError(format!("key: Invalid value: {key:?}: {why}")));
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
+    if name.contains('/') {
+        let example = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+        return vec![format!("a valid label key {NAME} {example}")];
+    }
+    let mut problems = Vec::new();
     match prefix {
-        Some("") => return invalid("prefix part must be non-empty".to_owned()),
-        Some(prefix) if !is_dns_subdomain(prefix) => return invalid(format!("prefix part {PREFIX}")),
+        Some("") => problems.push("prefix part must be non-empty".to_owned()),
+        Some(prefix) if !is_dns_subdomain(prefix) => problems.push(format!("prefix part {PREFIX}")),
         _ => {}
     }
-    if name.contains('/') {
-        return invalid(format!(
-            "a qualified name {NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ));
-    }
     if name.is_empty() {
-        return invalid("name part must be non-empty".to_owned());
+        problems.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        problems.push("name part must be no more than 63 bytes".to_owned());
     }
-    if name.len() > 63 {
-        return invalid("name part must be no more than 63 bytes".to_owned());
+    if !has_form_of_name(name) {
+        problems.push(format!("name part {NAME}"));
     }
-    if !is_name(name) {
-        return invalid(format!("name part {NAME}"));
-    }
-    Ok(())
+    problems
 }
 
 /// Checks a label value as the API does; `key` is only named in the error.
 pub fn check_value(key: &str, value: &str) -> Result<(), SelectorError> {
-    if value.is_empty() || is_name(value) {
-        return Ok(());
+    match value_problems(value).join("; ") {
+        why if why.is_empty() => Ok(()),
+        why => Err(SelectorError(format!("values[0][{key}]: Invalid value: {value:?}: {why}"))),
     }
-    let why = if value.len() > 63 {
-        "must be no more than 63 bytes".to_owned()
-    } else {
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
-         and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
-         validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-            .to_owned()
-    };
-    Err(SelectorError(format!("values[0][{key}]: Invalid value: {value:?}: {why}")))
+}
+
+/// What is wrong with a label value.
+///
+/// upstream: staging/src/k8s.io/apimachinery/pkg/api/validate/content/kube.go IsLabelValue (v1.36)
+pub(crate) fn value_problems(value: &str) -> Vec<&'static str> {
+    const FORM: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+        and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used \
+        for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+    let long = (value.len() > 63).then_some("must be no more than 63 bytes");
+    let malformed = (!value.is_empty() && !has_form_of_name(value)).then_some(FORM);
+    long.into_iter().chain(malformed).collect()
 }
 
 #[cfg(test)]

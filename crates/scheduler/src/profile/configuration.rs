@@ -53,6 +53,10 @@ impl Profiles {
 fn document(configuration: &Value, problems: &Problems) -> Vec<Profile> {
     let Some(fields) = Fields::of(configuration, "", &KEYS, problems) else { return Vec::new() };
     let (version, kind) = (fields.text("apiVersion").unwrap_or_default(), fields.text("kind").unwrap_or_default());
+    if let Some((key, _)) = [("Kind", kind), ("apiVersion", version)].iter().find(|(_, value)| value.is_empty()) {
+        problems.add(format!("Object '{key}' is missing in '{configuration}'"));
+        return Vec::new();
+    }
     if (version, kind) != (VERSION, KIND) {
         problems.add(format!("no kind {kind:?} is registered for version {version:?}: klab reads {KIND} of {VERSION}"));
         return Vec::new();
@@ -79,13 +83,24 @@ fn document(configuration: &Value, problems: &Problems) -> Vec<Profile> {
         problems.add(format!(
             "{}: Invalid value: {}: must be the same for all profiles",
             entry.at("plugins.queueSort"),
-            sort(entry)
+            in_go(&sort(entry))
         ));
     }
     if entries.is_empty() {
         profiles.push(plugins::default_profile().clone());
     }
     profiles
+}
+
+/// A set of plugins as Go prints it.
+fn in_go(set: &Value) -> String {
+    let list = |key: &str| {
+        let plugin =
+            |it: &Value| format!("{{\"Name\":{},\"Weight\":{}}}", it["name"], it["weight"].as_i64().unwrap_or(0));
+        let plugins = set[key].as_array().map(|plugins| plugins.iter().map(plugin).collect::<Vec<_>>().join(","));
+        plugins.map_or_else(|| "null".to_owned(), |plugins| format!("[{plugins}]"))
+    };
+    format!("{{\"Enabled\":{},\"Disabled\":{}}}", list("enabled"), list("disabled"))
 }
 
 /// What is the same for all profiles.
@@ -98,26 +113,47 @@ fn of_scheduler(fields: &Fields<'_>) {
         fields.flag(key);
     }
     backoff(fields);
-    if let Some(election) = fields.below(
-        "leaderElection",
-        &[
-            "leaderElect",
-            "leaseDuration",
-            "renewDeadline",
-            "retryPeriod",
-            "resourceLock",
-            "resourceName",
-            "resourceNamespace",
-        ],
-    ) && let Some(lock) = election.text("resourceLock").filter(|lock| !lock.is_empty() && *lock != "leases")
-    {
-        election.invalid("resourceLock", format_args!("{lock:?}"), "resourceLock value must be \"leases\"");
+    leader_election(fields);
+    let connection = ["kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"];
+    if let Some(connection) = fields.below("clientConnection", &connection) {
+        connection.within("burst", 0, i64::from(i32::MAX), "must be non-negative");
     }
-    fields.below("clientConnection", &["kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"]);
     if !fields.list("extenders").is_empty() {
         let why = "klab calls no extenders, which are servers of their own: remove them, or use a provider with a real \
                    kube-scheduler";
         fields.problem(format!("extenders: {why}"));
+    }
+}
+
+/// upstream: staging/src/k8s.io/component-base/config/validation/validation.go ValidateLeaderElectionConfiguration (v1.36)
+fn leader_election(fields: &Fields<'_>) {
+    const KEYS: [&str; 7] = [
+        "leaderElect",
+        "leaseDuration",
+        "renewDeadline",
+        "retryPeriod",
+        "resourceLock",
+        "resourceName",
+        "resourceNamespace",
+    ];
+    let Some(election) = fields.below("leaderElection", &KEYS) else { return };
+    let given = |key: &str, default: &'static str, length: i64| {
+        election.duration(key).filter(|(_, length)| *length != 0).unwrap_or((default, length))
+    };
+    let durations = [("leaseDuration", "15s", 15_000), ("renewDeadline", "10s", 10_000), ("retryPeriod", "2s", 2_000)];
+    let durations = durations.map(|(key, default, length)| (key, given(key, default, length)));
+    if election.flag("leaderElect") == Some(false) {
+        return;
+    }
+    for (key, (text, _)) in durations.iter().filter(|(_, (_, length))| *length < 0) {
+        election.invalid(key, format_args!("{text:?}"), "must be greater than zero");
+    }
+    let [(key, (_, lease)), (_, (text, renewal)), _] = durations;
+    if lease <= renewal {
+        election.invalid(key, format_args!("{text:?}"), "must be greater than `RenewDeadline`");
+    }
+    if let Some(lock) = election.text("resourceLock").filter(|lock| !lock.is_empty() && *lock != "leases") {
+        election.invalid("resourceLock", format_args!("{lock:?}"), "resourceLock value must be \"leases\"");
     }
 }
 
@@ -131,7 +167,7 @@ fn backoff(fields: &Fields<'_>) {
     if most < first {
         fields.invalid("podMaxBackoffSeconds", most, "must be greater than or equal to PodInitialBackoffSeconds");
     }
-    if (first, most) != (1, 10) {
+    if first > 0 && most >= first && (first, most) != (1, 10) {
         fields.problem(format!(
             "podInitialBackoffSeconds: {first}, podMaxBackoffSeconds: {most}: klab tries pods again after 1 to 10 seconds"
         ));
@@ -152,14 +188,18 @@ fn profile(entry: &Fields<'_>, name: &str) -> Option<Profile> {
         removed(&config.path, plugin, &config);
         plugin_arguments::read(&config, plugin, &mut arguments);
     }
+    let noted = entry.noted();
     let sets = entry.value("plugins").map_or_else(Sets::default, |_| sets(entry));
+    if entry.noted() > noted {
+        return None;
+    }
     plugins::profile(name, &sets, arguments).inspect_err(|why| entry.problem(format!("{}: {why}", entry.path))).ok()
 }
 
 fn removed(path: &str, plugin: &str, fields: &Fields<'_>) {
     if REMOVED.contains(&plugin) {
         fields.problem(format!(
-            "{path}: Invalid value: {plugin:?}: was invalid in version {VERSION:?} (KubeSchedulerConfiguration is version \
+            "{path}: Invalid value: {plugin:?}: was invalid in version \"v1\" (KubeSchedulerConfiguration is version \
              {VERSION:?})"
         ));
     }
@@ -173,11 +213,18 @@ fn sets(entry: &Fields<'_>) -> Sets {
         let mut read = PluginSet::default();
         for plugin in set.objects("enabled", &["name", "weight"]) {
             let name = plugin.text("name").unwrap_or_default();
-            removed(&plugin.path, name, &plugin);
+            // kube-scheduler does not look for them here.
+            if key != "multiPoint" {
+                removed(&plugin.path, name, &plugin);
+            }
             read.enabled.push((name.to_owned(), plugin.number("weight").unwrap_or(0)));
         }
         for plugin in set.objects("disabled", &["name", "weight"]) {
+            plugin.number("weight");
             read.disabled.push(plugin.text("name").unwrap_or_default().to_owned());
+        }
+        if key == "queueSort" && read.enabled.len() > 1 {
+            fields.invalid("queueSort.Enabled", read.enabled.len(), "only one queue sort plugin can be enabled");
         }
         Some(read)
     };

@@ -90,6 +90,16 @@ impl<'d> Fields<'d> {
         self.read(key, "true or false", Value::as_bool)
     }
 
+    /// A duration in Go's form, with its length in milliseconds.
+    pub(super) fn duration(&self, key: &str) -> Option<(&'d str, i64)> {
+        let text = self.text(key)?;
+        let length = go_milliseconds(text);
+        if length.is_none() {
+            self.problem(format!("{}: time: invalid duration {text:?}", self.at(key)));
+        }
+        Some((text, length?))
+    }
+
     /// A number of 32 bits, as all are.
     pub(super) fn number(&self, key: &str) -> Option<i64> {
         self.read(key, "an integer of 32 bits", |value| value.as_i64().filter(|n| i32::try_from(*n).is_ok()))
@@ -123,6 +133,11 @@ impl<'d> Fields<'d> {
         Self::of(self.value(key)?, &self.at(key), known, self.problems)
     }
 
+    /// How many problems of the document have been noted.
+    pub(super) fn noted(&self) -> usize {
+        self.problems.0.borrow().len()
+    }
+
     /// Notes a problem as it is worded.
     pub(super) fn problem(&self, problem: String) {
         self.problems.add(problem);
@@ -153,4 +168,22 @@ impl<'d> Fields<'d> {
         }
         Some(number)
     }
+}
+
+/// Reads `1m30s`, `-1.5h`, `0`.
+fn go_milliseconds(text: &str) -> Option<i64> {
+    const UNITS: [(&str, f64); 8] =
+        [("ns", 1e-6), ("us", 1e-3), ("µs", 1e-3), ("μs", 1e-3), ("ms", 1.0), ("s", 1e3), ("m", 6e4), ("h", 3.6e6)];
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let mut rest = if unsigned == "0" { "0s" } else { unsigned };
+    let mut sum = 0.0;
+    while !rest.is_empty() || unsigned.is_empty() {
+        let (number, behind) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+        let end = behind.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(behind.len());
+        let (unit, behind) = behind.split_at(end);
+        let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        sum += number.parse::<f64>().ok()? * length;
+        rest = behind;
+    }
+    Some(if text.starts_with('-') { -sum } else { sum }.ceil() as i64)
 }

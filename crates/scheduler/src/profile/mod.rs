@@ -3,6 +3,7 @@
 mod arguments;
 mod configuration;
 mod document;
+mod node_terms;
 mod plugin_arguments;
 mod plugins;
 mod profiles;

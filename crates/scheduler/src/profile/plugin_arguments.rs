@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::arguments::{Arguments, DefaultConstraint, Preemption, Scoring, SpreadDefaults, Strategy};
 use super::document::Fields;
+use super::node_terms;
 use crate::node_selector::{NodeSelectorTerm, preferred_terms};
-use crate::selector::{Operator, Requirement, check_key};
+use crate::selector::key_problems;
 use crate::typed::Typed;
 
 /// Reads the arguments of one plugin.
@@ -35,6 +36,7 @@ pub(super) fn read(entry: &Fields<'_>, name: &str, arguments: &mut Arguments) {
     let Some((_, keys, read)) = ARGUMENTS.iter().find(|(plugin, ..)| *plugin == name) else { return };
     let known: Vec<_> = keys.iter().copied().chain(["apiVersion", "kind"]).collect();
     let Some(fields) = entry.below("args", &known) else { return };
+    fields.text("apiVersion");
     let group = "kubescheduler.config.k8s.io";
     let wanted = format!("{name}Args");
     if let Some(kind) = fields.text("kind").filter(|kind| *kind != wanted) {
@@ -77,8 +79,21 @@ fn added(args: &Fields<'_>, arguments: &mut Arguments) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
     let Some(affinity) = args.below("addedAffinity", &[REQUIRED, PREFERRED]) else { return };
-    let Some(value) = args.value("addedAffinity") else { return };
-    let read = Affinity::from_value(&json!({ "nodeAffinity": value }));
+    let noted = args.noted();
+    let required = affinity.below(REQUIRED, &["nodeSelectorTerms"]);
+    let terms = required.iter().flat_map(|required| required.objects("nodeSelectorTerms", &node_terms::KEYS));
+    terms.for_each(|term| node_terms::check(&term));
+    for term in affinity.objects(PREFERRED, &["weight", "preference"]) {
+        if let Some(preference) =
+            term.below("preference", &node_terms::KEYS).filter(|_| term.number("weight") != Some(0))
+        {
+            node_terms::check(&preference);
+        }
+    }
+    if args.noted() > noted {
+        return;
+    }
+    let read = Affinity::from_value(&json!({ "nodeAffinity": args.value("addedAffinity") }));
     let Some(read) = not_read(args, "addedAffinity", read) else { return };
     let required = read.node_affinity.as_ref().and_then(|it| {
         let terms = &it.required_during_scheduling_ignored_during_execution.as_ref()?.node_selector_terms;
@@ -86,36 +101,6 @@ fn added(args: &Fields<'_>, arguments: &mut Arguments) {
     });
     arguments.added.required = required.and_then(|terms| not_read(&affinity, REQUIRED, terms));
     arguments.added.preferred = not_read(&affinity, PREFERRED, preferred_terms(Some(&read))).unwrap_or_default();
-    let preferred = arguments.added.preferred.iter().map(|(_, term)| term);
-    for requirement in arguments.added.required.iter().flatten().chain(preferred).flat_map(|term| &term.expressions) {
-        label_name(args, &args.at("addedAffinity"), &requirement.key);
-        if let Some(why) = wrong_values(requirement) {
-            let (path, values) = (args.at("addedAffinity"), requirement.values.join(", "));
-            args.problem(format!("{path}: values: Invalid value: [{values}]: {why}"));
-        }
-    }
-}
-
-/// What is wrong with the values of a requirement.
-///
-/// upstream: staging/src/k8s.io/apimachinery/pkg/labels/selector.go NewRequirement (v1.36)
-fn wrong_values(requirement: &Requirement) -> Option<&'static str> {
-    let values = requirement.values.as_slice();
-    match requirement.operator {
-        Operator::In | Operator::NotIn if values.is_empty() => {
-            Some("for 'in', 'notin' operators, values set can't be empty")
-        }
-        Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
-            Some("values set must be empty for exists and does not exist")
-        }
-        Operator::Gt | Operator::Lt if values.len() != 1 => {
-            Some("for 'Gt', 'Lt' operators, exactly one value is required")
-        }
-        Operator::Gt | Operator::Lt if values.iter().any(|value| value.parse::<i64>().is_err()) => {
-            Some("for 'Gt', 'Lt' operators, the value must be an integer")
-        }
-        _ => None,
-    }
 }
 
 fn balanced(args: &Fields<'_>, arguments: &mut Arguments) {
@@ -141,9 +126,8 @@ fn scored(resource: &Fields<'_>, name: &str) {
 }
 
 fn label_name(fields: &Fields<'_>, path: &str, name: &str) {
-    if let Err(error) = check_key(name) {
-        let error = error.to_string();
-        fields.problem(format!("{path}{}", error.strip_prefix("key").unwrap_or(&error)));
+    for why in key_problems(name) {
+        fields.problem(format!("{path}: Invalid value: {name:?}: {why}"));
     }
 }
 
@@ -267,6 +251,7 @@ fn spread_constraint<'d>(constraint: &Fields<'d>) -> (&'d str, &'d str) {
     } else {
         label_name(constraint, &constraint.at("topologyKey"), key);
     }
+    constraint.texts("matchLabelKeys");
     let action = constraint.text("whenUnsatisfiable").unwrap_or_default();
     if action.is_empty() {
         constraint.required("whenUnsatisfiable", "can not be empty");
@@ -310,16 +295,29 @@ fn volumes(args: &Fields<'_>, _: &mut Arguments) {
     } else if args.value("bindTimeoutSeconds").is_some_and(|timeout| timeout.as_i64() != Some(600)) {
         args.problem(format!("{}: klab waits 600 seconds for volumes", args.at("bindTimeoutSeconds")));
     }
-    if let Some(shape) = args.value("shape") {
+    if args.value("shape").is_some() {
+        let point = |point: &Fields<'_>| {
+            let number = |key: &str| point.number(key).unwrap_or(0);
+            format!("{{\"Utilization\":{},\"Score\":{}}}", number("utilization"), number("score"))
+        };
+        let shape: Vec<_> = args.objects("shape", &["utilization", "score"]).iter().map(point).collect();
         let why = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring";
-        args.invalid("shape", shape, why);
+        args.invalid("shape", format_args!("[{}]", shape.join(",")), why);
     }
 }
 
 fn devices(args: &Fields<'_>, _: &mut Arguments) {
-    for (key, default) in [("filterTimeout", "10s"), ("bindingTimeout", "600s")] {
-        if args.text(key).is_some_and(|text| text != default) {
-            args.problem(format!("{}: klab does as with {default}", args.at(key)));
+    let timeouts = [
+        ("filterTimeout", 10_000, 0, "must be zero or positive"),
+        ("bindingTimeout", 600_000, 1_000, "must be at least 1 second"),
+    ];
+    for (key, default, least, why) in timeouts {
+        match args.duration(key) {
+            Some((text, length)) if length < least => args.invalid(key, format_args!("{text:?}"), why),
+            Some((_, length)) if length != default => {
+                args.problem(format!("{}: klab does as with {}s", args.at(key), default / 1_000));
+            }
+            _ => {}
         }
     }
 }
