@@ -9,6 +9,7 @@ use super::ids::{ClassId, LabelsId, NodeId};
 use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, SpreadConstraint};
 use super::profile::{DefaultConstraint, Profile, SpreadDefaults};
+use super::reason::PluginName;
 use super::selector::Selector;
 use super::state::State;
 use super::taint;
@@ -155,6 +156,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) culprits: RefCell<Culprits>,
     /// The pod's resource claims, if it has any.
     pub(crate) claims: Option<ClaimCycle<'a>>,
+    /// The plugin that refused the node kept for the pod, once that was asked.
+    pub(crate) tried: Option<PluginName>,
 }
 
 impl<'a> Cycle<'a> {
@@ -193,6 +196,7 @@ impl<'a> Cycle<'a> {
             inter_pod_affinity,
             culprits: RefCell::default(),
             claims: None,
+            tried: None,
         }
     }
 

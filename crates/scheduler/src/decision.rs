@@ -131,7 +131,7 @@ pub struct Attempt {
     pub pre_filter: Option<(PluginName, Vec<Reason>)>,
     /// The verdict on every node, by name, as kube-scheduler gives it: the first filter that refuses decides.
     pub nodes: Vec<NodeVerdict>,
-    /// Scores of the feasible nodes; `None` unless there are several.
+    /// Scores of the feasible nodes; `None` unless there are several, and a plugin that scores.
     pub scores: Option<ScoreTable>,
     /// The feasible nodes with the greatest score, by name.
     pub top: Vec<Arc<str>>,

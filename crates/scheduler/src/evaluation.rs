@@ -10,6 +10,7 @@ use super::cycle::Cycle;
 use super::delta::Delta;
 use super::devices::ClaimCycle;
 use super::error::ObjectError;
+use super::failure::{Nomination, kept_node};
 use super::ids::NodeId;
 use super::node_info::NodeInfo;
 use super::plugins::{self, View, nominated_before, with_pods};
@@ -62,6 +63,7 @@ fn with_cycle<T>(
         Cycle::new(state, profile, subject.class, subject.labels, &subject.key.name, requested, &cache.tallies);
     let with_cells = claims.as_ref().zip(cells);
     cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
+    kept_node(&mut cycle, Nomination::of(state, pod));
     Ok(ask(&cycle))
 }
 

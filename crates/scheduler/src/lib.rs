@@ -66,6 +66,7 @@ mod devices;
 mod disruption;
 mod error;
 mod evaluation;
+mod failure;
 pub mod hash;
 mod ids;
 pub mod kubelet;

@@ -3,6 +3,7 @@
 // upstream: pkg/scheduler/framework/plugins/noderesources/fit.go InsufficientResource (v1.36)
 // upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go Filter (v1.36)
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -134,6 +135,8 @@ pub enum Reason {
     NotAmongNamedNodes {
         /// The names it is bound to.
         names: Vec<String>,
+        /// The plugin that first refused the node kept for the pod: kube-scheduler names it here, too.
+        tried: Option<PluginName>,
     },
     /// No term of the node affinity that the scheduler's profile adds matches.
     EnforcedNodeAffinity,
@@ -394,7 +397,12 @@ impl fmt::Display for Reason {
             Self::NodeSelector { .. } | Self::NodeAffinity { .. } => {
                 "node(s) didn't match Pod's node affinity/selector"
             }
-            Self::NotAmongNamedNodes { .. } => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+            Self::NotAmongNamedNodes { tried, .. } => {
+                let plugins = BTreeSet::from([PluginName::NodeAffinity, tried.unwrap_or(PluginName::NodeAffinity)]);
+                let mut plugins: Vec<_> = plugins.into_iter().map(PluginName::as_str).collect();
+                plugins.sort_unstable();
+                return write!(f, "node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
+            }
             Self::EnforcedNodeAffinity => "node(s) didn't match scheduler-enforced node affinity",
             Self::ConflictingNodeNames => "pod affinity terms conflict",
             Self::HostPort { .. } => "node(s) didn't have free ports for the requested pod ports",

@@ -2,7 +2,6 @@
 
 // upstream: pkg/scheduler/schedule_one.go schedulePod, findNodesThatFitPod, prioritizeNodes (v1.36)
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -16,22 +15,23 @@ use super::decision::{
 use super::delta::Delta;
 use super::devices::{ClaimCycle, PodClaims};
 use super::error::ObjectError;
+use super::failure::{Nomination, Refusals, fail, kept_node, refused_for_all};
 use super::ids::{ClassId, LabelsId, NodeId};
 use super::message;
 use super::node_info::NodeInfo;
 use super::node_selector::NamedNodes;
 use super::plugins::{
-    self, Preempt, Raw, RawScores, Refusal, Refused, Score, View, nominated_before, topology_verdict,
-    verdict_with_nominated, with_pods,
+    self, Raw, RawScores, Refusal, Refused, Score, View, nominated_before, topology_verdict, verdict_with_nominated,
+    with_pods,
 };
 use super::pod_info::{PodInfo, namespace_of};
 use super::pod_key::PodKey;
 use super::profile::Profile;
-use super::reason::{Code, PluginName, Reason};
+use super::reason::{PluginName, Reason};
 use super::selector::Labels;
 use super::state::State;
 use super::tie::{TieBreak, pick};
-use super::verdict::{UNSCHEDULABLE, Verdict, decision};
+use super::verdict::{Verdict, decision};
 
 /// A pod that is asked about.
 pub(crate) struct Subject {
@@ -83,23 +83,6 @@ pub(crate) fn claims_of(state: &State, pod: &Pod) -> Result<Result<Option<PodCla
     Ok(PodClaims::of(&state.devices, pod).map_err(|message| decision(key, Outcome::AwaitingClaims, message)))
 }
 
-/// What is kept for the pod.
-#[derive(Clone, Copy)]
-struct Nomination {
-    /// Whether `status.nominatedNodeName` is set.
-    made: bool,
-    /// The node of that name, if it still exists.
-    node: Option<NodeId>,
-}
-
-impl Nomination {
-    fn of(state: &State, pod: &Pod) -> Self {
-        let name = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
-        let name = name.filter(|name| !name.is_empty());
-        Self { made: name.is_some(), node: name.and_then(|name| state.node_id(name)) }
-    }
-}
-
 /// The fast path: cached verdicts and scores.
 pub(crate) fn schedule(
     state: &mut State,
@@ -131,7 +114,7 @@ pub(crate) fn schedule(
     let mut cycle = Cycle::new(state, profile, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
     let with_cells = claims.as_ref().zip(cells);
     cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
-    let verdict = decide(&cycle, cache, Nomination::of(state, pod), tie_break);
+    let verdict = decide(&mut cycle, cache, Nomination::of(state, pod), tie_break);
     let decision = with_allocations(&cycle, verdict.of(subject.key.clone()));
     if let Some((claims, cells)) = claims.as_ref().zip(cycle.claims.map(ClaimCycle::into_cells)) {
         caches.devices.put_back(claims, cells);
@@ -192,35 +175,15 @@ fn only_named(state: &mut State, profile: &Profile, subject: &Subject, nominated
     (alone && fits()).then(|| cycle.node_name(id))
 }
 
-/// The verdicts on all nodes, when none is feasible.
-#[derive(Default)]
-struct Refusals {
-    codes: Vec<(NodeId, Code)>,
-    /// How often each reason's text occurs.
-    texts: BTreeMap<String, usize>,
-    plugins: BTreeSet<PluginName>,
-}
-
-impl Refusals {
-    /// Counts a verdict that several nodes share. Nodes left out by name count for node affinity.
-    fn count(&mut self, plugin: Option<PluginName>, texts: impl IntoIterator<Item = String>, nodes: usize) {
-        self.plugins.insert(plugin.unwrap_or(PluginName::NodeAffinity));
-        for text in texts {
-            *self.texts.entry(text).or_default() += nodes;
-        }
-    }
-}
-
-fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Nomination, tie_break: TieBreak) -> Verdict {
+fn decide(cycle: &mut Cycle<'_>, cache: &ClassCache, nominated: Nomination, tie_break: TieBreak) -> Verdict {
     if let Some((plugin, reasons)) = plugins::pre_filter(cycle) {
         return refused_for_all(cycle, nominated, plugin, &reasons, tie_break);
     }
-    let scheduled = |id: NodeId| Verdict::scheduled(cycle.node_name(id));
-    if let Some((id, node)) = nominated.node.and_then(|id| Some((id, cycle.node(id)?)))
-        && verdict_with_nominated(cycle, id, node, &[]).is_none()
-    {
-        return scheduled(id);
+    if let Some(node) = kept_node(cycle, nominated) {
+        return Verdict::scheduled(node);
     }
+    let cycle = &*cycle;
+    let scheduled = |id: NodeId| Verdict::scheduled(cycle.node_name(id));
     let kept = kept_nodes(cycle);
     if kept.is_empty() && cycle.claims.is_none() && !cycle.topology_matters() && !cycle.topology_scores() {
         let top = best_by_node(cycle.profile, cache);
@@ -237,26 +200,6 @@ fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Nomination, tie_brea
         [only] => scheduled(*only),
         _ => scheduled(pick(cycle, &best(cycle, cache, &feasible), tie_break)),
     }
-}
-
-/// What becomes of a pod that a plugin refused for every node at once.
-fn refused_for_all(
-    cycle: &Cycle<'_>,
-    nominated: Nomination,
-    plugin: PluginName,
-    reasons: &[Reason],
-    tie_break: TieBreak,
-) -> Verdict {
-    let nodes = cycle.state.node_count();
-    if plugin != PluginName::DynamicResources {
-        return Verdict::refused_for_all(nodes, plugin, reasons);
-    }
-    // The plugin that looks for claims to take back is the one that refused: it knows that there is nothing to do.
-    let codes: Vec<_> = cycle.state.live_nodes().map(|(id, _)| (id, Code::UnschedulableAndUnresolvable)).collect();
-    let texts: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-    let message = format!("0/{nodes} nodes are available: {}.", texts.join(", "));
-    let refused_by = BTreeSet::from([plugin]);
-    after_filters(cycle, nominated, &codes, &message, message::claims::NONE, refused_by, tie_break)
 }
 
 /// Leaves out the nodes on which the pod's claims cannot be given what they ask for.
@@ -416,49 +359,17 @@ fn refusals(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refus
     }
     for (verdict, count) in by_verdict.into_iter().enumerate().filter(|(_, count)| *count > 0) {
         let refused = cache.verdict(verdict as u16);
-        all.count(refused.plugin, refused.texts.iter().map(ToString::to_string), count);
+        // The cache does not know of the node that is kept for the pod.
+        let left_out =
+            refused.plugin.is_none().then(|| Reason::NotAmongNamedNodes { names: Vec::new(), tried: cycle.tried });
+        let texts =
+            left_out.map_or_else(|| refused.texts.iter().map(ToString::to_string).collect(), |it| vec![it.to_string()]);
+        all.count(refused.plugin, texts, count);
     }
     for ((plugin, refusal), count) in by_refusal {
         all.count(Some(plugin), [refusal.text.to_owned()], count);
     }
     all
-}
-
-/// No node is feasible: preempt, or say why not.
-fn fail(cycle: &Cycle<'_>, nominated: Nomination, all: Refusals, tie_break: TieBreak) -> Verdict {
-    let message = message::nodes_available(all.codes.len(), &all.texts);
-    let deallocate = cycle.claims.as_ref().and_then(ClaimCycle::to_deallocate);
-    let claims = match (&cycle.claims, &deallocate) {
-        (None, _) => message::claims::NONE,
-        (Some(_), None) => message::claims::UNCHANGED,
-        (Some(_), Some(_)) => message::claims::DEALLOCATED,
-    };
-    let verdict = after_filters(cycle, nominated, &all.codes, &message, claims, all.plugins, tie_break);
-    Verdict { deallocate, ..verdict }
-}
-
-/// Looks for pods to evict, when there is a message that no node is feasible.
-fn after_filters(
-    cycle: &Cycle<'_>,
-    nominated: Nomination,
-    codes: &[(NodeId, Code)],
-    message: &str,
-    claims: &str,
-    refused_by: BTreeSet<PluginName>,
-    tie_break: TieBreak,
-) -> Verdict {
-    if !cycle.profile.preempts {
-        return Verdict { refused_by, ..Verdict::plain(UNSCHEDULABLE, format!("{message} {claims}")) };
-    }
-    let (outcome, message) = match plugins::preempt(cycle, nominated.node, codes, tie_break) {
-        Preempt::Found(preemption) => (Outcome::Preempting(preemption), message.to_owned()),
-        Preempt::Useless(why) => {
-            let outcome = Outcome::Unschedulable { withdraw_nomination: nominated.made };
-            (outcome, message::with_preemption(message, claims, &why))
-        }
-        Preempt::NotEligible(why) => (UNSCHEDULABLE, message::with_preemption(message, claims, why)),
-    };
-    Verdict { refused_by, ..Verdict::plain(outcome, message) }
 }
 
 /// The full path: every verdict and score computed again, with its facts.
@@ -488,16 +399,14 @@ pub(crate) fn attempt(
     let mut cycle = Cycle::new(state, profile, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
     let with_cells = claims.as_ref().zip(cells);
     cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
-    let decision = |verdict: Verdict| with_allocations(&cycle, verdict.of(subject.key.clone()));
     let nominated = Nomination::of(state, pod);
     if let Some((plugin, reasons)) = plugins::pre_filter(&cycle) {
-        let decision = decision(refused_for_all(&cycle, nominated, plugin, &reasons, tie_break));
-        return Ok(Attempt { pre_filter: Some((plugin, reasons)), ..brief(decision) });
+        let verdict = refused_for_all(&cycle, nominated, plugin, &reasons, tie_break);
+        return Ok(Attempt { pre_filter: Some((plugin, reasons)), ..brief(verdict.of(subject.key)) });
     }
-    if let Some((id, node)) = nominated.node.and_then(|id| Some((id, cycle.node(id)?)))
-        && rejection(&cycle, id, node).is_none()
-    {
-        let node = Arc::clone(&node.spec.name);
+    let kept = kept_node(&mut cycle, nominated);
+    let decision = |verdict: Verdict| with_allocations(&cycle, verdict.of(subject.key.clone()));
+    if let Some(node) = kept {
         let scheduled = decision(Verdict::scheduled(Arc::clone(&node)));
         let nodes = vec![NodeVerdict { node: Arc::clone(&node), rejection: None }];
         return Ok(Attempt { nodes, top: vec![node], ..brief(scheduled) });
@@ -529,7 +438,8 @@ pub(crate) fn attempt(
     }
     let mut scores = None;
     let mut top = feasible.clone();
-    if feasible.len() > 1 {
+    // Without a plugin that scores, the first node found is taken, by chance.
+    if feasible.len() > 1 && !profile.scores.is_empty() {
         let table = score_table(&cycle, &feasible);
         let greatest = table.rows.iter().map(|row| row.total).max();
         let rows = feasible.iter().zip(&table.rows);

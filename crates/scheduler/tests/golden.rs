@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use k8s_openapi::api::node::v1::RuntimeClass;
@@ -15,7 +16,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use klab_scheduler::{
-    Attempt, Cluster, Outcome, PodResources, Preemption, Rejection, TieBreak, admission, pod_requests,
+    Attempt, Cluster, Outcome, PodResources, Preemption, Profiles, Rejection, TieBreak, admission, pod_requests,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -25,10 +26,24 @@ const LISTED: usize = 20;
 
 #[test]
 fn golden_scheduler() {
-    let directory = std::env::var_os("KLAB_GOLDEN_SCHEDULER")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), PathBuf::from);
+    let directory = std::env::var_os("KLAB_GOLDEN_SCHEDULER").map_or_else(|| golden(""), PathBuf::from);
+    replay(&directory);
+}
+
+/// Each of these scenarios has the configuration that the scheduler was started with. What it leaves to chance was settled: the
+/// search for candidates of preemption starts at the first name, and where no plugin scores, every node that passes is kept.
+#[test]
+fn golden_configured_scheduler() {
+    replay(&golden("configured"));
+}
+
+fn golden(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(folder)
+}
+
+fn replay(directory: &Path) {
     let mut report = Report::default();
-    for file in files(&directory) {
+    for file in files(directory) {
         for line in lines(&file) {
             let scenario: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
             report.scenarios += 1;
@@ -112,6 +127,10 @@ fn key(pod: &Pod) -> String {
 impl<'a> Lab<'a> {
     fn new(scenario: &'a Value) -> Self {
         let mut cluster = Cluster::new(TieBreak::FirstName);
+        if let Some(configuration) = scenario.get("configuration") {
+            let profiles = Profiles::from_configuration(configuration);
+            cluster.set_profiles(Arc::new(profiles.unwrap_or_else(|error| panic!("{}: {error}", scenario["id"]))));
+        }
         list(scenario, "namespaces").for_each(|object| cluster.set_namespace(&read(object)));
         list(scenario, "services").for_each(|object| cluster.set_service(&read(object)));
         list(scenario, "replicaSets").for_each(|object| cluster.set_replica_set(&read(object)).unwrap());

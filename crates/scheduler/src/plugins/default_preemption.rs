@@ -49,7 +49,8 @@ pub(crate) fn preempt(
     if waits_for_victims(cycle, nominated, codes) {
         return Preempt::NotEligible("not eligible due to a terminating pod on the nominated node.");
     }
-    let mut found = Vec::new();
+    let mut found: Vec<Victims> = Vec::new();
+    let mut refused = 0;
     let mut refusals: BTreeMap<Cow<'static, str>, usize> = BTreeMap::new();
     let mut potential: Vec<NodeId> =
         codes.iter().filter(|(_, code)| *code == Code::Unschedulable).map(|(id, _)| *id).collect();
@@ -58,17 +59,25 @@ pub(crate) fn preempt(
     let start = start(cycle, &mut potential, enough, tie_break);
     let (last, first) = potential.split_at(start);
     for &id in first.iter().chain(last) {
-        if found.len() >= enough && found.iter().any(|victims: &Victims| victims.violations == 0) {
+        let kept = |violates: bool| found.iter().filter(|victims| (victims.violations > 0) == violates).count();
+        if found.len() >= enough && kept(false) > 0 {
             break;
         }
         let Some(node) = cycle.node(id) else { continue };
         match victims_on(cycle, id, node) {
+            // No more of each kind are kept: none at all of few nodes, if the limit is a share alone.
+            Ok(victims) if kept(victims.violations > 0) >= enough => {}
             Ok(victims) => found.push(victims),
-            Err(texts) => texts.into_iter().for_each(|text| *refusals.entry(text).or_default() += 1),
+            Err(texts) => {
+                refused += 1;
+                for text in texts {
+                    *refusals.entry(text).or_default() += 1;
+                }
+            }
         }
     }
     if found.is_empty() {
-        let absent = codes.len() - potential.len();
+        let absent = codes.len() - refused;
         if absent > 0 {
             *refusals.entry(Cow::Borrowed("Preemption is not helpful for scheduling")).or_default() += absent;
         }

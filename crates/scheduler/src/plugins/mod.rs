@@ -151,7 +151,8 @@ fn left_out(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Reason> {
     match cycle.info.node_affinity.named_nodes() {
         _ if !cycle.profile.narrows_by_name() => None,
         NamedNodes::Only(names) if !names.contains(&node.spec.name.as_ref()) => {
-            Some(Reason::NotAmongNamedNodes { names: names.into_iter().map(str::to_owned).collect() })
+            let names = names.into_iter().map(str::to_owned).collect();
+            Some(Reason::NotAmongNamedNodes { names, tried: cycle.tried })
         }
         _ => None,
     }
@@ -190,14 +191,23 @@ pub(crate) fn all_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Vec<Reason> {
             None => {}
         }
     }
-    if reasons.contains(&Reason::Unschedulable) {
-        without_cordon_taint(&mut reasons);
+    if let Some(place) = reasons.iter().position(|reason| *reason == Reason::Unschedulable) {
+        without_cordon_taint(&mut reasons, place);
     }
     reasons
 }
 
-/// The taint that a cordon puts on a node says once more that it is cordoned.
-fn without_cordon_taint(reasons: &mut Vec<Reason>) {
+/// The taint that a cordon puts on a node says once more that it is cordoned: of the two, the reason stays that the
+/// profile finds first. `place` is that of the cordon.
+fn without_cordon_taint(reasons: &mut Vec<Reason>, place: usize) {
+    let of_cordon = |reason: &Reason| match reason {
+        Reason::UntoleratedTaints { taints } => taints.iter().any(|taint| taint.key == UNSCHEDULABLE_TAINT),
+        _ => false,
+    };
+    if reasons[..place].iter().any(of_cordon) {
+        reasons.remove(place);
+        return;
+    }
     for reason in &mut *reasons {
         if let Reason::UntoleratedTaints { taints } = reason {
             taints.retain(|taint| taint.key != UNSCHEDULABLE_TAINT);

@@ -439,7 +439,7 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
         Reason::EnforcedNodeAffinity => {
             ("the scheduler's profile adds a node affinity that the node does not meet".to_owned(), Value::Null)
         }
-        Reason::NotAmongNamedNodes { names } => {
+        Reason::NotAmongNamedNodes { names, .. } => {
             (format!("the node affinity names {}", names.join(", ")), json!({ "names": names }))
         }
         Reason::ConflictingNodeNames => ("the node affinity asks for two node names at once".to_owned(), Value::Null),
