@@ -247,6 +247,15 @@ impl Model {
             .collect()
     }
 
+    /// Whether users configure the scheduler of the cluster of this name.
+    pub fn configures_scheduler(&self, name: &str) -> bool {
+        let mut clusters = self.groups.values().flat_map(|group| group.clusters.values());
+        clusters.any(|cluster| {
+            cluster.name == name
+                && cluster.properties["schedulerProfile"]["upstream"]["schedulerConfigMode"] == "ManagedByCRD"
+        })
+    }
+
     /// Makes a group as a user would.
     pub fn add_group(&mut self, name: &str, tags: Value) {
         let group = Group {

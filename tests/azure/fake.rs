@@ -301,6 +301,9 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
                     body["properties"]["autoScalerProfile"][name] = value.clone();
                 }
             }
+            if let profile @ Value::Object(_) = scheduler_profile(&options) {
+                body["properties"]["schedulerProfile"] = profile;
+            }
             let principal = body["properties"]["identityProfile"]["kubeletidentity"]["objectId"].clone();
             let updated = silent(ask("PUT", &cluster("-n"), body));
             if let (0, Some(registry)) = (updated.0, options.get("--attach-acr")) {
@@ -443,8 +446,13 @@ fn cluster_body(options: &Options) -> Value {
     json!({
         "location": options.text("-l"), "tags": options.pairs("--tags"), "sku": { "name": "Base", "tier": options.text("--tier") },
         "properties": { "kubernetesVersion": options.get("-k"), "nodeResourceGroup": options.get("--node-resource-group"), "agentPoolProfiles": [pool],
-            "autoScalerProfile": options.pairs("--cluster-autoscaler-profile") },
+            "autoScalerProfile": options.pairs("--cluster-autoscaler-profile"), "schedulerProfile": scheduler_profile(options) },
     })
+}
+
+fn scheduler_profile(options: &Options) -> Value {
+    let is_on = options.has("--enable-upstream-kubescheduler-user-configuration");
+    if is_on { json!({ "upstream": { "schedulerConfigMode": "ManagedByCRD" } }) } else { Value::Null }
 }
 
 fn printed(value: &Value) -> Said {

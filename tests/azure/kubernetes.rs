@@ -1,10 +1,11 @@
 //! The Kubernetes behind the stand-in's clusters: an embedded cluster each, whose nodes follow Azure's pools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klab_server::{Flavour, Seed, Server, ServerOptions};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -46,10 +47,18 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
             sender.send((Arc::clone(&server), tokio::runtime::Handle::current())).expect("the test waits");
             // Pools that the nodes follow already need no other look: only pools make and remove nodes.
             let mut followed = BTreeMap::new();
+            let mut defined = BTreeSet::new();
             let mut young = BTreeMap::new();
             while tokio::time::timeout(STEP, &mut ended).await.is_err() {
                 let clusters = shared.lock().unwrap_or_else(PoisonError::into_inner).pools_by_cluster();
                 for (cluster, pools) in clusters {
+                    let is_configured =
+                        shared.lock().unwrap_or_else(PoisonError::into_inner).configures_scheduler(&cluster);
+                    if is_configured && defined.insert(cluster.clone()) {
+                        server.add(&cluster, seed()).expect("the name is one of klab's");
+                        let api = server.api(&cluster).expect("it was just added");
+                        define_scheduler_configurations(api.client()).await.expect("the definition is good");
+                    }
                     if followed.get(&cluster) == Some(&pools) {
                         continue;
                     }
@@ -99,6 +108,13 @@ async fn say_what_is_late(server: &Server, cluster: &str) {
         let line = format!("nodes of {cluster} are late: {late:?}; faults {faults:?}; {state:?}\n");
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }
+}
+
+/// Defines the resource by which users configure the scheduler, as AKS does once it lets them.
+async fn define_scheduler_configurations(client: Client) -> Result<(), kube::Error> {
+    let definition = klab_cluster::system::scheduler_configurations();
+    let definition: CustomResourceDefinition = serde_json::from_value(definition).expect("a definition");
+    Api::all(client).create(&PostParams::default(), &definition).await.map(drop)
 }
 
 fn seed() -> Seed {

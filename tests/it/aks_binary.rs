@@ -639,3 +639,56 @@ fn kubeconfig_that_the_cluster_does_not_accept_is_fetched_again() {
     setup.succeeds(&["verify", "small"]);
     setup.succeeds(&["down", "small"]);
 }
+
+/// Two pods that pack by a profile of their own, on the first node that has room.
+const PACKING: &str = r#"
+lab = "packing"
+[pool.system]
+mode = "system"
+nodes = 3
+
+[scheduler]
+[[scheduler.profiles]]
+schedulerName = "packing"
+pluginConfig = [
+  { name = "NodeResourcesFit", args = { scoringStrategy = { type = "MostAllocated", resources = [{ name = "cpu", weight = 1 }] } } },
+]
+
+[workload.web]
+replicas = 3
+scheduler_name = "packing"
+requests = { cpu = "100m" }
+
+[[check]]
+workload = "web"
+spread = { max_skew = 3 }
+running = 3
+"#;
+
+/// The scheduler that a lab configures, on AKS and on embedded clusters that are like AKS or like kind.
+#[test]
+fn a_configured_scheduler_comes_changes_and_goes_with_the_lab_file() {
+    let setup = Setup::new(Latency::NONE);
+    let other = PACKING.replace("\"packing\"\npluginConfig", "\"other\"\npluginConfig");
+    let without = &PACKING[..PACKING.find("[scheduler]").unwrap()];
+    for (provider, like) in [("aks", "aks"), ("sim", "aks"), ("sim", "kind")] {
+        let like = format!("\n[sim]\nlike = \"{like}\"\n");
+        let up = |text: &str| {
+            setup.environment.write("packing.toml", &format!("{text}{like}"));
+            setup.run(&["up", "packing.toml", "--provider", provider, "--timeout", "4s"])
+        };
+        let is_good = |output: Output| {
+            assert!(output.status.success(), "{provider}{like}{}", setup.environment.shown(&output));
+        };
+        // One that is there before the lab file configures its scheduler.
+        is_good(up(without));
+        is_good(up(PACKING));
+        is_good(up(PACKING));
+        // Pods that run stay; a new one waits for a scheduler that is gone.
+        let more = other.replace("replicas = 3", "replicas = 4").replace("running = 3", "running = 4");
+        let output = up(&more);
+        let shown = setup.environment.shown(&output);
+        assert!(shown.contains("3 running, wanted 4") && shown.contains("waits for the scheduler `packing`"), "{shown}");
+        setup.succeeds(&["down", "packing"]);
+    }
+}

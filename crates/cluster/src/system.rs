@@ -10,6 +10,8 @@ mod ordinary_node;
 mod roles;
 mod workload;
 
+pub(crate) use self::aks::SCHEDULER_CONFIGURATION;
+pub use self::aks::{SCHEDULER_CONFIGURATIONS, scheduler_configurations};
 pub use self::kind::{control_plane_node, is_control_plane};
 pub use self::ordinary_node::ordinary_node;
 pub use super::flavour::Flavour;

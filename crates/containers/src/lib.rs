@@ -12,6 +12,7 @@
 mod file_changes;
 mod history;
 mod image;
+mod kube_scheduler;
 mod log;
 mod network;
 mod objects;
@@ -26,7 +27,7 @@ pub use self::history::{Ran, instance};
 pub use self::log::{Line, LogOptions, lines};
 pub use self::objects::{Kind, Objects};
 pub use self::pod::create_errors::{create_error, mount_error};
-pub use self::program::{Container, Listens, Program};
+pub use self::program::{Container, Listens, Program, scheduler_configuration};
 pub use self::shell::execution::{End, Execution};
 pub use self::shell::output::{Piece, Stream, Unknown};
 pub use self::simulated::{Containers, Executed, Log, REAL_CONTAINERS, Refusal, Simulated};

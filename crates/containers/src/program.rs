@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::file_changes::{Instance, interventions};
 use crate::image::{Image, base_name, ends_alone};
+use crate::kube_scheduler;
 use crate::objects::Objects;
 use crate::pod::file::File;
 use crate::pod::files::Made;
@@ -126,13 +127,32 @@ pub(crate) fn program(
         let waits = container["stdin"] == true && (is_prompt(&words) || words == ["cat"]);
         let course = if waits { Execution::endless() } else { simulate(&words, &world) };
         let world = if course.known || !is_asked(container) { world } else { found(true) };
-        Program { world, ..Program::of_course(course) }
+        let program = Program::of_course(course);
+        let is_scheduler = words.first().is_some_and(|word| kube_scheduler::is_named(word));
+        let listens = if is_scheduler { Listens::At(vec![kube_scheduler::PORT]) } else { program.listens };
+        Program { world, listens, ..program }
     };
     let shares = pod["spec"]["shareProcessNamespace"] == true || pod["spec"]["hostPID"] == true;
     if shares && program.on_term.is_none() {
         program.on_term = Some(at_once(TERMINATED));
     }
     program
+}
+
+/// The `KubeSchedulerConfiguration` of the kube-scheduler that a container runs, with what its flags say of leader election;
+/// `None` where another program runs, or where its file is not known.
+///
+/// # Errors
+/// Why it ends at once: a file that is not there or cannot be read, a configuration that kube-scheduler refuses, or one that
+/// klab does not follow.
+pub fn scheduler_configuration(of: Container<'_>) -> Result<Option<Value>, String> {
+    let Container { objects, pod, container } = of;
+    if !words(container).next().is_some_and(kube_scheduler::is_named) {
+        return Ok(None);
+    }
+    let inside = Place { objects, pod, container, started: None, purpose: Purpose::Life }.inside(false);
+    let words = inside.words.unwrap_or_default();
+    kube_scheduler::read(&words.iter().map(String::as_str).collect::<Vec<_>>(), &inside.files)
 }
 
 /// Whether a command is a shell without a script, which reads what a client types.

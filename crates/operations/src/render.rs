@@ -112,20 +112,23 @@ impl fmt::Debug for Manifest {
     }
 }
 
-/// All objects of a lab's set-up: namespaces, ConfigMaps and Secrets, manifests, workloads, in this order. What is
+/// All objects of a lab's set-up: the scheduler's configuration, namespaces, ConfigMaps and Secrets, manifests, workloads, in this order. What is
 /// `deferred` is left out.
 pub fn render(lab: &Lab) -> Result<Vec<Manifest>, Diagnostics> {
     let mut renderer = Renderer::new(lab)?;
+    if let Some(scheduler) = lab.scheduler.as_ref().filter(|_| lab.configures_scheduler_by_object()) {
+        renderer.template("scheduler.yaml.tera", &context::scheduler(&scheduler.value), &scheduler.at, None);
+    }
     for namespace in &lab.namespaces {
         let context = json!({ "namespace": {
             "name": namespace.name.value,
             "labels": namespace.labels,
         }});
-        renderer.template("namespace.yaml.tera", &context, &namespace.name, None);
+        renderer.template("namespace.yaml.tera", &context, &namespace.name.at, None);
     }
     for bundle in &lab.bundles {
         let (template, context) = context::bundle(lab, bundle);
-        renderer.template(template, &context, &bundle.name, None);
+        renderer.template(template, &context, &bundle.name.at, None);
     }
     for manifest in &lab.manifests {
         renderer.content(&manifest.content);
@@ -212,23 +215,23 @@ impl<'a> Renderer<'a> {
                 });
             }
         } else {
-            self.template(&format!("{}.yaml.tera", workload.kind.as_str()), &context, name, Some(name));
+            self.template(&format!("{}.yaml.tera", workload.kind.as_str()), &context, &name.at, Some(name));
         }
         if workload.service.is_some() {
-            self.template("service.yaml.tera", &context, name, Some(name));
+            self.template("service.yaml.tera", &context, &name.at, Some(name));
         }
     }
 
     /// Renders a built-in template.
-    fn template(&mut self, name: &str, context: &Value, at: &Located<String>, workload: Option<&Located<String>>) {
+    fn template(&mut self, name: &str, context: &Value, at: &Location, workload: Option<&Located<String>>) {
         let shown = format!("templates/{name}");
         match self.engine.render(name, context) {
             Ok(text) => {
                 let before = self.manifests.len();
-                self.documents(&shown, &text, &at.at, workload, true);
+                self.documents(&shown, &text, at, workload, true);
                 self.manifests.iter_mut().skip(before).for_each(|manifest| manifest.origin.built_in = true);
             }
-            Err(error) => self.report(Engine::diagnostic(*error, &shown, None, &at.at)),
+            Err(error) => self.report(Engine::diagnostic(*error, &shown, None, at)),
         }
     }
 
@@ -427,7 +430,7 @@ impl<'a> Renderer<'a> {
         let rest = std::mem::take(&mut self.manifests);
         for (name, lab) in missing {
             let context = json!({ "namespace": { "name": name, "labels": {} } });
-            self.template("namespace.yaml.tera", &context, &Located::new(name, lab), None);
+            self.template("namespace.yaml.tera", &context, &lab, None);
         }
         self.manifests.extend(rest);
     }

@@ -169,6 +169,8 @@ pub struct Rejection {
 pub struct ScoreTable {
     /// The plugins that scored, in order of execution, with their weights.
     pub plugins: Vec<(PluginName, i64)>,
+    /// Whether NodeResourcesFit favours nodes of which less is taken, as the default profile does.
+    pub favours_free: bool,
     /// One row per node, by name.
     pub rows: Vec<ScoreRow>,
 }

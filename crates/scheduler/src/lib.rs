@@ -107,7 +107,7 @@ pub use error::ObjectError;
 pub use node_info::NodeSpec;
 pub use pod_info::HostPort;
 pub use pod_key::PodKey;
-pub use profile::{ConfigurationError, DEFAULT_SCHEDULER, Profile, Profiles};
+pub use profile::{ConfigurationError, DEFAULT_SCHEDULER, Profile, Profiles, SCHEDULERS_ANNOTATION};
 pub use reason::{Code, PluginName, Reason};
 pub use resources::{PodResources, Resources, container_limits, container_requests, pod_requests};
 pub use tie::TieBreak;

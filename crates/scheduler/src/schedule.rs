@@ -478,6 +478,7 @@ fn raw_scores(cycle: &Cycle<'_>, score: &Score, feasible: &[NodeId]) -> Option<R
 fn score_table(cycle: &Cycle<'_>, feasible: &[NodeId]) -> ScoreTable {
     let mut table = ScoreTable {
         plugins: Vec::new(),
+        favours_free: cycle.profile.favours_free(),
         rows: feasible.iter().map(|&id| ScoreRow { node: cycle.node_name(id), total: 0, scores: Vec::new() }).collect(),
     };
     for (plugin, score, weight) in plugins::scores(cycle.profile) {

@@ -175,7 +175,8 @@ impl Model {
                 .map(|patch| json!(patch))
                 .filter(|patch| *patch != cluster.properties["currentKubernetesVersion"]);
             let tags = body["tags"].clone();
-            let profile = body["properties"]["autoScalerProfile"].clone();
+            let [profile, scheduler] =
+                ["autoScalerProfile", "schedulerProfile"].map(|name| body["properties"][name].clone());
             self.change_cluster(group, key, |cluster| {
                 cluster.phase = Phase::Busy {
                     doing: if upgrades.is_some() { "Upgrading" } else { "Updating" },
@@ -186,6 +187,7 @@ impl Model {
                 cluster.operation = operation;
                 cluster.tags = tags;
                 cluster.properties["autoScalerProfile"] = profile;
+                cluster.properties["schedulerProfile"] = scheduler;
                 if let Some(patch) = upgrades {
                     cluster.properties["kubernetesVersion"] = version;
                     cluster.properties["currentKubernetesVersion"] = patch;

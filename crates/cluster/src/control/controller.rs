@@ -61,6 +61,8 @@ controllers! {
     HollowDevices,
     /// Makes ResourceClaims from templates, and takes back the devices of those that no pod uses.
     ResourceClaim,
+    /// Keeps the profiles of the scheduler.
+    Schedulers,
     /// Binds pods to nodes.
     Scheduler,
     /// Runs the pods that are bound to a node, and ends those that are deleted.

@@ -18,8 +18,8 @@ use super::{
     account_tokens, api_services, api_silence, autoscaler, certificate_approval, certificates, cluster_autoscaler,
     cluster_roles, cron_job, daemon_set, deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage,
     hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim,
-    root_certificate, scheduler, service_account, service_cidrs, spot_eviction, stateful_set, taint_eviction,
-    ttl_after_finished, volumes,
+    root_certificate, scheduler, schedulers, service_account, service_cidrs, spot_eviction, stateful_set,
+    taint_eviction, ttl_after_finished, volumes,
 };
 
 /// What there is to say of a controller.
@@ -214,6 +214,14 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES]),
         owner: None,
         make: || Box::new(resource_claim::ResourceClaims),
+    },
+    Row {
+        controller: Controller::Schedulers,
+        name: "schedulers",
+        optional: false,
+        watches: Watches::AllButEvents,
+        owner: None,
+        make: || Box::<schedulers::Schedulers>::default(),
     },
     Row {
         controller: Controller::Scheduler,
@@ -433,6 +441,7 @@ impl Controller {
             Self::Scheduler => Some(Component::Scheduler),
             Self::Kubelet
             | Self::HollowDevices
+            | Self::Schedulers
             | Self::NodeLifecycle
             | Self::ClusterAutoscaler
             | Self::SpotEviction
@@ -561,7 +570,10 @@ mod tests {
             }
         }
         let custom = ResourceId(u32::MAX);
-        assert_eq!(concerned.by_kind(custom), [Controller::GarbageCollector, Controller::Namespace]);
+        assert_eq!(
+            concerned.by_kind(custom),
+            [Controller::GarbageCollector, Controller::Schedulers, Controller::Namespace]
+        );
     }
 
     /// How many ReplicaSets and pods a Deployment comes to.

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::device_selector::Language;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
-use klab_scheduler::Cluster as SchedulerCache;
+use klab_scheduler::{Cluster as SchedulerCache, Profiles};
 use serde_json::Value;
 
 use super::component::Component;
@@ -34,7 +34,7 @@ pub(super) struct Plane {
     replacing: BTreeMap<(Key, Box<str>), Replacing>,
     /// Components that do not run.
     stopped: BTreeSet<Component>,
-    /// Whether one of them runs again, and has to read all objects.
+    /// Whether one of them runs again, or otherwise than before, and has to read all objects.
     pub(super) has_restarted: bool,
     /// What is being worked on.
     pub(super) subject: Option<Subject>,
@@ -56,16 +56,16 @@ const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
 const MAX_WAIT: SignedDuration = SignedDuration::from_mins(15);
 
 /// An empty cluster as the scheduler sees it.
-fn scheduler_cache(settings: &Settings) -> SchedulerCache {
+fn scheduler_cache(settings: &Settings, profiles: &Arc<Profiles>) -> SchedulerCache {
     let mut scheduler_cache = SchedulerCache::new(settings.tie_break());
     scheduler_cache.set_selector_language(Arc::new(Language));
-    scheduler_cache.set_profiles(Arc::clone(&settings.profiles));
+    scheduler_cache.set_profiles(Arc::clone(profiles));
     scheduler_cache
 }
 
 impl Plane {
     pub(super) fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
-        let scheduler_cache = scheduler_cache(&settings);
+        let scheduler_cache = scheduler_cache(&settings, &settings.profiles);
         Self {
             cluster,
             settings,
@@ -87,7 +87,15 @@ impl Plane {
     /// Forgets what is known of the cluster, before all objects are read again.
     pub(super) fn forget(&mut self) {
         self.view = View::default();
-        self.scheduler_cache = scheduler_cache(&self.settings);
+        self.scheduler_cache = scheduler_cache(&self.settings, self.scheduler_cache.profiles());
+    }
+
+    /// Has the scheduler go on with these profiles: it reads all objects again.
+    pub(super) fn set_profiles(&mut self, profiles: Profiles) {
+        if **self.scheduler_cache.profiles() != profiles {
+            self.scheduler_cache.set_profiles(Arc::new(profiles));
+            self.has_restarted = true;
+        }
     }
 
     /// Notes which components do not run from now on.

@@ -26,6 +26,41 @@ pub(super) fn objects() -> Vec<Value> {
     objects
 }
 
+/// The custom resource by which users configure the scheduler of AKS.
+// See https://learn.microsoft.com/azure/aks/configure-aks-scheduler
+pub const SCHEDULER_CONFIGURATIONS: &str = "schedulerconfigurations.aks.azure.com";
+/// The one object of it that counts.
+pub(crate) const SCHEDULER_CONFIGURATION: &str = "upstream";
+
+/// The definition of that resource, as far as Azure's documentation shows it; the fields of the status are klab's.
+pub fn scheduler_configurations() -> Value {
+    let text = || json!({ "type": "string" });
+    let status = json!({ "configuration": text(), "message": text(), "acceptedConfig": text() });
+    let schema = json!({ "type": "object", "properties": {
+        "spec": { "type": "object", "properties": { "rawConfig": text() } },
+        "status": { "type": "object", "properties": status },
+    } });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": SCHEDULER_CONFIGURATIONS },
+        "spec": {
+            "group": "aks.azure.com", "scope": "Cluster",
+            "names": {
+                "kind": "SchedulerConfiguration", "listKind": "SchedulerConfigurationList",
+                "plural": "schedulerconfigurations", "singular": "schedulerconfiguration",
+            },
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true, "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": schema },
+                "additionalPrinterColumns": [
+                    { "name": "Configuration", "type": "string", "jsonPath": ".status.configuration" },
+                    { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+                ],
+            }],
+        },
+    })
+}
+
 /// System pods prefer pools of mode `system` and must be on an AKS node with Linux: when their pool goes they move to
 /// another one, to a user pool only when no system pool takes them. Replicas are spread over nodes by the scheduler's
 /// own defaults, which weigh less than this preference.

@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 
 use super::interpreter::{Flow, Run, Scope};
+use crate::kube_scheduler;
 use crate::pod::file::Found;
 
 /// Programs that are not followed, and that are taken to be done at once, and well.
@@ -72,6 +73,16 @@ impl Run {
                 Flow::Forever
             }
             ("pause", _) => Flow::Forever,
+            _ if kube_scheduler::is_named(program) => {
+                let words: Vec<&str> = [program.as_str()].into_iter().chain(known).collect();
+                match kube_scheduler::read(&words, &self.world.inside.files) {
+                    Ok(_) => {
+                        self.uncertain(|| "what a kube-scheduler prints is not followed".to_owned());
+                        Flow::Forever
+                    }
+                    Err(why) => self.unknown_effects(1, || format!("it ends: {why}")),
+                }
+            }
             ("touch" | "rm" | "mkdir", _) => self.file_command(name, &known),
             ("ls", _) => self.list(&known),
             ("stat", _) => self.stat(&known),

@@ -118,7 +118,7 @@ fn score_table(scores: &ScoreTable, here: &str) -> String {
     let mut lines = vec![
         ["NODE".to_owned()]
             .into_iter()
-            .chain(scores.plugins.iter().map(|(plugin, weight)| heading(*plugin, *weight)))
+            .chain(scores.plugins.iter().map(|(plugin, weight)| heading(*plugin, *weight, scores.favours_free)))
             .chain(["TOTAL".to_owned(), String::new()])
             .collect::<Vec<_>>(),
     ];
@@ -145,11 +145,12 @@ fn score_table(scores: &ScoreTable, here: &str) -> String {
 }
 
 /// A short heading for a plugin's column; its weight where it counts more than once.
-fn heading(plugin: PluginName, weight: i64) -> String {
+fn heading(plugin: PluginName, weight: i64, favours_free: bool) -> String {
     let name = match plugin {
         PluginName::TaintToleration => "TAINTS",
         PluginName::NodeAffinity => "AFFINITY",
-        PluginName::NodeResourcesFit => "FREE",
+        PluginName::NodeResourcesFit if favours_free => "FREE",
+        PluginName::NodeResourcesFit => "FIT",
         PluginName::PodTopologySpread => "SPREAD",
         PluginName::InterPodAffinity => "PODS",
         PluginName::NodeResourcesBalancedAllocation => "BALANCE",
@@ -168,7 +169,7 @@ fn pending_text(names: &str, explanation: &Explanation, pending: &Pending, style
     let age = explanation.age.map(|age| format!(" for {}", duration(age))).unwrap_or_default();
     let mut text = format!("{}  {word}{age}{}\n", styles.strong(names), behind(code_of(explanation)));
     if let Some(scheduler) = &pending.scheduler {
-        let _ = writeln!(text, "  it waits for the scheduler `{scheduler}`, not for the default one");
+        let _ = writeln!(text, "  it waits for the scheduler `{scheduler}`, which klab does not find here");
     }
     if !pending.gates.is_empty() {
         let _ = writeln!(text, "  gates: {}", pending.gates.join(", "));

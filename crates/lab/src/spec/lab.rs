@@ -12,7 +12,7 @@ use super::diagnostic::Diagnostics;
 use super::files::{Files, Reach};
 use super::kind_name::singular;
 use super::pool::Pool;
-use super::provider::{Addon, AksSettings, ExistingSettings, KindSettings, Provider, SimSettings};
+use super::provider::{Addon, AksSettings, ExistingSettings, KindSettings, Provider, SimLike, SimSettings};
 use super::scheduler::Scheduler;
 use super::source::{Located, Source};
 use super::step::{Action, SkippedStep, Step};
@@ -107,6 +107,11 @@ impl Lab {
     /// The settings of the cluster autoscaler as text, by name.
     pub fn autoscaler_settings(&self) -> BTreeMap<String, String> {
         self.autoscaler.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect()
+    }
+
+    /// Whether its scheduler is configured by an object of AKS: on AKS, and on an embedded cluster that is like AKS.
+    pub fn configures_scheduler_by_object(&self) -> bool {
+        self.scheduler.is_some() && self.like() == SimLike::Aks
     }
 
     /// The profiles of its scheduler.

@@ -118,7 +118,7 @@ const PROFILES: [Profile; 4] = [
         nodes: NodeForm::Machine,
         is_embedded: false,
         makes_nodes: true,
-        configures_scheduler: false,
+        configures_scheduler: true,
         is_billed: true,
         has_managed_pools: true,
         has_autoscaler: true,

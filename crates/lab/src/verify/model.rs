@@ -10,7 +10,7 @@ use klab_scheduler::{Cluster, TieBreak};
 pub(crate) fn cluster(view: &View<'_>, tie_break: TieBreak) -> Cluster {
     let snapshot = view.snapshot;
     let mut cluster = Cluster::new(tie_break);
-    cluster.set_profiles(view.context.profiles());
+    cluster.set_profiles(Arc::clone(&view.profiles));
     for namespace in &snapshot.namespaces {
         cluster.set_namespace(namespace);
     }

@@ -37,8 +37,7 @@ fn of_pods(view: &View<'_>) -> Vec<String> {
     };
     let terminating = pods(|state| *state == PodState::Terminating);
     // Pods of other schedulers may wait for ever; klab cannot see whether theirs runs.
-    let profiles = view.context.profiles();
-    let is_known = |pod: &&PodView<'_>| pod.state == PodState::Unscheduled && profiles.of(pod.pod).is_some();
+    let is_known = |pod: &&PodView<'_>| pod.state == PodState::Unscheduled && view.profiles.of(pod.pod).is_some();
     let unscheduled = view.pods.iter().filter(is_known).count();
     let nominated = pods(|state| matches!(state, PodState::Unschedulable { nominated: Some(_), .. }));
     let ending = view.pods.iter().filter(|pod| pod.state.is_ready() && matches!(pod.owner, Owner::Job(_))).count();
@@ -109,9 +108,8 @@ pub(crate) fn is_pinned_to_no_node(pod: &PodView<'_>, view: &View<'_>) -> bool {
 
 /// Whether the cluster autoscaler will add nodes for a pod that waits, once it looks: it does so every few seconds.
 fn scale_up_due(view: &View<'_>) -> bool {
-    let profiles = view.context.profiles();
     let waits = |pod: &&PodView<'_>| {
-        matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && profiles.of(pod.pod).is_some()
+        matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && view.profiles.of(pod.pod).is_some()
     };
     if !view.pods.iter().any(|pod| waits(&pod)) {
         return false;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use klab_cel::Budget;
 use kube_core::ResourceExt;
+use serde_json::Value;
 
 use super::context::Context;
 use super::mounting::{FAILED_MOUNT, Unmounted, Volumes};
@@ -20,6 +21,7 @@ use crate::membership::{labelled_pool, pool_of};
 use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{NodeSet, Workload, WorkloadKind};
 use klab_scheduler::owner::controller;
+use klab_scheduler::{Profiles, SCHEDULERS_ANNOTATION};
 
 /// Annotation of Deployments and their ReplicaSets that counts revisions.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -32,6 +34,8 @@ pub(crate) struct View<'a> {
     pub(crate) nodes: BTreeMap<&'a str, &'a Node>,
     /// By namespace and name.
     pub(crate) pods: Vec<PodView<'a>>,
+    /// The profiles of the cluster's schedulers: those of the lab, unless the embedded cluster says that there are others.
+    pub(crate) profiles: Arc<Profiles>,
     /// What the expressions of all checks may still cost.
     pub(crate) expressions: RefCell<Budget>,
 }
@@ -275,6 +279,13 @@ fn is_pinned_to_none(pod: &Pod, nodes: &BTreeMap<&str, &Node>) -> bool {
     !pod::is_scheduled(pod) && pod::node(pod).is_some_and(|node| !nodes.contains_key(node))
 }
 
+/// The configurations of all schedulers, where an embedded cluster has others than it was made with.
+fn configurations(snapshot: &Snapshot) -> Option<Vec<Value>> {
+    let named = |namespace: &&Arc<Namespace>| namespace.metadata.name.as_deref() == Some("kube-system");
+    let annotations = snapshot.namespaces.iter().find(named)?.metadata.annotations.as_ref()?;
+    serde_json::from_str(annotations.get(SCHEDULERS_ANNOTATION)?).ok()
+}
+
 impl<'a> View<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, context: &'a Context<'a>) -> Self {
         let owners = Owners::of(snapshot);
@@ -316,7 +327,11 @@ impl<'a> View<'a> {
             })
             .collect();
         pods.sort_by_key(|pod| (pod.namespace, pod.name));
-        Self { snapshot, context, nodes, pods, expressions: RefCell::new(Budget::of(MAX_COST)) }
+        let profiles = match configurations(snapshot) {
+            Some(all) => Arc::new(Profiles::of_all(&all, &context.profiles())),
+            None => context.profiles(),
+        };
+        Self { snapshot, context, nodes, pods, profiles, expressions: RefCell::new(Budget::of(MAX_COST)) }
     }
 
     /// The pool a node belongs to.

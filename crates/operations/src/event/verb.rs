@@ -50,6 +50,7 @@ verbs! {
     UpgradeControlPlane "upgrade-control-plane" "Bringing" "Brought" "";
     FindControlPlane "find-control-plane" "Found" "Found" "";
     SetAutoscaler "set-autoscaler" "Setting" "Set" "";
+    ConfigureScheduler "configure-scheduler" "Configuring" "Configured" "";
     AttachRegistry "attach-registry" "Attaching" "Attached" "";
     RestoreSystem "restore-system" "Restored" "Restored" "objects";
 

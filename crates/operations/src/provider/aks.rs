@@ -27,6 +27,7 @@ mod replace;
 mod request;
 mod requested_pools;
 mod restore;
+mod scheduler;
 mod site;
 mod typed;
 mod wait;

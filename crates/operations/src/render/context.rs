@@ -14,7 +14,7 @@ use klab_lab::spec::source::Located;
 use klab_lab::spec::workload::{
     Bundle, BundleKind, BundleRef, ResourceClaimSource, VolumeSource, Workload, WorkloadKind,
 };
-use klab_lab::spec::{Lab, NodeSet};
+use klab_lab::spec::{Lab, NodeSet, Scheduler};
 
 /// The kind of a mount whose claim a StatefulSet makes for each pod.
 const CLAIM_TEMPLATE: &str = "claim-template";
@@ -22,6 +22,14 @@ const CLAIM_TEMPLATE: &str = "claim-template";
 /// The labels by which a workload's owner finds its pods: one that no author can change.
 fn selector(workload: &Workload) -> BTreeMap<String, String> {
     [(WORKLOAD_LABEL.to_owned(), workload.name.value.clone())].into()
+}
+
+/// The configuration of the scheduler, as YAML.
+pub(super) fn scheduler(scheduler: &Scheduler) -> Value {
+    // JSON is YAML.
+    let configuration = &scheduler.configuration;
+    let text = serde_saphyr::to_string(configuration).unwrap_or_else(|_| configuration.to_string());
+    json!({ "configuration": text.trim_end() })
 }
 
 pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {

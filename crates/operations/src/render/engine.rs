@@ -17,6 +17,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     ("pod.yaml.tera", include_str!("../../templates/pod.yaml.tera")),
     ("pod-spec.yaml.tera", include_str!("../../templates/pod-spec.yaml.tera")),
     ("service.yaml.tera", include_str!("../../templates/service.yaml.tera")),
+    ("scheduler.yaml.tera", include_str!("../../templates/scheduler.yaml.tera")),
     ("namespace.yaml.tera", include_str!("../../templates/namespace.yaml.tera")),
     ("config.yaml.tera", include_str!("../../templates/config.yaml.tera")),
     ("secret.yaml.tera", include_str!("../../templates/secret.yaml.tera")),

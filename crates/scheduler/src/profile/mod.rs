@@ -1,5 +1,6 @@
 //! Scheduler profiles: which plugins judge and score the pods of a scheduler name, with which weights and arguments.
 
+mod aks;
 mod arguments;
 mod configuration;
 mod document;
@@ -13,4 +14,4 @@ mod tests;
 pub(crate) use arguments::{DefaultConstraint, Scoring, SpreadDefaults, Strategy};
 pub use document::ConfigurationError;
 pub(crate) use plugins::default_profile;
-pub use profiles::{DEFAULT_SCHEDULER, Profile, Profiles};
+pub use profiles::{DEFAULT_SCHEDULER, Profile, Profiles, SCHEDULERS_ANNOTATION};

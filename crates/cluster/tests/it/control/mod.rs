@@ -16,6 +16,7 @@ mod killing;
 mod nodes;
 mod programs;
 mod quotas;
+mod schedulers;
 mod scheduling;
 mod services;
 mod spot;

@@ -52,6 +52,7 @@ pub(super) fn lab(
         broken.insert("pool".to_owned());
     }
     let (steps, skipped_steps) = reader.steps(&raw.step);
+    let sim = reader.sim(raw.sim.as_ref());
     Lab {
         source: Arc::clone(source),
         name: name.unwrap_or_else(|| reader.located(&raw.lab, raw.lab.get().clone())),
@@ -71,7 +72,7 @@ pub(super) fn lab(
             .collect(),
         pools,
         autoscaler: reader.autoscaler(raw.autoscaler.as_ref()),
-        scheduler: reader.scheduler(raw.scheduler.as_ref()),
+        scheduler: reader.scheduler(raw.scheduler.as_ref(), sim.like),
         workloads: reader.workloads(&raw.workload),
         namespaces: reader.namespaces(&raw.namespace),
         bundles: reader.bundles(raw),
@@ -79,7 +80,7 @@ pub(super) fn lab(
         checks: reader.checks(&raw.check),
         steps,
         skipped_steps,
-        sim: reader.sim(raw.sim.as_ref()),
+        sim,
         kind: reader.kind(raw.kind.as_ref()),
         aks,
         existing,

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::Reader;
 use crate::code::Code;
-use crate::spec::Diagnostic;
 use crate::spec::raw::{self, At};
 use crate::spec::scheduler::Scheduler;
 use crate::spec::source::Located;
+use crate::spec::{Diagnostic, SimLike};
 
 impl Reader<'_> {
-    pub(super) fn scheduler(&mut self, raw: Option<&At<raw::Scheduler>>) -> Option<Located<Scheduler>> {
+    pub(super) fn scheduler(&mut self, raw: Option<&At<raw::Scheduler>>, like: SimLike) -> Option<Located<Scheduler>> {
         let raw = raw?;
         let at = self.at(raw.span());
         let mut configuration = raw.get().0.clone();
@@ -24,15 +24,22 @@ impl Reader<'_> {
         let profile = self.provider.profile();
         if !profile.configures_scheduler {
             let message = format!("klab does not configure the scheduler of {}", profile.title);
-            let help = "leave `[scheduler]` out there, or choose the embedded cluster or kind with `--provider`";
+            let help = "leave `[scheduler]` out there, or choose another provider with `--provider`";
             self.report(Diagnostic::error(Code::NoScheduler, message).at(&at, "its owner does").help(help));
         }
-        match Profiles::from_configuration(&configuration) {
+        let as_aks = profile.like.unwrap_or(like) == SimLike::Aks;
+        let read = Profiles::from_configuration(&configuration);
+        let is_good = read.is_ok();
+        match if as_aks { read.and_then(|_| Profiles::for_aks(&configuration)) } else { read } {
             Ok(profiles) => Some(Located::new(Scheduler { configuration, profiles: Arc::new(profiles) }, at)),
             Err(error) => {
                 for problem in error.problems {
                     let message = "the scheduler's configuration cannot be used".to_owned();
-                    self.report(Diagnostic::error(Code::SchedulerConfiguration, message).at(&at, problem));
+                    let mut report = Diagnostic::error(Code::SchedulerConfiguration, message).at(&at, problem);
+                    if is_good {
+                        report = report.help("kind takes it: `provider = \"kind\"`, or `sim.like = \"kind\"`");
+                    }
+                    self.report(report);
                 }
                 None
             }

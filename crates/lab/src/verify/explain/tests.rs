@@ -252,7 +252,7 @@ fn gates_other_schedulers_and_empty_clusters() {
     "#);
     assert_snapshot!(said(&cluster, "mine-2"), @"
     mine-2  not scheduled yet for 31 s (K0540)
-      it waits for the scheduler `mine`, not for the default one
+      it waits for the scheduler `mine`, which klab does not find here
       3 nodes would take it now: extra-0, main-0, main-1
     ");
     assert_snapshot!(said(&Cluster::default().pod("web", &unschedulable("")), "web-1"), @"

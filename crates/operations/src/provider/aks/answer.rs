@@ -98,8 +98,36 @@ pub(super) struct ManagedCluster {
     /// Settings of its cluster autoscaler.
     #[serde(default, deserialize_with = "null_is_default")]
     pub(super) auto_scaler_profile: BTreeMap<String, serde_json::Value>,
+    /// Who configures its scheduler.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) scheduler_profile: SchedulerProfile,
     /// Why it failed.
     pub(super) status: Option<Status>,
+}
+
+/// Who configures the schedulers of a cluster.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SchedulerProfile {
+    /// kube-scheduler.
+    #[serde(default, deserialize_with = "null_is_default")]
+    upstream: SchedulerInstance,
+}
+
+/// Who configures a scheduler.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SchedulerInstance {
+    /// `Default`, or `ManagedByCRD`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    scheduler_config_mode: String,
+}
+
+impl SchedulerProfile {
+    /// Whether users configure it.
+    pub(super) fn is_configurable(&self) -> bool {
+        self.upstream.scheduler_config_mode.eq_ignore_ascii_case("ManagedByCRD")
+    }
 }
 
 /// Whether machines run.

@@ -13,6 +13,9 @@ pub(super) type Arguments = Vec<String>;
 /// The option for settings of the cluster autoscaler.
 const PROFILE: &str = "--cluster-autoscaler-profile";
 
+/// The option by which users may configure the scheduler.
+const SCHEDULER: &str = "--enable-upstream-kubescheduler-user-configuration";
+
 /// Collects arguments.
 #[derive(Default)]
 struct Line(Arguments);
@@ -126,6 +129,11 @@ pub(super) fn registry_attach(place: &AzureSite, registry: &str, tags: &BTreeMap
     cluster("aks update", place).option("--attach-acr", registry).list("--tags", pairs(tags)).0
 }
 
+/// Lets users configure the scheduler.
+pub(super) fn cluster_scheduler(place: &AzureSite) -> Arguments {
+    cluster("aks update", place).flag(SCHEDULER).flag("--no-wait").0
+}
+
 /// The settings of the cluster autoscaler; those that are not named stay as they are.
 pub(super) fn cluster_autoscaler(place: &AzureSite, settings: &BTreeMap<String, String>) -> Arguments {
     cluster("aks update", place).list(PROFILE, pairs(settings)).flag("--no-wait").0
@@ -162,6 +170,7 @@ pub(super) fn cluster_create(lab: &Lab, place: &AzureSite, first: &Pool, tags: &
         .list("--nodepool-taints", joined_taints(first.taints.iter().map(|taint| taint_text(&taint.value))))
         .list("--nodepool-tags", pairs(tags))
         .list(PROFILE, pairs(&lab.autoscaler_settings()));
+    let line = if lab.scheduler.is_some() { line.flag(SCHEDULER) } else { line };
     machines(line, first, "--node-count").extend(&settings.extra_args).flag("--no-wait").0
 }
 

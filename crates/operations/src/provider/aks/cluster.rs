@@ -223,7 +223,13 @@ pub(super) fn upgrade(site: Site<'_>, from: &str, to: &str, work: &mut Work<'_>)
 }
 
 /// Waits until a change of the cluster has come to its end, which must be a good one.
-fn settle(site: Site<'_>, activity: Activity, what: String, could_not: &str, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn settle(
+    site: Site<'_>,
+    activity: Activity,
+    what: String,
+    could_not: &str,
+    work: &mut Work<'_>,
+) -> Result<()> {
     let cluster = wait_settled(site, &activity, &what)?;
     work.events.under_way(Vec::new());
     let failure = match cluster {
@@ -272,7 +278,7 @@ pub(super) fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
 }
 
 /// What goes on with the cluster.
-fn outside(place: &AzureSite, verb: Verb, words: String) -> Outside {
+pub(super) fn outside(place: &AzureSite, verb: Verb, words: String) -> Outside {
     Outside::new(verb, About::Cluster, &place.cluster, words)
 }
 

@@ -17,6 +17,7 @@ use super::registry;
 use super::replace;
 use super::request;
 use super::requested_pools::RequestedPools;
+use super::scheduler;
 use super::site::{LabSite, Site};
 use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
@@ -87,6 +88,10 @@ pub(super) fn converge(
     if let Some(changes) = agenda.autoscaler.filter(|_| !agenda.create) {
         cluster::set_autoscaler(at, changes, work)?;
     }
+    let is_configured = !scheduler::is_to_configure(lab, &cluster);
+    if !is_configured {
+        scheduler::configure(at, work)?;
+    }
     registry::attach(at, &cluster, work)?;
     if !agenda.create {
         renew_expiry(at, &cluster, work)?;
@@ -99,6 +104,9 @@ pub(super) fn converge(
     let fetch = !credentials::reaches(file, Some(&cluster));
     let changes = std::mem::take(&mut agenda.changes);
     pools::run_beside(site, changes, limit, work, || if fetch { credentials::fetch(site, file) } else { Ok(()) })?;
+    if lab.scheduler.is_some() && (agenda.create || !is_configured) {
+        scheduler::wait_until_defined(site, file, work)?;
+    }
     for (pool, _) in &agenda.replacements {
         replace::replace(at, pool, &cluster.agent_pool_profiles, work)?;
         // What stood in for it is gone; the plan may have seen it as a pool of its own.
@@ -129,6 +137,9 @@ pub(super) fn commands(at: &LabSite<'_>, world: &AzureState, actions: &[Action])
     }
     if agenda.autoscaler.is_some() && !agenda.create {
         lines.push(arguments::cluster_autoscaler(place, &lab.autoscaler_settings()));
+    }
+    if !agenda.create && world.usable().is_some_and(|cluster| scheduler::is_to_configure(lab, cluster)) {
+        lines.push(arguments::cluster_scheduler(place));
     }
     lines.extend(registry::request(place, lab, world.usable().filter(|_| !agenda.create), tags));
     let steps = |jobs: Vec<Job>| jobs.into_iter().flat_map(|job| job.steps).map(|step| step.arguments);

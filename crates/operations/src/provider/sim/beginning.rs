@@ -9,8 +9,13 @@ use klab_server::{Flavour, Seed};
 /// What a lab's embedded cluster begins with; `seed` breaks ties.
 pub(super) fn seed(lab: &Lab, seed: u64) -> Seed {
     let missing_images = lab.sim.missing_images.clone();
-    let scheduler = lab.scheduler.as_ref().map(|scheduler| scheduler.value.configuration.clone());
-    Seed { flavour: flavour(lab), seed, objects: addons(lab), missing_images, scheduler, ..Seed::default() }
+    let mut objects = addons(lab);
+    let mut scheduler = lab.scheduler.as_ref().map(|scheduler| scheduler.value.configuration.clone());
+    if lab.configures_scheduler_by_object() {
+        objects.push(system::scheduler_configurations());
+        scheduler = None;
+    }
+    Seed { flavour: flavour(lab), seed, objects, missing_images, scheduler, ..Seed::default() }
 }
 
 /// The objects of the lab's add-ons, where the cluster does not have them by itself.

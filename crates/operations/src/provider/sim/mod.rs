@@ -7,6 +7,7 @@ mod devices;
 pub mod in_process;
 mod node_pools;
 mod pools;
+mod scheduler;
 pub mod seat;
 pub mod server;
 pub mod server_lock;
@@ -195,7 +196,14 @@ impl Provider for Sim {
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
-        actions.iter().try_for_each(|action| self.perform(lab, action, work))
+        actions.iter().try_for_each(|action| self.perform(lab, action, work))?;
+        // A new cluster was made with it; an annotation says so to those that change it later.
+        let is_new = actions.contains(&Action::CreateCluster);
+        if is_new && (lab.scheduler.is_none() || lab.configures_scheduler_by_object()) {
+            Ok(())
+        } else {
+            self.block_on(scheduler::configure(self.client(&lab.name.value)?, lab, work.events))
+        }
     }
 
     fn prepare(&self) -> Result<()> {

@@ -240,6 +240,6 @@ fn taints(node: &Node) -> Vec<Taint> {
     node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default()
 }
 
-fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {
+pub(super) fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {
     Error::new(Code::ClusterRefused, cause(error).context(format!("could not {verb} `{what}` on the embedded cluster")))
 }
