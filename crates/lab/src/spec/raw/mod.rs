@@ -72,7 +72,7 @@ pub(super) struct Lab {
     /// Settings of the cluster autoscaler, for pools with `autoscale`.
     #[serde(default)]
     pub autoscaler: Option<Autoscaler>,
-    /// Configuration of the cluster's scheduler, on the embedded cluster and kind: a `KubeSchedulerConfiguration` as TOML, without `apiVersion` and `kind`.
+    /// Configuration of the cluster's scheduler: a `KubeSchedulerConfiguration` as TOML, without `apiVersion` and `kind`.
     pub scheduler: Option<At<Scheduler>>,
     /// Workloads by name.
     #[serde(default)]
