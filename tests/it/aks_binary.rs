@@ -674,7 +674,7 @@ fn a_configured_scheduler_comes_changes_and_goes_with_the_lab_file() {
     for (provider, like) in [("aks", "aks"), ("sim", "aks"), ("sim", "kind")] {
         let like = format!("\n[sim]\nlike = \"{like}\"\n");
         let up = |text: &str| {
-            setup.environment.write("packing.toml", &format!("{text}{like}"));
+            setup.environment.write("packing.toml", format!("{text}{like}"));
             setup.run(&["up", "packing.toml", "--provider", provider, "--timeout", "4s"])
         };
         let is_good = |output: Output| {
@@ -688,7 +688,10 @@ fn a_configured_scheduler_comes_changes_and_goes_with_the_lab_file() {
         let more = other.replace("replicas = 3", "replicas = 4").replace("running = 3", "running = 4");
         let output = up(&more);
         let shown = setup.environment.shown(&output);
-        assert!(shown.contains("3 running, wanted 4") && shown.contains("waits for the scheduler `packing`"), "{shown}");
+        assert!(
+            shown.contains("3 running, wanted 4") && shown.contains("waits for the scheduler `packing`"),
+            "{shown}"
+        );
         setup.succeeds(&["down", "packing"]);
     }
 }

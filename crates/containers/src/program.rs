@@ -130,7 +130,7 @@ pub(crate) fn program(
         let program = Program::of_course(course);
         let is_scheduler = words.first().is_some_and(|word| kube_scheduler::is_named(word));
         let listens = if is_scheduler { Listens::At(vec![kube_scheduler::PORT]) } else { program.listens };
-        Program { world, listens, ..program }
+        Program { listens, world, ..program }
     };
     let shares = pod["spec"]["shareProcessNamespace"] == true || pod["spec"]["hostPID"] == true;
     if shares && program.on_term.is_none() {

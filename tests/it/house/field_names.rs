@@ -65,6 +65,8 @@ const OTHERS: &[(&str, &str)] = &[
         "autoscalerStatus backoffInfo candidates cloudProviderTarget clusterWide errorMessage longUnregistered maxSize \
          minSize nodeCounts nodeGroups notStarted registered resourceUnready suspended total unready unregistered",
     ),
+    // The object of AKS, and a KubeSchedulerConfiguration.
+    ("cluster/src/control/schedulers.rs", "acceptedConfig configuration leaderElect leaderElection rawConfig"),
     // Reviews that webhooks answer.
     ("cluster/src/custom_versions/conversion.rs", "convertedObjects desiredAPIVersion objects response result"),
     ("cluster/src/dynamic_admission/request.rs", "fieldManager oldObject requestKind requestResource"),
@@ -72,7 +74,7 @@ const OTHERS: &[(&str, &str)] = &[
     // Keys of ConfigMaps and of labels.
     ("cluster/src/pipeline/bootstrap.rs", "since"),
     ("cluster/src/system.rs", "provider"),
-    ("cluster/src/system/aks.rs", "app skuName skuname"),
+    ("cluster/src/system/aks.rs", "acceptedConfig app configuration rawConfig skuName skuname"),
     ("cluster/src/system/kind.rs", "tier"),
     // Operations of JSON patches.
     ("fields/src/json.rs", "op"),
@@ -82,13 +84,16 @@ const OTHERS: &[(&str, &str)] = &[
 ];
 
 /// Steps from a field to one below it that no kind has.
-const STEPS: [(&str, &str); 4] = [
+const STEPS: [(&str, &str); 6] = [
     // The schema of metadata in the definition of a custom resource.
     ("metadata", "properties"),
     // The metadata of a list.
     ("metadata", "continue"),
     // Options of a deletion.
     ("preconditions", "resourceVersion"),
+    // The object of AKS.
+    ("spec", "rawConfig"),
+    ("status", "acceptedConfig"),
     // How expressions of policies find the `uid` of a namespace.
     ("metadata", "UID"),
 ];

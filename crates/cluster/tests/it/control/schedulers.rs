@@ -56,6 +56,12 @@ fn lab() -> Lab {
     lab
 }
 
+fn apply(lab: &mut Lab, objects: Vec<Value>) {
+    for object in objects {
+        lab.apply(object);
+    }
+}
+
 fn asking(name: &str, scheduler: &str) -> Value {
     json!({
         "kind": "Pod", "metadata": { "name": name },
@@ -83,7 +89,7 @@ fn a_deployment_of_kube_scheduler_starts_its_profile_and_ends_it() {
     lab.apply(asking("a", "packing"));
     lab.seconds(30);
     assert_eq!(lab.get(PODS, "a")["status"]["conditions"], Value::Null, "there is no such scheduler yet");
-    second(PACKING, true).into_iter().for_each(|object| drop(lab.apply(object)));
+    apply(&mut lab, second(PACKING, true));
     lab.apply(asking("b", "packing"));
     lab.seconds(10);
     let place = |lab: &Lab, name: &str| lab.get(PODS, name)["spec"]["nodeName"].clone();
@@ -118,7 +124,7 @@ fn a_second_scheduler_that_may_not_or_never_leads_places_nothing() {
         [(PACKING, true, true), (PACKING, false, false), (&*leading, true, false), (&*with_a_lock, true, true)]
     {
         let mut lab = lab();
-        second(configuration, allowed).into_iter().for_each(|object| drop(lab.apply(object)));
+        apply(&mut lab, second(configuration, allowed));
         lab.apply(asking("a", "packing"));
         lab.seconds(30);
         assert!(seconds_state(&lab)["running"].is_object());
@@ -130,7 +136,7 @@ fn a_second_scheduler_that_may_not_or_never_leads_places_nothing() {
 fn a_second_scheduler_whose_configuration_is_wrong_crashes() {
     for wrong in [PACKING.replace("MostAllocated", "MostPacked"), "kind: Other".to_owned(), ": :".to_owned()] {
         let mut lab = lab();
-        second(&wrong, true).into_iter().for_each(|object| drop(lab.apply(object)));
+        apply(&mut lab, second(&wrong, true));
         lab.apply(asking("a", "packing"));
         lab.seconds(30);
         assert_eq!(seconds_state(&lab)["waiting"]["reason"], "CrashLoopBackOff", "{wrong}");
