@@ -82,6 +82,7 @@ pub mod node_pools;
 mod openapi;
 mod pipeline;
 mod pod_token;
+pub mod pool_upgrades;
 mod rbac;
 pub mod record;
 pub mod seed;

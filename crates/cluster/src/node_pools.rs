@@ -81,6 +81,11 @@ pub(crate) struct Present {
 }
 
 impl Present {
+    /// Its internal address.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// A node by its JSON.
     pub(crate) fn of(node: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -150,6 +155,11 @@ impl NodePool {
     /// A node as the scheduler would see it, under the template's own name.
     pub(crate) fn sample(&self) -> Option<Value> {
         Some(filled(self.template(0)?, &self.group, 0, &self.address(0)))
+    }
+
+    /// The node with this number, under this name.
+    pub(crate) fn node(&self, number: u32, name: &str) -> Option<Value> {
+        Some(filled(self.template(number)?, name, number, &self.address(number)))
     }
 
     /// The next nodes of the pool of this name where these are there: each takes up the first number that is free.

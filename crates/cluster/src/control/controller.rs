@@ -93,6 +93,8 @@ controllers! {
     HorizontalPodAutoscaler,
     /// Lets pools of nodes grow and shrink.
     ClusterAutoscaler,
+    /// Upgrades the nodes of pools, where a ConfigMap asks for that.
+    PoolUpgrade,
     /// Takes spot machines back, where an annotation asks for that.
     SpotEviction,
     /// Empties namespaces that are deleted. Late, so that one is looked at once and not for each object that has gone.

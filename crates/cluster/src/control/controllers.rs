@@ -17,7 +17,7 @@ use super::reconcile::Reconciler;
 use super::{
     account_tokens, api_services, api_silence, autoscaler, certificate_approval, certificates, cluster_autoscaler,
     cluster_roles, cron_job, daemon_set, deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage,
-    hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim,
+    hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, pool_upgrade, replica_set, resource_claim,
     root_certificate, scheduler, schedulers, service_account, service_cidrs, spot_eviction, stateful_set,
     taint_eviction, ttl_after_finished, volumes,
 };
@@ -377,6 +377,14 @@ static TABLE: [Row; Controller::COUNT] = [
         make: || Box::<cluster_autoscaler::ClusterAutoscaler>::default(),
     },
     Row {
+        controller: Controller::PoolUpgrade,
+        name: "pool-upgrade",
+        optional: false,
+        watches: Watches::Kinds(&[CONFIG_MAPS, PODS]),
+        owner: None,
+        make: || Box::<pool_upgrade::PoolUpgrades>::default(),
+    },
+    Row {
         controller: Controller::SpotEviction,
         name: "spot-eviction",
         optional: false,
@@ -444,6 +452,7 @@ impl Controller {
             | Self::Schedulers
             | Self::NodeLifecycle
             | Self::ClusterAutoscaler
+            | Self::PoolUpgrade
             | Self::SpotEviction
             | Self::KubernetesService
             | Self::ApiServiceAvailability

@@ -38,6 +38,7 @@ mod plane;
 mod pod_gc;
 mod pod_ranges;
 mod pods;
+mod pool_upgrade;
 mod queue;
 mod reconcile;
 mod replica_set;

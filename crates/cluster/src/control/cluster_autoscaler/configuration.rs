@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::node_pools::{NAMESPACE, NODE_POOLS, NodePool, PRIORITIES, PROFILE};
+use crate::pool_upgrades::{POOL_UPGRADES, PoolUpgrade};
 use klab_scheduler::autoscaler::{Expander, NodeGroup, Profile};
 
 /// The names of the ConfigMaps that the autoscaler reads.
@@ -22,9 +23,14 @@ pub(super) fn config_map(cluster: &Cluster, name: &str) -> Option<Arc<Object>> {
     cluster.get(CONFIG_MAPS, NAMESPACE, name)
 }
 
-/// The pools, by name.
+/// The pools, by name, but for those that are being upgraded: AKS does one thing to a pool at a time.
 pub(super) fn pools(cluster: &Cluster) -> BTreeMap<String, NodePool> {
-    config_map(cluster, NODE_POOLS).map(|map| NodePool::read(&map.value())).unwrap_or_default()
+    let mut pools = config_map(cluster, NODE_POOLS).map(|map| NodePool::read(&map.value())).unwrap_or_default();
+    if let Some(map) = config_map(cluster, POOL_UPGRADES) {
+        let upgrades = PoolUpgrade::read(&map.value());
+        pools.retain(|name, _| upgrades.get(name).is_none_or(|upgrade| upgrade.end.is_some()));
+    }
+    pools
 }
 
 /// The settings, and what of them is wrong: that is left at its default.

@@ -14,6 +14,7 @@ mod garbage;
 mod jobs;
 mod killing;
 mod nodes;
+mod pool_upgrades;
 mod programs;
 mod quotas;
 mod schedulers;

@@ -1,0 +1,121 @@
+//! Upgrades of node pools on the embedded cluster, as a ConfigMap of the cluster says them: what was asked for, and how far it is.
+//!
+//! Who upgrades a pool writes an entry; the upgrader notes its progress there and, in the end, what came of it. Experimental.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::node_pools::NodePool;
+
+/// The ConfigMap with the upgrades, each under the name of its pool, as JSON. It is in [`NAMESPACE`](crate::node_pools::NAMESPACE).
+pub const POOL_UPGRADES: &str = "node-pool-upgrades";
+/// The label of a node that an upgrade could not drain and left cordoned.
+pub const UPGRADE_STATUS_LABEL: &str = "kubernetes.azure.com/upgrade-status";
+/// The value of that label.
+pub const QUARANTINED: &str = "Quarantined";
+
+/// The upgrade of one pool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolUpgrade {
+    /// What upgraded nodes are. Its bounds do not matter.
+    pub pool: NodePool,
+    /// How many nodes are added for the time of the upgrade; 0: nodes are upgraded in place.
+    pub surge: u32,
+    /// Most existing nodes that are cordoned and drained at the same time.
+    pub at_once: u32,
+    /// How long the drain of a node may take, in seconds.
+    pub drain_timeout: u32,
+    /// How long a node that is drained is left alone before it is reimaged, in seconds.
+    pub soak: u32,
+    /// Whether a node that cannot be drained stays cordoned and the upgrade goes on; else the upgrade ends there.
+    pub quarantines: bool,
+    /// The nodes to upgrade, in order.
+    pub nodes: Vec<Member>,
+    /// The nodes that were added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surge_nodes: Vec<Member>,
+    /// What came of it, when it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+/// A node of an upgrade.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its number in the pool, counted from 0.
+    pub number: u32,
+    /// How far it is.
+    pub phase: Phase,
+}
+
+/// How far a node is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// Nothing has happened to it.
+    Waiting,
+    /// Its machine starts, or is reimaged, until then.
+    Starting(Timestamp),
+    /// Its pods are evicted.
+    Draining {
+        /// Since when.
+        since: Timestamp,
+        /// When evictions were tried last.
+        tried: Timestamp,
+    },
+    /// It is empty and left alone, until then.
+    Soaking(Timestamp),
+    /// It could not be drained, for this reason.
+    Blocked(String),
+    /// It is a node of the new version.
+    Upgraded,
+    /// It is gone.
+    Removed,
+}
+
+/// What came of an upgrade.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum End {
+    /// Every node is upgraded.
+    Succeeded,
+    /// Nodes could not be drained, as AKS says it.
+    Failed(String),
+    /// The same, and there were fewer surge nodes than such nodes.
+    Canceled(String),
+}
+
+impl PoolUpgrade {
+    /// The upgrades of the ConfigMap. An entry that says nothing is none.
+    pub fn read(config_map: &Value) -> BTreeMap<String, Self> {
+        let entries = config_map["data"].as_object().into_iter().flatten();
+        let read = |text: &Value| serde_json::from_str(text.as_str()?).ok();
+        entries.filter_map(|(name, text)| Some((name.clone(), read(text)?))).collect()
+    }
+
+    /// A node that is to be upgraded, by its name and its internal address; none where the pool has no such address.
+    pub fn member(pool: &NodePool, name: &str, address: &str) -> Option<Member> {
+        let address: Ipv4Addr = address.parse().ok()?;
+        let number = u32::from(address).checked_sub(u32::from(pool.first_address))?;
+        Some(Member { name: name.to_owned(), number, phase: Phase::Waiting })
+    }
+
+    /// How many nodes are upgraded, and how many are to be.
+    pub fn progress(&self) -> (usize, usize) {
+        let done = self.nodes.iter().filter(|node| node.phase == Phase::Upgraded).count();
+        (done, self.nodes.len())
+    }
+
+    /// The nodes that are being drained, in order.
+    pub fn drained_nodes(&self) -> impl Iterator<Item = &str> {
+        let all = self.nodes.iter().chain(&self.surge_nodes);
+        all.filter(|node| matches!(node.phase, Phase::Draining { .. })).map(|node| node.name.as_str())
+    }
+}
