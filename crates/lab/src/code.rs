@@ -125,6 +125,7 @@ codes! {
     Machine "machine" 211 2;
     UnknownSize "unknown-size" 211 2;
     SchedulerConfiguration "scheduler-configuration" 212 2;
+    Upgrade "upgrade" 213 2;
     Unsatisfiable "unsatisfiable" 220 2;
     UnusedToleration "unused-toleration" 221 2;
     UnknownTopology "unknown-topology" 222 2;
@@ -215,6 +216,7 @@ codes! {
     BeforeUnknown "before-unknown" 416 0;
     DifferencesUnknown "differences-unknown" 416 0;
     ClusterFault "cluster-fault" 417 0;
+    PoolUpgrade "pool-upgrade" 418 4;
     AzureRights "azure-rights" 420 3;
     AzurePolicy "azure-policy" 421 3;
     AzureRegistration "azure-registration" 422 3;

@@ -63,6 +63,7 @@ mod expression;
 pub mod names;
 pub mod nodes;
 pub mod plan;
+pub mod pool_upgrade;
 pub mod printable;
 pub mod report;
 pub mod spec;

@@ -193,6 +193,17 @@ pub enum Action {
         /// What changes, in words.
         changes: Vec<String>,
     },
+    /// Upgrade the nodes of a pool as AKS does it, in place of their replacement.
+    UpgradePool {
+        /// The pool.
+        pool: String,
+        /// How many nodes.
+        nodes: u32,
+        /// What changes, in words.
+        changes: Vec<String>,
+        /// Whether it is only begun.
+        no_wait: bool,
+    },
     /// Remove a pool with all its nodes.
     RemovePool {
         /// The pool.
@@ -224,6 +235,9 @@ impl fmt::Display for Action {
             Self::UpdatePool { pool, changes } => write!(formatter, "change pool {pool}: {}", changes.join(", ")),
             Self::ReplacePool { pool, changes, .. } => {
                 write!(formatter, "replace the nodes of pool {pool}: {}", changes.join(", "))
+            }
+            Self::UpgradePool { pool, changes, .. } => {
+                write!(formatter, "upgrade the nodes of pool {pool}: {}", changes.join(", "))
             }
             Self::RemovePool { pool, nodes } => {
                 write!(formatter, "remove pool {pool} and its {}", crate::words::plural(*nodes as usize, "node"))
@@ -348,7 +362,8 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: b
 /// The change of a pool whose last one failed.
 const FAILED_CHANGE: &str = "its last change failed and is asked for again";
 
-fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
+/// What of nodes differs that no node can change, in words.
+pub(crate) fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
     let mut changes = Vec::new();
     let mut compare = |what: &str, old: String, new: String| {
         if old != new {

@@ -61,7 +61,7 @@ pub fn actions_before(lab: &Lab, steps: usize, actions: usize) -> impl Iterator<
 }
 
 /// Changes a staged lab by one action; what is made again is made as `written` in the lab file.
-fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
+pub fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
     let at = &action.at;
     match &action.value {
         Action::Scale { workload, replicas } => {
@@ -113,9 +113,11 @@ fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
             }
             pool.nodes = Located::new(wanted, at.clone());
         }
-        Action::UpgradePool { pool, kubernetes } => {
+        Action::UpgradePool { pool, kubernetes, settings, .. } => {
             if let Some(pool) = staged.pools.iter_mut().find(|one| *one.name == *pool) {
                 pool.kubernetes = Some(Located::new(*kubernetes, at.clone()));
+                // AKS keeps them for the pool.
+                pool.upgrade = settings.or(pool.upgrade);
             }
         }
         Action::UpgradeControlPlane { kubernetes } => {

@@ -3,6 +3,7 @@
 mod binary;
 mod perform;
 mod pure;
+mod upgrades;
 pub(crate) mod wrong;
 
 use std::path::{Path, PathBuf};

@@ -296,7 +296,7 @@ fn every_action_is_typed_as_kubectl_takes_it() {
     $ klab pool add later --nodes 2 --size Standard_B2ms
     $ klab pool scale later --nodes 3
     $ klab pool update general --autoscale 2..6
-    $ klab pool upgrade later --kubernetes 1.36
+    $ klab pool upgrade later --kubernetes 1.36 --max-surge 1 --node-soak 1
     $ kubectl annotate namespace kube-system klab.dev/api-silent=20s
     $ klab pool delete later
     $ kubectl scale deployment/web --replicas 6 -n team-a

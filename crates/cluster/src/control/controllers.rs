@@ -17,9 +17,9 @@ use super::reconcile::Reconciler;
 use super::{
     account_tokens, api_services, api_silence, autoscaler, certificate_approval, certificates, cluster_autoscaler,
     cluster_roles, cron_job, daemon_set, deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage,
-    hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, pool_upgrade, replica_set, resource_claim,
-    root_certificate, scheduler, schedulers, service_account, service_cidrs, spot_eviction, stateful_set,
-    taint_eviction, ttl_after_finished, volumes,
+    hollow_devices, job, kubelet, kubernetes_service, namespace, nodes, pod_gc, pool_upgrade, replica_set,
+    resource_claim, root_certificate, scheduler, schedulers, service_account, service_cidrs, spot_eviction,
+    stateful_set, taint_eviction, ttl_after_finished, volumes,
 };
 
 /// What there is to say of a controller.

@@ -104,6 +104,11 @@ impl Lab {
         !pool.deferred || added.any(|name| *name == pool.name.value)
     }
 
+    /// Whether its nodes and their upgrades are those of AKS.
+    pub fn is_like_aks(&self) -> bool {
+        self.provider.profile().like.unwrap_or(self.sim.like) == SimLike::Aks
+    }
+
     /// The settings of the cluster autoscaler as text, by name.
     pub fn autoscaler_settings(&self) -> BTreeMap<String, String> {
         self.autoscaler.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect()

@@ -30,6 +30,7 @@ mod structure;
 mod syntax_error;
 pub mod template;
 mod tree;
+pub mod upgrade;
 mod validate;
 pub mod version;
 pub mod workload;
@@ -56,6 +57,7 @@ pub use scheduler::Scheduler;
 pub use schema::schema;
 pub use source::{Located, Location, Source};
 pub use step::{Action, SkippedStep, Step, WorkloadChange};
+pub use upgrade::{Share, UndrainableNodeBehavior, UpgradeSettings};
 #[cfg(test)]
 pub(crate) use validate::condition_keys;
 pub use validate::lab_name_like;

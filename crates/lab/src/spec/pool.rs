@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::machine::Machine;
 use super::source::{Located, Location};
+use super::upgrade::UpgradeSettings;
 use super::version::KubernetesVersion;
 use crate::names::{AKS_POOL_LABEL, MODE_LABEL, POOL_LABEL, SPOT_LABEL};
 
@@ -56,6 +57,8 @@ pub struct Pool {
     pub os_sku: Option<String>,
     /// Kubernetes version of the nodes, where it is not the cluster's.
     pub kubernetes: Option<Located<KubernetesVersion>>,
+    /// How it is upgraded.
+    pub upgrade: UpgradeSettings,
     /// Extended resources of a node beyond those of its size, such as `nvidia.com/gpu`.
     pub resources: BTreeMap<String, Located<Quantity>>,
     /// Bytes of each image that the nodes of the embedded cluster have from the start.

@@ -72,10 +72,20 @@ pub fn pool_table(pool: &Pool) -> Table {
     pool.os_sku.as_ref().map(|sku| set("os_sku", sku.clone().into()));
     disk(&pool.machine).map(|disk| set("os_disk", disk.into()));
     pool.kubernetes.as_ref().map(|version| set("kubernetes", version.value.to_string().into()));
+    let upgrade: Table =
+        pool.upgrade.said().into_iter().map(|(key, value)| (key.to_owned(), written(key, value))).collect();
+    if !upgrade.is_empty() {
+        set("upgrade", upgrade.into());
+    }
     if pool.deferred {
         set("deferred", true.into());
     }
     table
+}
+
+/// A setting of upgrades: az takes minutes, a lab file durations.
+fn written(key: &str, value: String) -> Value {
+    if matches!(key, "drain_timeout" | "node_soak") { format!("{value}m").into() } else { value.into() }
 }
 
 /// The disk, where it is not the one that a machine of that size has by itself.
@@ -105,6 +115,7 @@ mod tests {
             "[pool.a]\nsize = \"Standard_D4s_v5\"\nlabels = { team = \"a\" }\ntaints = [\"k=v:NoSchedule\", \"l:NoExecute\"]\nzones = [1, 3]\n",
             "[pool.a]\ncpu = \"1500m\"\nmemory = \"3Gi\"\nmax_pods = 40\nresources = { \"example.com/dongle\" = 2 }\n",
             "[pool.a]\nspot = true\nmax_price = 0.05\neviction = \"deallocate\"\nautoscale = { min = 1, max = 4 }\ncapacity = 3\n",
+            "[pool.a]\nupgrade = { max_surge = 0, max_unavailable = \"25%\", drain_timeout = \"1h\", node_soak = \"5m\", undrainable_node_behavior = \"Cordon\" }\n",
             "[pool.a]\nos = \"windows\"\nos_sku = \"Windows2022\"\nos_disk = { size = 64, ephemeral = true }\n",
             "[pool.a]\nkubernetes = \"1.35\"\nnames = [\"worker1\"]\nannotations = { note = \"n\" }\nimages = { \"busybox:1\" = \"4Mi\" }\nextra_args = [\"--gpu-driver\"]\n",
         ] {

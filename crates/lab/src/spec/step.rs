@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::check::{Check, NodeSet, ObjectRef};
 use super::pool::Autoscale;
 use super::source::{Located, Location};
+use super::upgrade::UpgradeSettings;
 use super::version::KubernetesVersion;
 use super::workload::{ManifestContent, Workload};
 use klab_scheduler::selector::Selector;
@@ -167,6 +168,10 @@ pub enum Action {
         pool: String,
         /// The version.
         kubernetes: KubernetesVersion,
+        /// How, where it is not as the pool says.
+        settings: UpgradeSettings,
+        /// Whether to go on while it is under way.
+        no_wait: bool,
     },
     /// Have Azure take nodes of a spot pool back.
     ReclaimPool {

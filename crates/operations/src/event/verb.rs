@@ -60,6 +60,7 @@ verbs! {
     ScalePool "scale-pool" "Scaling" "Scaled" "nodes it is to have";
     ChangePool "change-pool" "Changing" "Changed" "";
     ReplacePool "replace-pool" "Replacing" "Replaced" "nodes it is to have";
+    UpgradePool "upgrade-pool" "Upgrading" "Upgraded" "nodes it has";
     DrainPool "drain-pool" "Draining" "Drained" "pods moved, at the end";
     RemovePool "remove-pool" "Removing" "Removed" "nodes it had";
 

@@ -4,8 +4,10 @@ use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
 use crate::pool::perform::{perform, pool_of};
 use crate::provider::{Work, refuse_absent};
+use crate::stage::advance;
 use klab_lab::plan::{self, Declared, Observed, plan};
-use klab_lab::spec::{Action, Lab, Pool};
+use klab_lab::pool_upgrade::as_upgrade;
+use klab_lab::spec::{Action, Lab, Located, Pool};
 
 use super::performer::Performer;
 
@@ -13,19 +15,30 @@ use super::performer::Performer;
 /// they are: other steps, or the learner, may have changed them.
 pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
     let Some(name) = action.pool() else { return Ok(()) };
+    let stage = &after(stage, action);
     let pool =
         stage.pool(name).ok_or_else(|| Error::message(Code::StepFailed, format!("the lab has no pool `{name}`")))?;
     let mut observed = performer.provider.observe(&stage.name.value, Some(stage))?;
     refuse_absent(&stage.name.value, &observed)?;
     // The lab file names it; who typed it does not matter.
     observed.take(name);
-    let actions: Vec<plan::Action> =
-        plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed)).collect();
+    let no_wait = matches!(action, Action::UpgradePool { no_wait: true, .. });
+    let planned = plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed));
+    let actions: Vec<plan::Action> = planned.map(|planned| as_upgrade(stage, &observed, planned, no_wait)).collect();
     if actions.is_empty() {
         work.events.about(About::Pool, name).note(Verb::FindPool, format!("pool {name}, which needs no change"));
         return Ok(());
     }
     perform(performer.provider, stage, name, &Declared::of(pool), &observed, actions, work)
+}
+
+/// The lab after an action; a stage does not have what the cluster is to refuse.
+fn after(stage: &Lab, action: &Action) -> Lab {
+    let mut after = stage.clone();
+    if matches!(action, Action::UpgradePool { .. }) {
+        advance(&mut after, stage, &Located::new(action.clone(), stage.name.at.clone()));
+    }
+    after
 }
 
 /// Whether what the plan wants is what the action says.

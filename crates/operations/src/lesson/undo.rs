@@ -6,7 +6,8 @@ use crate::apply::ObjectKey;
 use crate::render::{Manifest, render, render_content};
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{
-    Action, Diagnostics, Lab, ManifestContent, NodeForm, NodeSet, ObjectRef, Workload, WorkloadChange, singular,
+    Action, Diagnostics, Lab, ManifestContent, NodeForm, NodeSet, ObjectRef, UpgradeSettings, Workload, WorkloadChange,
+    singular,
 };
 
 /// What undoes an action.
@@ -85,7 +86,10 @@ pub(super) fn downgrade(before: &Lab, name: &str) -> Undo {
     }
     let version = wanted_version(before, Some(pool)).and_then(|text| text.parse().ok());
     match version {
-        Some(kubernetes) => Undo::Actions(vec![Action::UpgradePool { pool: name.to_owned(), kubernetes }]),
+        Some(kubernetes) => {
+            let (pool, settings) = (name.to_owned(), UpgradeSettings::default());
+            Undo::Actions(vec![Action::UpgradePool { pool, kubernetes, settings, no_wait: false }])
+        }
         None => Undo::Impossible(format!("the lab file does not say which version pool `{name}` had")),
     }
 }

@@ -21,8 +21,13 @@ pub fn command(stage: &Lab, action: &Action) -> Option<String> {
         Action::ScalePool { pool, nodes, .. } => {
             klab("scale", pool).args(["--nodes".to_owned(), nodes.unwrap_or_default().to_string()])
         }
-        Action::UpgradePool { pool, kubernetes } => {
-            klab("upgrade", pool).args(["--kubernetes".to_owned(), kubernetes.to_string()])
+        Action::UpgradePool { pool, kubernetes, settings, no_wait } => {
+            let said = settings.said().into_iter();
+            let settings = said.flat_map(|(key, value)| [format!("--{}", key.replace('_', "-")), value]);
+            klab("upgrade", pool)
+                .args(["--kubernetes".to_owned(), kubernetes.to_string()])
+                .args(settings.collect::<Vec<_>>())
+                .args(no_wait.then(|| "--no-wait".to_owned()))
         }
         _ => return None,
     };

@@ -62,6 +62,50 @@ pub struct Keys {
     pub annotations: Option<Vec<String>>,
 }
 
+/// The keys of `upgrade`, as AKS has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+pub struct UpgradeKeys {
+    /// Nodes added for the time of an upgrade: a number, or a share such as 33%.
+    #[arg(long, value_name = "NODES")]
+    pub max_surge: Option<String>,
+    /// Nodes drained at the same time where none is added: a number, or a share.
+    #[arg(long, value_name = "NODES")]
+    pub max_unavailable: Option<String>,
+    /// Minutes that the drain of a node may take, 5 to 1440.
+    #[arg(long, value_name = "MINUTES")]
+    pub drain_timeout: Option<u32>,
+    /// Minutes that a drained node is left alone before it is reimaged, at most 30.
+    #[arg(long, value_name = "MINUTES")]
+    pub node_soak: Option<u32>,
+    /// What becomes of a node that cannot be drained: Schedule or Cordon.
+    #[arg(long, value_name = "WHAT")]
+    pub undrainable_node_behavior: Option<String>,
+}
+
+impl UpgradeKeys {
+    /// Lays what was given over the keys of a pool.
+    pub fn lay_over(&self, keys: &mut Table) {
+        let minutes = |minutes: Option<u32>| minutes.map(|minutes| format!("{minutes}m"));
+        let given = [
+            ("max_surge", self.max_surge.clone()),
+            ("max_unavailable", self.max_unavailable.clone()),
+            ("drain_timeout", minutes(self.drain_timeout)),
+            // No time at all is what a pool has by itself.
+            ("node_soak", minutes(self.node_soak.filter(|minutes| *minutes > 0))),
+            ("undrainable_node_behavior", self.undrainable_node_behavior.clone()),
+        ];
+        if *self == Self::default() {
+            return;
+        }
+        let known = keys.entry("upgrade").or_insert_with(|| Table::new().into());
+        let Some(known) = known.as_table_mut() else { return };
+        if self.node_soak == Some(0) {
+            known.remove("node_soak");
+        }
+        known.extend(given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into()))));
+    }
+}
+
 fn bounds(text: &str) -> Result<(u32, u32), String> {
     let parsed = text.split_once("..").and_then(|(min, max)| Some((min.parse().ok()?, max.parse().ok()?)));
     parsed.ok_or_else(|| "expected the fewest and the most nodes, such as 1..3".to_owned())

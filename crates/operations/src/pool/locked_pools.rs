@@ -79,10 +79,10 @@ pub fn live(provider: &dyn Provider, lab: &Lab, done: usize, folder: &Path) -> R
 /// # Errors
 /// When the folder cannot be written.
 pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Action>> {
-    let Wanted { lab, pool, keys } = wanted;
+    let Wanted { lab, pool, keys, no_wait } = wanted;
     let is_empty = lab.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && live.names().contains(&pool.as_str());
     let is_seen = live.observed.pools.contains_key(pool);
-    let actions = if !is_seen && is_empty { Vec::new() } else { actions(lab, pool, &live.observed) };
+    let actions = if !is_seen && is_empty { Vec::new() } else { actions(lab, pool, &live.observed, *no_wait) };
     let mut kept = ChangedPools::read(folder)?;
     kept.put(pool, keys.clone());
     // Before it is done: of a pool that is half made, its nodes say less than what was typed.

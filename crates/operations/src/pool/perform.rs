@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::provider::{Options, Provider, Work};
 use klab_lab::plan::{Action, Declared, Observed, is_system_taint, plan, taint_text};
+use klab_lab::pool_upgrade::as_upgrade;
 use klab_lab::spec::{Lab, Located};
 
 /// The pool that an action is about.
@@ -12,13 +13,14 @@ pub fn pool_of(action: &Action) -> Option<&str> {
         | Action::ScalePool { pool, .. }
         | Action::UpdatePool { pool, .. }
         | Action::ReplacePool { pool, .. }
+        | Action::UpgradePool { pool, .. }
         | Action::RemovePool { pool, .. } => Some(pool),
         Action::CreateCluster | Action::UpgradeCluster { .. } | Action::SetAutoscaler { .. } => None,
     }
 }
 
-/// What has to be done so that a pool is what `lab` says. What others put on its nodes is none of it.
-pub fn actions(lab: &Lab, pool: &str, observed: &Observed) -> Vec<Action> {
+/// What has to be done so that a pool is what `lab` says; `no_wait`: an upgrade is only begun. What others put on its nodes is none of it.
+pub fn actions(lab: &Lab, pool: &str, observed: &Observed, no_wait: bool) -> Vec<Action> {
     let mut observed = observed.clone();
     // It was named; who made it does not matter.
     observed.take(pool);
@@ -29,7 +31,8 @@ pub fn actions(lab: &Lab, pool: &str, observed: &Observed) -> Vec<Action> {
         _ => true,
     };
     let all = plan(lab, &observed).into_iter();
-    all.filter(|action| pool_of(action) == Some(pool) && is_asked_for(action)).collect()
+    let asked = all.filter(|action| pool_of(action) == Some(pool) && is_asked_for(action));
+    asked.map(|action| as_upgrade(lab, &observed, action, no_wait)).collect()
 }
 
 /// Does these actions on one pool. Labels and taints that others put on its nodes stay there; `before` is what was declared

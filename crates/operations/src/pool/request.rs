@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toml::Table;
 
-use super::keys::Keys;
+use super::keys::{Keys, UpgradeKeys};
 use super::live_pools::{LivePools, deferred};
 use crate::error::{Code, Error, Result};
 
@@ -48,7 +48,8 @@ pub enum PoolRequest {
         #[arg(long)]
         replace: bool,
     },
-    /// Bring the nodes to another Kubernetes version; they are recreated.
+    /// Bring the nodes to another Kubernetes version. As on AKS, surge nodes come and old ones are drained and reimaged; on kind
+    /// the nodes are recreated.
     Upgrade {
         /// The lab and the pool.
         #[command(flatten)]
@@ -56,6 +57,13 @@ pub enum PoolRequest {
         /// The version; the cluster's by default.
         #[arg(long, value_name = "VERSION")]
         kubernetes: Option<String>,
+        /// How; what is not given is as the pool has it.
+        #[command(flatten)]
+        upgrade: UpgradeKeys,
+        /// Do not wait until the upgrade is over.
+        #[arg(long)]
+        #[serde(default)]
+        no_wait: bool,
     },
     /// Remove a pool with its nodes.
     Delete {
@@ -91,6 +99,8 @@ pub struct Wanted {
     pub pool: String,
     /// Its keys, which klab keeps.
     pub keys: Table,
+    /// Whether an upgrade is only begun.
+    pub no_wait: bool,
 }
 
 /// Keys of a pool that its nodes have for life, besides its Kubernetes version.
@@ -147,13 +157,26 @@ impl PoolRequest {
                 }
                 refuse_for_life(live, pool, &now, &keys, *replace)?;
             }
-            Self::Upgrade { kubernetes: Some(version), .. } => {
-                keys.insert("kubernetes".to_owned(), version.clone().into());
+            Self::Upgrade { kubernetes, upgrade, no_wait, .. } => {
+                if !live.lab.is_like_aks() && (*no_wait || *upgrade != UpgradeKeys::default()) {
+                    return Err(not_like_aks(live));
+                }
+                upgrade.lay_over(&mut keys);
+                match kubernetes {
+                    Some(version) => drop(keys.insert("kubernetes".to_owned(), version.clone().into())),
+                    None => drop(keys.remove("kubernetes")),
+                }
             }
-            Self::Upgrade { kubernetes: None, .. } => drop(keys.remove("kubernetes")),
         }
-        Wanted::with(live, pool, keys).map(Some)
+        let no_wait = matches!(self, Self::Upgrade { no_wait: true, .. });
+        Ok(Some(Wanted { no_wait, ..Wanted::with(live, pool, keys)? }))
     }
+}
+
+fn not_like_aks(live: &LivePools) -> Error {
+    let title = live.lab.provider.profile().title;
+    let message = format!("{title} replaces nodes at once: there is no surge and no drain to configure");
+    Error::message(Code::Upgrade, message).hint("leave the options out")
 }
 
 impl Wanted {
@@ -162,7 +185,7 @@ impl Wanted {
     /// # Errors
     /// When that breaks a rule.
     pub fn with(live: &LivePools, pool: &str, keys: Table) -> Result<Self> {
-        Ok(Self { lab: live.with(pool, keys.clone())?, pool: pool.to_owned(), keys })
+        Ok(Self { lab: live.with(pool, keys.clone())?, pool: pool.to_owned(), keys, no_wait: false })
     }
 
     /// The lab without a pool.
@@ -173,7 +196,7 @@ impl Wanted {
         let lab = live.without(pool)?;
         let mut keys = live.keys(pool)?.clone();
         deferred(&mut keys);
-        Ok(Self { lab, pool: pool.to_owned(), keys })
+        Ok(Self { lab, pool: pool.to_owned(), keys, no_wait: false })
     }
 }
 

@@ -193,9 +193,9 @@ impl KindProvider {
         let live = cluster.session.live()?;
         match action {
             Action::CreateCluster | Action::UpgradeCluster { .. } | Action::SetAutoscaler { .. } => Ok(()),
-            Action::AddPool { pool, nodes, .. } | Action::ReplacePool { pool, nodes, .. } => {
-                cluster.scale(pool, *nodes, &live, work)
-            }
+            Action::AddPool { pool, nodes, .. }
+            | Action::ReplacePool { pool, nodes, .. }
+            | Action::UpgradePool { pool, nodes, .. } => cluster.scale(pool, *nodes, &live, work),
             Action::ScalePool { pool, to, .. } => cluster.scale(pool, *to, &live, work),
             Action::UpdatePool { pool, changes } => {
                 work.intend("change-pool", &action.to_string())?;

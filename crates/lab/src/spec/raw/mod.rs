@@ -20,7 +20,9 @@ use super::catalogue::{Topic, Track};
 
 pub(super) use autoscaler::Autoscaler;
 pub(super) use check::{CONDITIONS, Check, ConditionForm, ConditionKey, SubjectKind};
-pub(super) use pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode};
+pub(super) use pool::{
+    Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, UndrainableNodeBehavior, Upgrade,
+};
 pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
 pub(super) use scheduler::Scheduler;
 pub(super) use skip::Skip;

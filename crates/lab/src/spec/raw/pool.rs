@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{At, QuantityText, Table};
+use super::{At, NodesText, QuantityText, Table};
 
 /// A group of equal nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -70,6 +70,8 @@ pub(in crate::spec) struct Pool {
     pub os_disk: Option<At<OsDisk>>,
     /// Kubernetes version of the nodes, where it is to differ from the cluster's (two minor versions older at most).
     pub kubernetes: Option<At<String>>,
+    /// How AKS upgrades the pool: { max_surge = "33%", drain_timeout = "30m" }. AKS and the embedded cluster; kind replaces its workers.
+    pub upgrade: Option<At<Upgrade>>,
     /// Further arguments for `az aks nodepool add`, for what klab does not model.
     #[serde(default)]
     pub extra_args: Vec<String>,
@@ -124,6 +126,31 @@ pub(in crate::spec) enum Eviction {
     Delete,
     /// The node is stopped and kept.
     Deallocate,
+}
+
+/// How a pool is upgraded.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Upgrade {
+    /// Nodes that are added for the time of the upgrade: a number, or a share such as "33%". Default: "10%".
+    pub max_surge: Option<At<NodesText>>,
+    /// Nodes of a user pool that are drained at the same time where `max_surge` is 0: a number, or a share. Default: 0.
+    pub max_unavailable: Option<At<NodesText>>,
+    /// How long the drain of a node may take, "5m" to "24h". Default: "30m".
+    pub drain_timeout: Option<At<String>>,
+    /// How long a drained node is left alone before it is reimaged, at most "30m". Default: not at all.
+    pub node_soak: Option<At<String>>,
+    /// What becomes of a node that cannot be drained in time: it takes pods again and the upgrade ends, or it stays cordoned and the upgrade goes on. Default: Schedule.
+    pub undrainable_node_behavior: Option<At<UndrainableNodeBehavior>>,
+}
+
+/// What becomes of a node that cannot be drained in time.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub(in crate::spec) enum UndrainableNodeBehavior {
+    /// It takes pods again, and the upgrade ends.
+    Schedule,
+    /// It stays cordoned, and the upgrade goes on.
+    Cordon,
 }
 
 /// Operating system of a pool's nodes.

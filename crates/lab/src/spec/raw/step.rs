@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{At, Autoscale, Check, KubernetesObject, NodesText, QuantityText, Skip, Table, TolerationText};
+use super::{At, Autoscale, Check, KubernetesObject, NodesText, QuantityText, Skip, Table, TolerationText, Upgrade};
 
 /// A step of the lesson.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -117,7 +117,7 @@ table! {
         within: String,
         /// With `drain`: delete pods that nobody owns, too. Default: false.
         force: bool,
-        /// With `apply`, `yaml`, `deploy`, `delete` and `drain`: the cluster is to refuse it, with this text in its words.
+        /// With `apply`, `yaml`, `deploy`, `delete`, `drain` and `upgrade_pool`: the cluster is to refuse it, with this text in its words.
         refused: String,
         /// With `fail_node` and `reclaim_pool`: how many of the nodes, the first by name. Default: all.
         count: u32,
@@ -125,6 +125,10 @@ table! {
         autoscale: Autoscale,
         /// With `upgrade_pool`: the version.
         kubernetes: String,
+        /// With `upgrade_pool`: how, where it is not as the pool's own `upgrade` says: { max_surge = 2 } (sim and AKS).
+        upgrade: Upgrade,
+        /// With `upgrade_pool`: go on while the upgrade is under way. Default: false (sim and AKS).
+        no_wait: bool,
         /// With `set`: new image.
         image: String,
         /// With `set`: new node selector; {} clears it.
@@ -189,7 +193,7 @@ pub(in crate::spec) const ACTIONS: &[ActionForm] = &[
     form("add_pool", &[], &[]),
     form("remove_pool", &[], &[]),
     form("scale_pool", &[], &["nodes", "autoscale"]),
-    form("upgrade_pool", &["kubernetes"], &[]),
+    form("upgrade_pool", &["kubernetes"], &["upgrade", "no_wait", "refused"]),
     form("reclaim_pool", &[], &["count"]),
     form("upgrade_control_plane", &[], &[]),
     form("fail_node", &[], &["count"]),

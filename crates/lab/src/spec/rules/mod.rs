@@ -7,6 +7,7 @@ mod context;
 mod limits;
 mod pools;
 mod steps;
+mod upgrades;
 mod workloads;
 
 use super::diagnostic::{Diagnostic, Diagnostics};
@@ -46,6 +47,7 @@ pub const RULES: &[Rule] = &[
     rule(Code::NoDevices, &[], pools::no_devices),
     rule(Code::NoLoad, &[], workloads::no_load),
     rule(Code::PoolVersion, &[], pools::version),
+    rule(Code::Upgrade, &[], upgrades::upgrade),
     rule(Code::Unsatisfiable, &["pool"], workloads::unsatisfiable),
     rule(Code::UnusedToleration, &["pool", "step"], workloads::unused_toleration),
     rule(Code::UnknownTopology, &["pool", "step"], workloads::unknown_topology),
@@ -76,7 +78,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Rules about what makers of nodes take, besides those that need to know all nodes.
-const OF_MADE_NODES: [Code; 7] = [
+const OF_MADE_NODES: [Code; 8] = [
     Code::SystemPool,
     Code::SystemTaint,
     Code::MaxPods,
@@ -84,6 +86,7 @@ const OF_MADE_NODES: [Code; 7] = [
     Code::ReservedLabel,
     Code::ReservedTaint,
     Code::PoolVersion,
+    Code::Upgrade,
 ];
 
 /// Asks every rule that can judge; `broken` names the tables of which something could not be read.

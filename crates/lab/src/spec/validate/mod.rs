@@ -8,6 +8,7 @@ mod references;
 mod scheduler;
 mod step;
 mod syntax;
+mod upgrade;
 mod workload;
 
 #[cfg(test)]

@@ -134,6 +134,7 @@ impl Reader<'_> {
             os,
             os_sku: raw.os_sku.clone(),
             kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, Code::Version, syntax::version)),
+            upgrade: raw.upgrade.as_ref().map(|upgrade| self.upgrade(upgrade)).unwrap_or_default(),
             resources: self.quantities(&raw.resources),
             images: self.images(&raw.images),
             devices: self.devices(&raw.devices),

@@ -157,6 +157,8 @@ impl Reader<'_> {
             "upgrade_pool" => Action::UpgradePool {
                 pool: written(&raw.upgrade_pool)?,
                 kubernetes: self.text(raw.kubernetes.as_ref()?, Code::Version, syntax::version)?.value,
+                settings: raw.upgrade.as_ref().map(|upgrade| self.upgrade(upgrade)).unwrap_or_default(),
+                no_wait: raw.no_wait.as_ref().is_some_and(|no_wait| *no_wait.get()),
             },
             "reclaim_pool" => Action::ReclaimPool {
                 pool: written(&raw.reclaim_pool)?,

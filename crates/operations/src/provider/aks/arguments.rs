@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::answer::AgentPool;
 use super::azure_site::AzureSite;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{AksNetwork, KubernetesVersion, Lab, Os, Pool, PoolMode};
+use klab_lab::spec::{AksNetwork, Lab, Os, Pool, PoolMode, UpgradeSettings};
 
 /// Arguments of one call, without subscription and output format.
 pub(super) type Arguments = Vec<String>;
@@ -296,9 +296,20 @@ fn autoscaler_flag(enabled: bool) -> &'static str {
     if enabled { "--update-cluster-autoscaler" } else { "--enable-cluster-autoscaler" }
 }
 
-/// A pool's upgrade in place, as a learner types it; klab itself replaces a pool by a second one.
-pub(super) fn pool_upgrade(place: &AzureSite, name: &str, version: KubernetesVersion) -> Arguments {
-    pool("aks nodepool upgrade", place, name).option("-k", version).flag("--yes").0
+/// A pool's upgrade in place, with these settings; az keeps them for the pool.
+pub(super) fn pool_upgrade(
+    place: &AzureSite,
+    name: &str,
+    version: Option<&str>,
+    settings: &UpgradeSettings,
+) -> Arguments {
+    let mut line = pool("aks nodepool upgrade", place, name).optional("-k", version);
+    for (key, value) in settings.said() {
+        // az has another name for one of them.
+        let key = if key == "node_soak" { "node_soak_duration" } else { key };
+        line = line.option(&format!("--{}", key.replace('_', "-")), value);
+    }
+    line.flag("--yes").flag("--no-wait").0
 }
 
 pub(super) fn pool_delete(place: &AzureSite, name: &str) -> Arguments {

@@ -189,13 +189,8 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
                 if live(pool).is_some_and(|live| live.provisioning_state == "Deleting") {
                     steps.push_front(Step::new(Operation::Settle, Vec::new()));
                 }
-                agenda.changes.push(job(
-                    pool,
-                    steps,
-                    Verb::CreatePool,
-                    format!("pool {pool} ({nodes} × {size})"),
-                    Some(*nodes),
-                ));
+                let what = format!("pool {pool} ({nodes} × {size})");
+                agenda.changes.push(job(pool, steps, Verb::CreatePool, what, Some(*nodes)));
             }
             Action::UpdatePool { pool, changes } => {
                 let spec = find(pool)?;
@@ -230,6 +225,11 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
                     _ => agenda.replacements.push((spec, changes)),
                 }
             }
+            Action::UpgradePool { pool, nodes, changes, no_wait } => {
+                let what = format!("pool {pool}: {}", changes.join(", "));
+                let steps = VecDeque::from([upgrade(at, find(pool)?, *no_wait)]);
+                agenda.changes.push(job(pool, steps, Verb::UpgradePool, what, Some(*nodes)));
+            }
             Action::RemovePool { pool, nodes } => {
                 let step = Step::new(Operation::Delete, arguments::pool_delete(place, pool));
                 let what = format!("pool {pool} and its {}", plural(*nodes as usize, "node"));
@@ -238,6 +238,12 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
         }
     }
     Ok(agenda)
+}
+
+fn upgrade(at: &LabSite<'_>, pool: &Pool, no_wait: bool) -> Step {
+    let operation = if no_wait { Operation::BeginUpgrade } else { Operation::Upgrade };
+    let version = wanted_version(at.lab, Some(pool));
+    Step::new(operation, arguments::pool_upgrade(at.site.place, &pool.name.value, version.as_deref(), &pool.upgrade))
 }
 
 fn job(pool: &str, steps: VecDeque<Step>, verb: Verb, what: String, nodes: Option<u32>) -> Job {

@@ -38,6 +38,9 @@ pub(super) enum Operation {
     Update,
     Scale,
     Delete,
+    Upgrade,
+    /// An upgrade that is not waited for.
+    BeginUpgrade,
     /// Nothing is asked: what Azure is doing already is waited for.
     Settle,
 }
@@ -49,6 +52,7 @@ impl Operation {
             Self::Update => "change",
             Self::Scale => "scale",
             Self::Delete => "remove",
+            Self::Upgrade | Self::BeginUpgrade => "upgrade",
             Self::Settle => "finish",
         }
     }
@@ -60,6 +64,7 @@ impl Operation {
             Self::Update => Verb::ChangePool,
             Self::Scale => Verb::ScalePool,
             Self::Delete => Verb::RemovePool,
+            Self::Upgrade | Self::BeginUpgrade => Verb::UpgradePool,
             Self::Settle => Verb::WaitPool,
         }
     }
@@ -70,6 +75,7 @@ impl Operation {
             Self::Update => "being changed",
             Self::Scale => "being scaled",
             Self::Delete => "being removed",
+            Self::Upgrade | Self::BeginUpgrade => "being upgraded",
             Self::Settle => "at work",
         }
     }
@@ -389,6 +395,7 @@ impl Task<'_> {
         let now = Instant::now();
         self.answered = now;
         match result {
+            Ok(()) if self.operation() == Operation::BeginUpgrade => self.step_is_done(),
             Ok(()) => self.state = State::Running { since: now },
             Err(failure) if self.operation() == Operation::Scale && failure.class == Class::AlreadySo => {
                 self.state = State::Running { since: now };
@@ -444,7 +451,8 @@ impl Task<'_> {
                         }
                         self.step_is_done();
                     }
-                    (Operation::Delete, None) | (Operation::Update | Operation::Scale, Some("Succeeded")) => {
+                    (Operation::Delete, None)
+                    | (Operation::Update | Operation::Scale | Operation::Upgrade, Some("Succeeded")) => {
                         self.step_is_done();
                     }
                     (Operation::Settle, None | Some("Succeeded" | "Failed" | "Canceled")) => self.step_is_done(),
@@ -453,7 +461,7 @@ impl Task<'_> {
                         let failure = live.map_or_else(unseen, |pool| reason::of_failed_pool(self.site, pool));
                         self.failed_in_azure(failure, live, work);
                     }
-                    (Operation::Add | Operation::Update | Operation::Scale, None) => {
+                    (Operation::Add | Operation::Update | Operation::Scale | Operation::Upgrade, None) => {
                         let patience = self.site.az.pace.unseen();
                         if self.unseen.get_or_insert_with(Instant::now).elapsed() > patience {
                             let waited = klab_lab::words::duration(patience);

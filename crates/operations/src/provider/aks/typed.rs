@@ -37,7 +37,13 @@ pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNa
             let scale = nodes.iter().map(|nodes| arguments::pool_scale(&place, pool, *nodes));
             off.into_iter().chain(scale).collect()
         }
-        Action::UpgradePool { pool, kubernetes } => vec![arguments::pool_upgrade(&place, pool, *kubernetes)],
+        Action::UpgradePool { pool, kubernetes, settings, no_wait } => {
+            let line = arguments::pool_upgrade(&place, pool, Some(&kubernetes.to_string()), settings);
+            if *no_wait {
+                return vec![exec::Command::new("az").args(line).to_string()];
+            }
+            vec![line]
+        }
         Action::UpgradeControlPlane { kubernetes } => {
             vec![arguments::cluster_upgrade(&place, &kubernetes.to_string())]
         }

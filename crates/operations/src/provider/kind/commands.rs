@@ -57,7 +57,9 @@ impl CommandList<'_> {
             Action::CreateCluster | Action::UpgradeCluster { .. } | Action::SetAutoscaler { .. } => {}
             Action::AddPool { pool, nodes, .. } => self.scale(pool, *nodes, false),
             Action::ScalePool { pool, to, .. } => self.scale(pool, *to, false),
-            Action::ReplacePool { pool, nodes, .. } => self.scale(pool, *nodes, true),
+            Action::ReplacePool { pool, nodes, .. } | Action::UpgradePool { pool, nodes, .. } => {
+                self.scale(pool, *nodes, true);
+            }
             Action::RemovePool { pool, .. } => self.scale(pool, 0, false),
             Action::UpdatePool { pool, .. } => self.update(pool),
         }

@@ -122,7 +122,8 @@ impl InProcess {
         let make = async |nodes: Vec<Value>| {
             cluster.add_objects(&nodes).map_err(|status| Error::message(Code::KlabFault, status.message))
         };
-        self.block_on(pools::perform(&client, make, lab, action, work.events))
+        let pass = async |time| self.pass(time);
+        self.block_on(pools::perform(&client, make, pass, lab, action, work.events))
     }
 }
 
@@ -131,9 +132,9 @@ impl Provider for InProcess {
         Vec::new()
     }
 
-    fn observe(&self, _: &str, _: Option<&Lab>) -> Result<Observed> {
+    fn observe(&self, _: &str, file: Option<&Lab>) -> Result<Observed> {
         let Ok((_, client)) = self.made() else { return Ok(Observed::default()) };
-        self.block_on(async { pools::observe(&client).await })
+        self.block_on(async { pools::observe(&client, file).await })
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {

@@ -12,6 +12,7 @@ pub mod seat;
 pub mod server;
 pub mod server_lock;
 mod standalone;
+mod upgrades;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -178,7 +179,8 @@ impl Sim {
         let client = self.client(name)?;
         let make =
             async |nodes: Vec<Value>| server::Client::new(&self.server(name)?).await?.add_objects(name, &nodes).await;
-        self.block_on(pools::perform(client, make, lab, action, work.events))
+        let pass = async |time| tokio::time::sleep(time).await;
+        self.block_on(pools::perform(client, make, pass, lab, action, work.events))
     }
 }
 
@@ -187,12 +189,12 @@ impl Provider for Sim {
         Vec::new()
     }
 
-    fn observe(&self, lab: &str, _: Option<&Lab>) -> Result<Observed> {
+    fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
         if !self.exists(lab) {
             return Ok(Observed::default());
         }
         let client = self.client(lab)?;
-        self.block_on(pools::observe(client))
+        self.block_on(pools::observe(client, file))
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {

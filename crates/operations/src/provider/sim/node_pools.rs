@@ -1,6 +1,7 @@
 //! The configuration of the embedded cluster's autoscaler: which pools it may change, what their nodes are, and its settings.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -80,6 +81,11 @@ pub(super) async fn set_profile(client: &Client, settings: &BTreeMap<String, Str
 /// A pool as the autoscaler is to know it; none where it is not autoscaled.
 pub(super) fn node_pool(lab: &Lab, pool: &Pool) -> Option<NodePool> {
     let bounds = pool.autoscale.as_ref()?;
+    Some(NodePool { min: bounds.min, max: bounds.max, ..machines(lab, pool) })
+}
+
+/// What the nodes of a pool are, and how they are named.
+pub(super) fn machines(lab: &Lab, pool: &Pool) -> NodePool {
     let declared = serde_json::to_string(&Declared::of(pool)).unwrap_or_default();
     let zones = u32::try_from(pool.zones.len()).unwrap_or_default().max(1);
     let template = |number| {
@@ -91,26 +97,30 @@ pub(super) fn node_pool(lab: &Lab, pool: &Pool) -> Option<NodePool> {
         SimLike::Aks => (nodes::scale_set(lab, pool), NodeNames::ScaleSet(nodes::scale_set(lab, pool))),
         SimLike::Kind => (pool.name.value.clone(), NodeNames::Workers(format!("{}-worker", lab.name.value))),
     };
-    Some(NodePool {
-        min: bounds.min,
-        max: bounds.max,
+    NodePool {
+        min: 0,
+        max: 0,
         group,
         names,
-        first_address: nodes::address(lab, pool, 0).parse().ok()?,
+        first_address: nodes::address(lab, pool, 0).parse().unwrap_or(Ipv4Addr::UNSPECIFIED),
         templates: (0..zones).map(template).collect(),
         capacity: pool.capacity.as_ref().map(|capacity| capacity.value),
         start_seconds: u32::try_from(lab.sim.node_start.as_secs()).unwrap_or_default(),
         starting: Vec::new(),
-    })
+    }
 }
 
-async fn find(client: &Client, name: &str) -> Result<Option<ConfigMap>> {
+pub(super) async fn find(client: &Client, name: &str) -> Result<Option<ConfigMap>> {
     objects::find(client, Some(NAMESPACE), name).await.map_err(|error| failure("read", name, &error))
 }
 
 /// Changes a ConfigMap as it is at the moment of the change: `changed` says what of its data changes, null for what goes. The
 /// autoscaler writes the same ConfigMap; where it was faster, what to change is asked again.
-async fn change(client: &Client, name: &str, changed: impl Fn(Option<&ConfigMap>) -> Option<Value>) -> Result<()> {
+pub(super) async fn change(
+    client: &Client,
+    name: &str,
+    changed: impl Fn(Option<&ConfigMap>) -> Option<Value>,
+) -> Result<()> {
     let mut tries = 0;
     loop {
         let known = find(client, name).await?;

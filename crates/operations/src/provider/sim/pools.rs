@@ -1,6 +1,7 @@
 //! Node pools of the embedded cluster: observed and changed as node objects through the Kubernetes API.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, Taint};
@@ -8,16 +9,19 @@ use kube::api::{Api, DeleteParams, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::{devices, node_pools};
+use super::{devices, node_pools, upgrades};
 use crate::apply::patch_parameters;
 use crate::client::{cause, objects};
 use crate::drain;
 use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
 use klab_cluster::VERSION_ANNOTATION;
+use klab_cluster::pool_upgrades::UPGRADE_STATUS_LABEL;
 use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
-use klab_lab::plan::{Action, Declared, Observed, ObservedNode, ObservedPool, is_system_taint, size_name};
+use klab_lab::plan::{
+    Action, Declared, Observed, ObservedNode, ObservedPool, is_system_taint, is_version, size_name, wanted_version,
+};
 use klab_lab::spec::{KubernetesVersion, Lab, Pool};
 use klab_lab::words::plural;
 
@@ -25,11 +29,13 @@ use klab_lab::words::plural;
 const CONCURRENCY: usize = 32;
 
 /// The pools as the nodes show them.
-pub(super) async fn observe(client: &Client) -> Result<Observed> {
+pub(super) async fn observe(client: &Client, file: Option<&Lab>) -> Result<Observed> {
     let mut observed = Observed { exists: true, ..Observed::default() };
     for node in nodes_of(client, None).await? {
-        let Some(pool) = node.labels().get(POOL_LABEL) else { continue };
-        let pool = observed.pools.entry(pool.clone()).or_default();
+        let Some(name) = node.labels().get(POOL_LABEL) else { continue };
+        let wanted = file.and_then(|lab| wanted_version(lab, lab.pool(name)));
+        let is_wanted = |version: &String| wanted.as_ref().is_some_and(|wanted| is_version(version, wanted));
+        let pool = observed.pools.entry(name.clone()).or_default();
         if let Some(declared) =
             node.annotations().get(DECLARED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok())
         {
@@ -37,9 +43,12 @@ pub(super) async fn observe(client: &Client) -> Result<Observed> {
         }
         let version =
             node.status.as_ref().and_then(|status| status.node_info.as_ref()).map(|info| &info.kubelet_version);
-        // A pool is as old as its oldest node: one that differs is reason enough to recreate the nodes.
+        // A pool is as old as its oldest node, or as one that an upgrade brought further: a node that differs is reason enough
+        // to recreate the nodes.
         let version = version.map(|version| version.trim_start_matches('v').to_owned());
         pool.kubernetes = match (pool.kubernetes.take(), version) {
+            (Some(known), Some(version)) if is_wanted(&known) => Some(version),
+            (Some(known), Some(version)) if is_wanted(&version) => Some(known),
             (Some(known), Some(version)) => Some(known.min(version)),
             (known, version) => known.or(version),
         };
@@ -58,6 +67,7 @@ pub(super) async fn observe(client: &Client) -> Result<Observed> {
 pub(super) async fn perform(
     client: &Client,
     make: impl AsyncFn(Vec<Value>) -> Result<()>,
+    pass: impl AsyncFn(Duration),
     lab: &Lab,
     action: &Action,
     events: &Events,
@@ -87,6 +97,7 @@ pub(super) async fn perform(
         Action::ScalePool { pool, from, to } => {
             let what = format!("pool {pool} from {from} to {}", plural(*to as usize, "node"));
             let activity = of(pool).counting(*to as usize).start(Verb::ScalePool, what.clone());
+            upgrades::refuse_under_way(client, pool).await?;
             scale(client, make, lab, find(pool)?, *to).await?;
             node_pools::set(client, lab, find(pool)?).await?;
             activity.finish(what);
@@ -94,6 +105,7 @@ pub(super) async fn perform(
         }
         Action::UpdatePool { pool, changes } => {
             let activity = of(pool).start(Verb::ChangePool, format!("pool {pool}: {}", changes.join(", ")));
+            upgrades::refuse_under_way(client, pool).await?;
             update(client, find(pool)?, events).await?;
             node_pools::set(client, lab, find(pool)?).await?;
             activity.finish(format!("pool {pool}: {}", changes.join(", ")));
@@ -103,6 +115,7 @@ pub(super) async fn perform(
             let activity = of(pool)
                 .counting(*nodes as usize)
                 .start(Verb::ReplacePool, format!("pool {pool}: {}", changes.join(", ")));
+            upgrades::forget(client, pool).await?;
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             scale(client, make, lab, find(pool)?, *nodes).await?;
@@ -114,8 +127,23 @@ pub(super) async fn perform(
             ));
             Ok(())
         }
+        Action::UpgradePool { pool, nodes, changes, no_wait } => {
+            let what = format!("pool {pool}: {}", changes.join(", "));
+            let activity = of(pool).counting(*nodes as usize).start(Verb::UpgradePool, what.clone());
+            upgrades::begin(client, lab, find(pool)?, nodes_of(client, Some(pool)).await?).await?;
+            // What the autoscaler adds once the upgrade is over is of the new version, too.
+            node_pools::set(client, lab, find(pool)?).await?;
+            if *no_wait {
+                activity.end();
+                return Ok(());
+            }
+            upgrades::wait(client, pool, pass, &activity, &what).await?;
+            activity.finish(what);
+            Ok(())
+        }
         Action::RemovePool { pool, nodes } => {
             let activity = of(pool).counting(*nodes as usize).start(Verb::RemovePool, format!("pool {pool}"));
+            upgrades::forget(client, pool).await?;
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             activity.finish(format!("pool {pool} and its {}", plural(*nodes as usize, "node")));
@@ -145,7 +173,9 @@ async fn scale(
     let taken: BTreeSet<String> = all.iter().map(ResourceExt::name_any).collect();
     let mut live: Vec<Node> =
         all.into_iter().filter(|node| node.labels().get(POOL_LABEL) == Some(&pool.name.value)).collect();
-    live.sort_by_key(|node| (node.name_any().len(), node.name_any()));
+    // Those that an upgrade could not drain go first, then the last ones.
+    let is_quarantined = |node: &Node| node.labels().contains_key(UPGRADE_STATUS_LABEL);
+    live.sort_by_key(|node| (is_quarantined(node), node.name_any().len(), node.name_any()));
     let wanted = wanted as usize;
     if live.len() > wanted {
         return remove(client, live.split_off(wanted)).await;

@@ -75,13 +75,15 @@ impl Provider for Seat {
         Vec::new()
     }
 
-    fn observe(&self, _: &str, _: Option<&Lab>) -> Result<Observed> {
-        self.runtime.block_on(pools::observe(&self.client))
+    fn observe(&self, _: &str, file: Option<&Lab>) -> Result<Observed> {
+        self.runtime.block_on(pools::observe(&self.client, file))
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
         let make = async |nodes: Vec<Value>| self.server.add_objects(&self.cluster, &nodes).map_err(failed);
-        let perform = |action| self.runtime.block_on(pools::perform(&self.client, make, lab, action, work.events));
+        let pass = async |time| tokio::time::sleep(time).await;
+        let perform =
+            |action| self.runtime.block_on(pools::perform(&self.client, make, pass, lab, action, work.events));
         actions.iter().try_for_each(perform)
     }
 

@@ -1,0 +1,161 @@
+//! How the nodes of a pool are upgraded: AKS's upgrade settings of an agent pool.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::SignedDuration;
+use serde::Serialize;
+
+/// How a pool is upgraded; what is not said is as AKS does it by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpgradeSettings {
+    /// Nodes that are added for the time of the upgrade.
+    pub max_surge: Option<Share>,
+    /// Nodes that may be cordoned and drained at the same time where none is added.
+    pub max_unavailable: Option<Share>,
+    /// How long the drain of a node may take, in whole minutes.
+    pub drain_timeout: Option<SignedDuration>,
+    /// How long a drained node is left alone before it is reimaged, in whole minutes.
+    pub node_soak: Option<SignedDuration>,
+    /// What becomes of nodes that cannot be drained.
+    pub undrainable_node_behavior: Option<UndrainableNodeBehavior>,
+}
+
+/// A number of nodes, or a share of the pool's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// That many nodes.
+    Count(u32),
+    /// Percent of the nodes that the pool has when the upgrade begins; part of a node counts as a whole one.
+    Percent(u32),
+}
+
+/// What becomes of nodes that cannot be drained in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum UndrainableNodeBehavior {
+    /// They take pods again, and the upgrade ends.
+    Schedule,
+    /// They stay cordoned, each replaced by a surge node, and the upgrade goes on.
+    Cordon,
+}
+
+impl UndrainableNodeBehavior {
+    /// The name as az has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Schedule => "Schedule",
+            Self::Cordon => "Cordon",
+        }
+    }
+}
+
+impl Share {
+    /// How many nodes of `all` it is.
+    pub fn of(self, all: u32) -> u32 {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(percent) => {
+                let part = u64::from(percent).saturating_mul(u64::from(all)).div_ceil(100);
+                u32::try_from(part).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// Whether it is no node, however many there are.
+    pub fn is_none(self) -> bool {
+        matches!(self, Self::Count(0) | Self::Percent(0))
+    }
+}
+
+impl FromStr for Share {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.strip_suffix('%') {
+            Some(percent) => percent.parse().ok().filter(|percent| *percent <= 100).map(Self::Percent).ok_or(()),
+            None => text.parse().ok().filter(|count| *count <= 1000).map(Self::Count).ok_or(()),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(formatter, "{count}"),
+            Self::Percent(percent) => write!(formatter, "{percent}%"),
+        }
+    }
+}
+
+impl UpgradeSettings {
+    /// The bounds of `drain_timeout` and of `node_soak`, in minutes.
+    pub const DRAIN_TIMEOUT: std::ops::RangeInclusive<i64> = 5..=24 * 60;
+    /// See [`UpgradeSettings::DRAIN_TIMEOUT`].
+    pub const NODE_SOAK: std::ops::RangeInclusive<i64> = 0..=30;
+
+    /// These settings, and where they say nothing, `others`.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            max_surge: self.max_surge.or(others.max_surge),
+            max_unavailable: self.max_unavailable.or(others.max_unavailable),
+            drain_timeout: self.drain_timeout.or(others.drain_timeout),
+            node_soak: self.node_soak.or(others.node_soak),
+            undrainable_node_behavior: self.undrainable_node_behavior.or(others.undrainable_node_behavior),
+        }
+    }
+
+    /// The surge, which is 10% unless it is said: AKS's default.
+    pub fn surge(&self) -> Share {
+        self.max_surge.unwrap_or(Share::Percent(10))
+    }
+
+    /// The nodes that may be unavailable: none unless it is said.
+    pub fn unavailable(&self) -> Share {
+        self.max_unavailable.unwrap_or(Share::Count(0))
+    }
+
+    /// The settings that are said, by the names that the lab file, klab's flags and az have for them (with `_` or `-`), as az writes
+    /// their values.
+    pub fn said(&self) -> Vec<(&'static str, String)> {
+        let minutes = |time: Option<SignedDuration>| time.map(|time| time.as_mins().to_string());
+        let all = [
+            ("max_surge", self.max_surge.map(|share| share.to_string())),
+            ("max_unavailable", self.max_unavailable.map(|share| share.to_string())),
+            ("drain_timeout", minutes(self.drain_timeout)),
+            ("node_soak", minutes(self.node_soak)),
+            ("undrainable_node_behavior", self.undrainable_node_behavior.map(|what| what.as_str().to_owned())),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+
+    /// Why AKS takes these settings for no pool of this kind; `is_system`: its own pods may be there.
+    pub fn refusal(&self, is_system: bool) -> Option<&'static str> {
+        if self.surge().is_none() && self.unavailable().is_none() {
+            return Some("without surge nodes, `max_unavailable` must be 1 or more");
+        }
+        if is_system && !self.unavailable().is_none() {
+            return Some("`max_unavailable` is for user pools: the cluster's own pods need their nodes");
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// See <https://learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling>: a percentage is rounded up to the nearest node count.
+    #[test]
+    fn shares_of_a_pool_are_rounded_up() {
+        for (text, all, wanted) in
+            [("5", 3, 5), ("33%", 10, 4), ("10%", 3, 1), ("50%", 5, 3), ("100%", 7, 7), ("0%", 9, 0)]
+        {
+            assert_eq!(text.parse::<Share>().unwrap().of(all), wanted, "{text} of {all}");
+            assert_eq!(text.parse::<Share>().unwrap().to_string(), text);
+        }
+        for text in ["", "-1", "101%", "1.5", "1001", "%", "a"] {
+            assert_eq!(text.parse::<Share>(), Err(()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How pools are upgraded.
+
+use std::ops::RangeInclusive;
+
+use jiff::SignedDuration;
+
+use super::{Reader, syntax};
+use crate::code::Code;
+use crate::spec::diagnostic::Diagnostic;
+use crate::spec::raw::{self, At, NodesText};
+use crate::spec::upgrade::{Share, UndrainableNodeBehavior, UpgradeSettings};
+
+impl Reader<'_> {
+    pub(super) fn upgrade(&mut self, raw: &raw::Upgrade) -> UpgradeSettings {
+        let behavior = raw.undrainable_node_behavior.as_ref().map(At::get);
+        UpgradeSettings {
+            max_surge: raw.max_surge.as_ref().and_then(|share| self.share(share)),
+            max_unavailable: raw.max_unavailable.as_ref().and_then(|share| self.share(share)),
+            drain_timeout: self.minutes(raw.drain_timeout.as_ref(), UpgradeSettings::DRAIN_TIMEOUT, "from 5m to 24h"),
+            node_soak: self.minutes(raw.node_soak.as_ref(), UpgradeSettings::NODE_SOAK, "at most 30m"),
+            undrainable_node_behavior: behavior.map(|behavior| match behavior {
+                raw::UndrainableNodeBehavior::Schedule => UndrainableNodeBehavior::Schedule,
+                raw::UndrainableNodeBehavior::Cordon => UndrainableNodeBehavior::Cordon,
+            }),
+        }
+    }
+
+    fn share(&mut self, raw: &At<NodesText>) -> Option<Share> {
+        let text = match raw.get() {
+            NodesText::Number(number) => number.to_string(),
+            NodesText::Text(text) => text.clone(),
+        };
+        let share = text.parse().ok();
+        if share.is_none() {
+            let at = self.at(raw.span());
+            self.report(
+                Diagnostic::error(Code::Upgrade, format!("`{text}` is not a number of nodes"))
+                    .at(&at, "expected 0 to 1000 nodes, or 0% to 100% of the pool's")
+                    .help("write for example `2` or `\"33%\"`"),
+            );
+        }
+        share
+    }
+
+    /// A time in whole minutes, within these bounds, which `words` name.
+    fn minutes(
+        &mut self,
+        raw: Option<&At<String>>,
+        bounds: RangeInclusive<i64>,
+        words: &'static str,
+    ) -> Option<SignedDuration> {
+        let raw = raw?;
+        let time = self.text(raw, Code::Duration, syntax::duration)?.value;
+        if time == SignedDuration::from_mins(time.as_mins()) && bounds.contains(&time.as_mins()) {
+            return Some(time);
+        }
+        let at = self.at(raw.span());
+        let message = format!("AKS does not take `{}` here", raw.get());
+        self.report(Diagnostic::error(Code::Upgrade, message).at(&at, format!("must be whole minutes, {words}")));
+        None
+    }
+}

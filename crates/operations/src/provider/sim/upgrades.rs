@@ -1,0 +1,203 @@
+//! Upgrades of pools of the embedded cluster: asked for, waited for, and refused, as AKS does it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::ListParams;
+use kube::{Client, ResourceExt};
+use serde_json::json;
+
+use super::node_pools::{change, find, machines};
+use crate::client::{cause, objects};
+use crate::error::{Code, Error, Result};
+use crate::event::Activity;
+use klab_cluster::node_pools::NodePool;
+use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL};
+use klab_lab::plan::{is_version, wanted_version};
+use klab_lab::spec::{Lab, Pool, UndrainableNodeBehavior};
+use klab_lab::words::plural;
+
+/// How often a klab that waits for an upgrade looks.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long AKS lets the drain of a node take by itself.
+const DRAIN_TIMEOUT: i64 = 30 * 60;
+/// From this minor version on AKS takes one surge node where there is no room for all.
+const ONE_SURGE_NODE_SINCE: u32 = 35;
+
+/// The upgrade of a pool that is under way.
+pub(super) async fn under_way(client: &Client, pool: &str) -> Result<Option<PoolUpgrade>> {
+    let map = find(client, POOL_UPGRADES).await?;
+    let upgrade = map.and_then(|map| PoolUpgrade::read(&json!({ "data": map.data })).remove(pool));
+    Ok(upgrade.filter(|upgrade| upgrade.end.is_none()))
+}
+
+/// Refuses a change of a pool that is being upgraded: AKS does one thing to a pool at a time.
+pub(super) async fn refuse_under_way(client: &Client, pool: &str) -> Result<()> {
+    if under_way(client, pool).await?.is_none() {
+        return Ok(());
+    }
+    let message = format!("Operation is not allowed: Another agentpool operation ({pool} - Upgrading) is in progress");
+    Err(Error::message(Code::PoolUpgrade, message)
+        .hint("`kubectl get events --field-selector source=upgrader` shows how far the upgrade is"))
+}
+
+/// Forgets the upgrade of a pool; one that is under way ends where it is.
+pub(super) async fn forget(client: &Client, pool: &str) -> Result<()> {
+    change(client, POOL_UPGRADES, |known| {
+        let is_known = known?.data.as_ref().is_some_and(|data| data.contains_key(pool));
+        is_known.then(|| json!({ pool: null }))
+    })
+    .await
+}
+
+/// Begins to upgrade the nodes of a pool, `nodes`, to what the lab says. One that is under way goes on.
+pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<Node>) -> Result<()> {
+    let name = &pool.name.value;
+    let machines = machines(lab, pool);
+    if let Some(known) = under_way(client, name).await? {
+        return if known.pool.templates == machines.templates { Ok(()) } else { refuse_under_way(client, name).await };
+    }
+    refuse_impossible_budgets(client).await?;
+    let upgrade = upgrade(lab, pool, machines, nodes)?;
+    let text = serde_json::to_string(&upgrade).unwrap_or_default();
+    change(client, POOL_UPGRADES, |_: Option<&ConfigMap>| Some(json!({ name: text }))).await
+}
+
+/// What is asked of AKS: these nodes, in sets of a size that follows from the pool's settings.
+fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>) -> Result<PoolUpgrade> {
+    let all = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+    let wanted = wanted_version(lab, Some(pool)).unwrap_or_default();
+    nodes.sort_by_key(|node| (node.name_any().len(), node.name_any()));
+    let is_old = |node: &&Node| {
+        let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+        let is_wanted = info.is_some_and(|info| is_version(info.kubelet_version.trim_start_matches('v'), &wanted));
+        // One that an upgrade could not drain is left alone until its mark is taken off.
+        !is_wanted && node.labels().get(UPGRADE_STATUS_LABEL).is_none_or(|mark| mark != QUARANTINED)
+    };
+    let members = nodes.iter().filter(is_old).filter_map(|node| {
+        let addresses = node.status.as_ref()?.addresses.iter().flatten();
+        let address = addresses.into_iter().find(|address| address.type_ == "InternalIP")?;
+        PoolUpgrade::member(&machines, &node.name_any(), &address.address)
+    });
+    let members: Vec<_> = members.collect();
+    let settings = &pool.upgrade;
+    let old = u32::try_from(members.len()).unwrap_or(u32::MAX);
+    let mut surge = settings.surge().of(all).min(old);
+    let unavailable = settings.unavailable().of(all).min(old);
+    let room = pool.capacity.as_ref().map_or(u32::MAX, |capacity| capacity.value.saturating_sub(all));
+    if surge > room {
+        let takes_one = wanted
+            .parse()
+            .is_ok_and(|version: klab_lab::spec::KubernetesVersion| version.minor >= ONE_SURGE_NODE_SINCE);
+        surge = match (room, unavailable) {
+            (1.., _) if takes_one => 1,
+            (_, 1..) => 0,
+            _ => return Err(no_room(pool, surge, room)),
+        };
+    }
+    let seconds = |time: Option<jiff::SignedDuration>, usual: i64| {
+        u32::try_from(time.map_or(usual, |time| time.as_secs())).unwrap_or(u32::MAX)
+    };
+    Ok(PoolUpgrade {
+        pool: machines,
+        surge,
+        at_once: if surge > 0 { surge } else { unavailable },
+        drain_timeout: seconds(settings.drain_timeout, DRAIN_TIMEOUT),
+        soak: seconds(settings.node_soak, 0),
+        quarantines: settings.undrainable_node_behavior == Some(UndrainableNodeBehavior::Cordon),
+        nodes: members,
+        surge_nodes: Vec::new(),
+        end: None,
+    })
+}
+
+/// The cloud has fewer machines than the surge asks for.
+// See https://learn.microsoft.com/azure/aks/upgrade-options (insufficient surge nodes: the upgrade fails)
+fn no_room(pool: &Pool, surge: u32, room: u32) -> Error {
+    let message = format!(
+        "pool `{}` cannot be upgraded: {} are asked for, and the cloud has {room} more for it",
+        pool.name,
+        plural(surge as usize, "surge node")
+    );
+    Error::message(Code::PoolUpgrade, message)
+        .hint("`max_surge = 0` with `max_unavailable = 1` upgrades nodes in place; a greater `capacity` makes room")
+}
+
+/// Refuses an upgrade that a budget of the cluster can never allow, as AKS does before it begins.
+// See https://learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/unsatisfiablepdb-error (`maxunavailble`)
+// See https://github.com/Azure/AKS/issues/4860 (`minAvailable`, and the words around the list)
+async fn refuse_impossible_budgets(client: &Client) -> Result<()> {
+    let listed = objects::list::<PodDisruptionBudget>(client, None, &ListParams::default()).await;
+    let budgets = listed.map_err(|error| {
+        Error::new(Code::ClusterRefused, cause(&error).context("could not list the budgets of the embedded cluster"))
+    })?;
+    let mut impossible = BTreeSet::new();
+    for budget in &budgets {
+        let Some(spec) = &budget.spec else { continue };
+        let expected = budget.status.as_ref().and_then(|status| status.expected_pods).unwrap_or_default();
+        let why = match (&spec.max_unavailable, &spec.min_available) {
+            (Some(IntOrString::Int(0)), _) => "maxunavailble == 0".to_owned(),
+            (Some(IntOrString::String(share)), _) if share == "0%" => "maxunavailble == 0".to_owned(),
+            (_, Some(IntOrString::Int(least))) if expected > 0 && *least >= expected => {
+                format!("minAvailable({least}) >= expectedPods({expected}) ")
+            }
+            (_, Some(IntOrString::String(share))) if share == "100%" && expected > 0 => {
+                format!("minAvailable({share}) >= expectedPods({expected}) ")
+            }
+            _ => continue,
+        };
+        let namespace = budget.namespace().unwrap_or_default();
+        impossible
+            .insert(format!("* PDB {namespace}/{} has {why} can't proceed with put operation", budget.name_any()));
+    }
+    if impossible.is_empty() {
+        return Ok(());
+    }
+    let count = impossible.len();
+    let list: Vec<String> = impossible.into_iter().collect();
+    let message = format!(
+        "(UnsatisfiablePDB) Upgrade is blocked due to invalid Pod Disruption Budgets (PDBs). Please review the PDB spec to allow \
+         disruptions during upgrades. Invalid PDBs details: {count} error{} occurred:\n\t{}",
+        if count == 1 { "" } else { "s" },
+        list.join("\n\t")
+    );
+    Err(Error::message(Code::PoolUpgrade, message)
+        .hint("`kubectl get pdb -A` shows the budgets; one that allows a disruption lets the upgrade begin"))
+}
+
+/// Waits until the upgrade of a pool is over; `pass` lets time pass.
+pub(super) async fn wait(
+    client: &Client,
+    pool: &str,
+    pass: impl AsyncFn(Duration),
+    activity: &Activity,
+    what: &str,
+) -> Result<()> {
+    loop {
+        let map = find(client, POOL_UPGRADES).await?;
+        let Some(upgrade) = map.and_then(|map| PoolUpgrade::read(&json!({ "data": map.data })).remove(pool)) else {
+            let message = format!("the upgrade of pool `{pool}` was given up");
+            return Err(Error::message(Code::PoolUpgrade, message));
+        };
+        let left = "nodes of the old version; the next upgrade of the pool goes on with them";
+        let failed = |state: &str, message: String| {
+            Error::message(Code::PoolUpgrade, format!("(UpgradeFailed) {message}"))
+                .left_behind(format!("pool `{pool}`, in state {state}, with {left}"))
+                .hint("`kubectl get pdb -A` shows which budget allows no disruption")
+        };
+        match upgrade.end {
+            Some(End::Succeeded) => return Ok(()),
+            Some(End::Failed(message)) => return Err(failed("Failed", message)),
+            Some(End::Canceled(message)) => return Err(failed("Canceled", message)),
+            None => {}
+        }
+        let (done, all) = upgrade.progress();
+        let drained: Vec<&str> = upgrade.drained_nodes().collect();
+        let now = if drained.is_empty() { String::new() } else { format!(", draining {}", drained.join(", ")) };
+        activity.progress(format!("{what}: {done} of {}{now}", plural(all, "node")));
+        pass(LOOK).await;
+    }
+}
