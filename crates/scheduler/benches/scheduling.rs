@@ -7,21 +7,26 @@
 #[path = "../../../benches/machine/mod.rs"]
 mod machine;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use klab_scheduler::{Cluster, Outcome, TieBreak, admission};
+use klab_scheduler::{Cluster, Outcome, Profiles, TieBreak, admission};
 use serde_json::{Value, json};
 
 use machine::machine;
 
 fn main() {
     println!("machine: {}, klab {}", machine(), env!("CARGO_PKG_VERSION"));
-    throughput("plain pods", 1_000, 10_000, 20_000, &plain);
-    throughput("plain pods", 5_000, 30_000, 10_000, &plain);
-    throughput("zone spread + hostname anti-affinity", 1_000, 3_000, 5_000, &|number| spread(number, 10));
-    throughput("20 deployments of a service (default spreading)", 1_000, 10_000, 0, &of_service);
-    throughput("every pod different", 1_000, 2_000, 0, &different);
+    let default = Profiles::default();
+    throughput("plain pods", &default, 1_000, 10_000, 20_000, &plain);
+    throughput("plain pods", &default, 5_000, 30_000, 10_000, &plain);
+    throughput("zone spread + hostname anti-affinity", &default, 1_000, 3_000, 5_000, &|number| spread(number, 10));
+    throughput("20 deployments of a service (default spreading)", &default, 1_000, 10_000, 0, &of_service);
+    throughput("every pod different", &default, 1_000, 2_000, 0, &different);
+    for (what, profile) in configured() {
+        throughput(&format!("plain pods, {what}"), &profile, 1_000, 10_000, 50_000, &plain);
+    }
     if wanted("reasons") {
         explain(5_000);
     }
@@ -97,6 +102,47 @@ fn cluster(nodes: usize) -> Cluster {
     cluster
 }
 
+/// Profiles that do other work for a pod than the default one.
+fn configured() -> Vec<(&'static str, Profiles)> {
+    let resources = json!([{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}]);
+    let shape =
+        json!([{"utilization": 0, "score": 0}, {"utilization": 60, "score": 10}, {"utilization": 100, "score": 4}]);
+    let ratio = json!({"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": shape}, "resources": [
+        {"name": "cpu", "weight": 2}, {"name": "memory"}, {"name": "ephemeral-storage"}, {"name": "example.com/gpu", "weight": 5}]});
+    let balanced = json!({"resources": [{"name": "cpu"}, {"name": "memory"}, {"name": "ephemeral-storage"}]});
+    let preferred = json!({"weight": 10, "preference": {
+        "matchExpressions": [{"key": "pool", "operator": "In", "values": ["pool-3", "pool-7"]}]}});
+    let filters = ["InterPodAffinity", "PodTopologySpread", "NodeResourcesFit"].map(|name| json!({ "name": name }));
+    let profiles = [
+        (
+            "bin packing (MostAllocated)",
+            json!({
+                "pluginConfig": [
+                    {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated", "resources": resources}}}],
+                "plugins": {"multiPoint": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}],
+                    "disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
+            }),
+        ),
+        (
+            "a shape and four resources, added affinity",
+            json!({
+                "pluginConfig": [
+                    {"name": "NodeResourcesFit", "args": {"scoringStrategy": ratio}},
+                    {"name": "NodeResourcesBalancedAllocation", "args": balanced},
+                    {"name": "NodeAffinity", "args": {"addedAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}}],
+            }),
+        ),
+        ("filters in another order", json!({"plugins": {"filter": {"enabled": filters}}})),
+    ];
+    let read = |(what, profile): (&'static str, Value)| {
+        let configuration = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "profiles": [profile]});
+        (what, Profiles::from_configuration(&configuration).unwrap())
+    };
+    profiles.map(read).into()
+}
+
 /// Time on a processor, which other work on the machine does not lengthen.
 fn cpu_time() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
@@ -114,11 +160,12 @@ fn wanted(title: &str) -> bool {
     words.peek().is_none() || words.any(|word| title.contains(&word))
 }
 
-fn throughput(what: &str, nodes: usize, pods: usize, goal: usize, make: &dyn Fn(usize) -> Pod) {
+fn throughput(what: &str, profiles: &Profiles, nodes: usize, pods: usize, goal: usize, make: &dyn Fn(usize) -> Pod) {
     if !wanted(what) {
         return;
     }
     let mut cluster = cluster(nodes);
+    cluster.set_profiles(Arc::new(profiles.clone()));
     let pods: Vec<Pod> = (0..pods).map(make).collect();
     let before = resident();
     let (start, cpu) = (Instant::now(), cpu_time());
