@@ -167,12 +167,10 @@ impl Sets {
         all
     }
 
-    /// The plugins of one extension point, in the order in which they run.
-    fn at(&self, point: Point, kind: &str, everywhere: &[(String, i64)]) -> Result<Vec<String>, String> {
-        let none = PluginSet::default();
-        let set = self.of(point).unwrap_or(&none);
+    /// The plugins that a profile enables at one extension point.
+    fn own(&self, point: Point, kind: &str) -> Result<Vec<&str>, String> {
         let mut own: Vec<&str> = Vec::new();
-        for (name, _) in &set.enabled {
+        for (name, _) in self.of(point).map_or(&[][..], |set| &set.enabled) {
             let known = existing(name, kind)?;
             if !known.points.contains(&point) {
                 return Err(format!("plugin {name:?} does not extend {kind} plugin"));
@@ -182,6 +180,14 @@ impl Sets {
             }
             own.push(name);
         }
+        Ok(own)
+    }
+
+    /// The plugins of one extension point, in the order in which they run.
+    fn at(&self, point: Point, kind: &str, everywhere: &[(String, i64)]) -> Result<Vec<String>, String> {
+        let none = PluginSet::default();
+        let set = self.of(point).unwrap_or(&none);
+        let own = self.own(point, kind)?;
         let mut spread: Vec<&str> = Vec::new();
         let mut overridden: Vec<&str> = Vec::new();
         for (name, _) in everywhere.iter().filter(|_| !set.disables("*")) {
@@ -215,6 +221,10 @@ fn existing(name: &str, kind: &str) -> Result<&'static Known, String> {
 /// What kube-scheduler says before it ends, or why klab does not take the profile.
 pub(super) fn profile(name: &str, sets: &Sets, arguments: Arguments) -> Result<Profile, String> {
     let everywhere = sets.everywhere();
+    // What is wrong at one extension point comes before what is wrong at all of them.
+    for (point, _, kind) in Point::ALL {
+        sets.own(point, kind)?;
+    }
     let mut lists: Vec<(Point, Vec<String>)> = Vec::new();
     for (point, _, kind) in Point::ALL {
         lists.push((point, sets.at(point, kind, &everywhere)?));
