@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node as NodeObject, Pod};
+use klab_cluster::control::SCHEDULER_CONFIGURATION_ANNOTATION;
 use klab_cluster::{HEARTBEAT_ANNOTATION, Killing, REMOVED_STATIC_POD_ANNOTATION, STOPPED_COMPONENTS_ANNOTATION};
 use klab_kind::machine::{Container, Effect, Output, Outside, Place, Ran, SERVING, run};
 use klab_kind::nodes::{address, name_at_server};
@@ -137,6 +138,12 @@ impl<'c> Node<'c> {
                 }
                 let value = Some(stopped.join(",")).filter(|stopped| !stopped.is_empty());
                 let patch = json!({ "metadata": { "annotations": { STOPPED_COMPONENTS_ANNOTATION: value } } });
+                asked(self.context, namespaces.patch("kube-system", &with, &Patch::Merge(&patch))).map(drop)
+            }
+            Effect::Scheduler(configuration) => {
+                let text = configuration.map(|configuration| configuration.to_string());
+                let patch = json!({ "metadata": { "annotations": { SCHEDULER_CONFIGURATION_ANNOTATION: text } } });
+                let namespaces: Api<Namespace> = Api::all(client.clone());
                 asked(self.context, namespaces.patch("kube-system", &with, &Patch::Merge(&patch))).map(drop)
             }
             Effect::Kubelet(runs) => {

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! surroundings, script, files ─▶ shell ─▶ programs, sed, services ─▶ run
-//!                          └──── kubeadm_files ─▶ static_pods ───────┘
+//!                          └──── kubeadm_files ─▶ kube_scheduler ─▶ static_pods ───────┘
 //! ```
 
 mod files;
+mod kube_scheduler;
 mod kubeadm_files;
 mod programs;
 mod script;
@@ -78,7 +79,7 @@ pub fn run(
     }
     if !kubelet_is_stopped {
         let before = seen.as_ref().unwrap_or(&kubeadm);
-        let (more, notes) = static_pods::effects(place, &kubeadm, before, &manifests)?;
+        let (more, notes) = static_pods::effects(place, &kubeadm, before, &manifests, &files)?;
         effects.extend(more);
         if *before != manifests {
             for note in notes {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::files::Files;
+use super::kube_scheduler;
 use super::kubeadm_files::MANIFESTS;
 use super::surroundings::{Effect, Place, SERVING};
 
@@ -69,6 +71,7 @@ pub(super) fn effects(
     kubeadm: &[(String, String)],
     before: &[(String, String)],
     after: &[(String, String)],
+    files: &Files,
 ) -> Result<(Vec<Effect>, Vec<String>), String> {
     let ((old, _), (new, notes)) = (pods(before, place.node), pods(after, place.node));
     let (kubeadm_pods, _) = pods(kubeadm, place.node);
@@ -81,6 +84,7 @@ pub(super) fn effects(
             continue;
         }
         match own(key) {
+            Some(component) if kept.is_some() && component == kube_scheduler::NAME => {}
             Some(component) if kept.is_some() => {
                 return Err(format!("{component} of an embedded cluster has kubeadm's arguments and no others"));
             }
@@ -99,7 +103,10 @@ pub(super) fn effects(
             continue;
         }
         if let Some(component) = own(key) {
-            if kubeadm_pods.get(key) != Some(pod) {
+            let kubeadm = &kubeadm_pods[key];
+            if component == kube_scheduler::NAME {
+                effects.push(Effect::Scheduler(kube_scheduler::configuration(pod, kubeadm, files)?));
+            } else if kubeadm != pod {
                 return Err(format!("{component} of an embedded cluster has kubeadm's arguments and no others"));
             }
             effects.push(Effect::Component { component, runs: true });

@@ -111,6 +111,8 @@ pub enum Effect {
         /// Whether it runs.
         runs: bool,
     },
+    /// The scheduler starts with this `KubeSchedulerConfiguration`; `None`: with the default one.
+    Scheduler(Option<Value>),
     /// The kubelet of the node stops or starts.
     Kubelet(bool),
     /// A static pod is gone.

@@ -90,8 +90,41 @@ fn the_scheduler_stops_when_its_file_goes_and_starts_when_it_is_back() {
     let (_, again) = bash(&mut state, "ls /etc/kubernetes/manifests").unwrap();
     assert!(again.is_empty(), "what is known is not done twice: {again:?}");
     let (_, effects) = does(&mut state, &["mv", "/etc/kubernetes/kube-scheduler.yaml", SCHEDULER]).unwrap();
-    assert!(matches!(effects.as_slice(), [one, Effect::Add(_)] if *one == component(true)), "{effects:?}");
+    let [Effect::Scheduler(None), one, Effect::Add(_)] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(*one, component(true));
     assert_eq!(state.seen, None);
+}
+
+#[test]
+fn the_scheduler_takes_the_configuration_that_its_manifest_names() {
+    let write = |text: &str| format!("cat > /etc/kubernetes/sched/config.yaml <<'EOF'\n{text}\nEOF");
+    let packing = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: packing";
+    let flag = format!(
+        "sed -i 's|    - --leader-elect=true|    - --leader-elect=true\\n    - --config=/sched/config.yaml|' {SCHEDULER}"
+    );
+    let volumes = format!(
+        "sed -i 's|    name: kube-scheduler|    name: kube-scheduler\\n    volumeMounts:\\n    - {{name: sched, mountPath: /sched}}|; \
+         s|  hostNetwork: true|  hostNetwork: true\\n  volumes:\\n  - {{name: sched, hostPath: {{path: /etc/kubernetes/sched}}}}|' {SCHEDULER}"
+    );
+    let all = |text: &str| format!("mkdir -p /etc/kubernetes/sched; {}\n{flag}; {volumes}", write(text));
+    let mut state = State::default();
+    let (_, effects) = bash(&mut state, &all(packing)).unwrap();
+    let [Effect::Remove { .. }, Effect::Scheduler(Some(read)), Effect::Component { runs: true, .. }, Effect::Add(_)] =
+        effects.as_slice()
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(read["profiles"][0]["schedulerName"], "packing");
+    for (script, why) in [
+        (all("kind: Other"), "kube-scheduler would end: Object"),
+        (all(": ["), "kube-scheduler cannot read /sched/config.yaml"),
+        (flag.clone(), "no hostPath volume is there"),
+        (format!("{flag}; {volumes}"), "kube-scheduler finds no file /sched/config.yaml"),
+        (flag.replace("--config=/sched/config.yaml", "--v=4"), "has kubeadm's arguments, and `--config` beside them"),
+    ] {
+        let refused = bash(&mut State::default(), &script).unwrap_err();
+        assert!(refused.contains(why), "{script}\n{refused}");
+    }
 }
 
 #[test]

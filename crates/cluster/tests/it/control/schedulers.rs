@@ -189,7 +189,7 @@ fn the_object_of_aks_adds_profiles_and_keeps_the_last_good_ones() {
     for (wrong, why) in [
         (PACKING.replace("packing", "aks-system"), "profiles[0].schedulerName: AKS keeps aks-system for its add-ons"),
         (PACKING.replace("NodeResourcesFit", "DynamicResources"), "unknown field"),
-        ("kind: Other".to_owned(), "no kind \"Other\" is registered"),
+        ("kind: Other".to_owned(), "Object 'apiVersion' is missing"),
     ] {
         lab.change(resource, "upstream", |object| object["spec"]["rawConfig"] = json!(wrong));
         let status = status(&lab);

