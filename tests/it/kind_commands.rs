@@ -190,7 +190,9 @@ fn a_container_that_crictl_removes_is_started_again() {
         let said = docker(&environment, &[&["exec", node, "crictl"], words].concat());
         said.split_once('\n').unwrap().1.to_owned()
     };
-    let proxy = || crictl(&["ps", "--name", "kube-proxy", "-q"]).replace("\nexit 0\n", "");
+    // Nothing before the status where no such container runs yet.
+    let id = |name: &str| crictl(&["ps", "--name", name, "-q"]).replace("exit 0\n", "").trim().to_owned();
+    let proxy = || id("kube-proxy");
     let begun = std::time::Instant::now();
     let other_than = |before: &str| loop {
         let now = proxy();
@@ -206,7 +208,7 @@ fn a_container_that_crictl_removes_is_started_again() {
     assert_eq!(crictl(&["rm", "--force", &second]), format!("{second}\n{second}\nexit 0\n"));
     other_than(&second);
     assert_eq!(crictl(&["rm", "--force", &second]), format!("E: container \"{second}\": not found\nexit 1\n"));
-    let server = crictl(&["ps", "--name", "kube-apiserver", "-q"]).replace("\nexit 0\n", "");
+    let server = id("kube-apiserver");
     assert!(crictl(&["stop", &server]).ends_with("is not followed\nexit 126\n"));
     kind(&environment, "delete cluster --name demo");
 }
