@@ -124,7 +124,11 @@ pub(super) fn capacity(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 );
             }
         }
-        if pool.autoscale.is_none() && steps.iter().all(|(_, _, autoscale)| autoscale.is_none()) {
+        let is_upgraded =
+            |action: &Located<Action>| matches!(action.value.tried(), Action::UpgradePool { pool, .. } if pool == name);
+        // An upgrade asks for surge nodes.
+        let never_grows = pool.autoscale.is_none() && steps.iter().all(|(_, _, autoscale)| autoscale.is_none());
+        if never_grows && !actions().any(is_upgraded) {
             found.push(
                 Diagnostic::warning(Code::Capacity, format!("nothing reaches the capacity of pool `{name}`"))
                     .at(&capacity.at, "the pool is not autoscaled")
