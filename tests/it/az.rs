@@ -513,6 +513,65 @@ fn control_plane_goes_first_and_pools_follow() {
     assert_eq!(versions(), "1.35.0 1.35.0");
 }
 
+/// AKS's settings stay with the pool; a budget that can never allow an upgrade is refused, and one that is asked for later goes on.
+#[test]
+fn pools_are_upgraded_with_their_settings() {
+    let environment = up();
+    document(&environment, "aks upgrade -g klab-small -n klab-small -k 1.36 --control-plane-only --yes");
+    let settings = "--max-surge 50% --drain-timeout 10 --undrainable-node-behavior Cordon";
+    let updated = document(&environment, &format!("aks nodepool update {OF_LAB} -n nodepool1 {settings}"));
+    assert_eq!(
+        updated["upgradeSettings"],
+        serde_json::json!({
+            "drainTimeoutInMinutes": 10, "maxSurge": "50%", "maxUnavailable": "0", "nodeSoakDurationInMinutes": null,
+            "undrainableNodeBehavior": "Cordon",
+        })
+    );
+    let refused = az(&environment, &format!("aks nodepool update {OF_LAB} -n nodepool1 --max-surge 0"));
+    assert!(refused.contains("(BadRequest)") && refused.contains("`max_unavailable` must be 1 or more"), "{refused}");
+    let upgrade = format!("aks nodepool upgrade {OF_LAB} -n nodepool1 -k 1.36 --yes");
+    let kubeconfig = environment.home().join("labs/small/kubeconfig");
+    let kubectl = |arguments: &[&str]| {
+        Command::new("kubectl")
+            .arg("--kubeconfig")
+            .arg(&kubeconfig)
+            .args(arguments)
+            .output()
+            .is_ok_and(|it| it.status.success())
+    };
+    if kubectl(&["create", "poddisruptionbudget", "none", "--selector=app=none", "--max-unavailable=0"]) {
+        let refused = az(&environment, &upgrade);
+        let words = "ERROR: (UnsatisfiablePDB) Upgrade is blocked due to invalid Pod Disruption Budgets (PDBs).";
+        let list = "* PDB default/none has maxunavailble == 0 can't proceed with put operation";
+        assert!(
+            refused.contains(words) && refused.contains(list) && refused.contains("Code: UnsatisfiablePDB"),
+            "{refused}"
+        );
+        assert!(kubectl(&["delete", "poddisruptionbudget", "none"]));
+    }
+    document(&environment, &upgrade);
+    let events = environment.succeeds(&[
+        "az",
+        "aks",
+        "nodepool",
+        "show",
+        "-g",
+        "klab-small",
+        "--cluster-name",
+        "klab-small",
+        "-n",
+        "nodepool1",
+    ]);
+    assert!(events.contains("\"provisioningState\": \"Succeeded\""), "{events}");
+    az(&environment, &format!("aks nodepool add {OF_LAB} -n old -k 1.35 -c 1"));
+    az(&environment, &format!("aks nodepool upgrade {OF_LAB} -n old -k 1.36 --yes --no-wait"));
+    let state = document(&environment, &format!("aks nodepool show {OF_LAB} -n old"))["provisioningState"].clone();
+    assert!(state == "Upgrading" || state == "Succeeded", "{state}");
+    az(&environment, &format!("aks nodepool wait {OF_LAB} -n old --updated"));
+    let upgraded = document(&environment, &format!("aks nodepool show {OF_LAB} -n old"));
+    assert_eq!(upgraded["currentOrchestratorVersion"], "1.36.2");
+}
+
 #[test]
 fn what_was_configured_stands_in_and_the_autoscaler_is_told() {
     let environment = up();

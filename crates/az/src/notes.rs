@@ -56,9 +56,6 @@ pub struct PoolNote {
     /// Its tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeMap<String, String>>,
-    /// How it is upgraded, by the keys of az's document.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub upgrade: BTreeMap<String, String>,
     /// How many nodes it had when it was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<u32>,

@@ -100,7 +100,7 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
         "spotMaxPrice": spot.map(|spot| spot.max_price.unwrap_or(-1.0)),
         "tags": note.tags,
         "type": "VirtualMachineScaleSets",
-        "upgradeSettings": upgrade(note),
+        "upgradeSettings": upgrade(pool),
         "vmSize": klab_lab::plan::size_name(pool),
     });
     if let Value::Object(said) = said {
@@ -117,15 +117,14 @@ fn with(mut document: Value, key: &str, value: Value) -> Value {
 }
 
 /// How the pool is upgraded: what was set, over what AKS does by itself.
-fn upgrade(note: &PoolNote) -> Value {
-    let said = |key: &str| note.upgrade.get(key).cloned();
-    let number = |key: &str| note.upgrade.get(key).and_then(|text| text.parse::<i64>().ok());
+fn upgrade(pool: &Pool) -> Value {
+    let settings = &pool.upgrade;
     json!({
-        "drainTimeoutInMinutes": number("drainTimeoutInMinutes"),
-        "maxSurge": said("maxSurge").unwrap_or_else(|| "10%".to_owned()),
-        "maxUnavailable": said("maxUnavailable").unwrap_or_else(|| "0".to_owned()),
-        "nodeSoakDurationInMinutes": number("nodeSoakDurationInMinutes"),
-        "undrainableNodeBehavior": said("undrainableNodeBehavior"),
+        "drainTimeoutInMinutes": settings.drain_timeout.map(|time| time.as_mins()),
+        "maxSurge": settings.surge().to_string(),
+        "maxUnavailable": settings.unavailable().to_string(),
+        "nodeSoakDurationInMinutes": settings.node_soak.map(|time| time.as_mins()),
+        "undrainableNodeBehavior": settings.undrainable_node_behavior,
     })
 }
 

@@ -29,6 +29,10 @@ pub enum Code {
     ResourceGroupNotFound,
     /// A cluster that is not there.
     ResourceNotFound,
+    /// A budget that can never allow an upgrade.
+    UnsatisfiablePDB,
+    /// An upgrade that ended before all nodes were upgraded.
+    UpgradeFailed,
 }
 
 impl Code {

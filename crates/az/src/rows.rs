@@ -310,7 +310,7 @@ pub static ROWS: &[Row] = &[
     row(
         Command::new(
             "aks nodepool upgrade",
-            "Upgrade the node pool to another Kubernetes version; its nodes are replaced.",
+            "Upgrade the node pool to another Kubernetes version; with surge nodes and drains.",
             &[CLUSTER, POOL, GROUP, VERSION, UPGRADE, NO_WAIT, YES, &[Flag::switch("--node-image-only")]],
         )
         .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match --snapshot-id", ..Moot::NONE }),

@@ -15,6 +15,7 @@ use super::practice;
 use super::seat::SeatId;
 use super::state::{Host, Learner};
 use klab_az::notes::ClusterNote;
+use klab_lab::plan;
 use klab_lab::spec::{Action, Lab};
 use klab_lab::verify::Snapshot;
 use klab_operations::error::{Code, Error, Result};
@@ -131,7 +132,13 @@ impl<'h> SeatPools<'h> {
         let (host, seat) = (self.locked.host, self.locked.seat);
         let folder = host.seat_folder(seat);
         create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
-        let actions = intend(&self.live, wanted, &folder)?;
+        let mut actions = intend(&self.live, wanted, &folder)?;
+        for action in &mut actions {
+            // A request does not wait for an upgrade, which takes as long as the budgets of the seat's cluster want.
+            if let plan::Action::UpgradePool { no_wait, .. } = action {
+                *no_wait = true;
+            }
+        }
         if actions.is_empty() {
             return Ok(false);
         }

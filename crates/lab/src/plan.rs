@@ -38,6 +38,8 @@ pub struct ObservedPool {
     pub kubernetes: Option<String>,
     /// Whether the last change of it failed, so that it may not be what it says it is.
     pub failed: bool,
+    /// Whether an upgrade of it is under way, which goes on by itself.
+    pub upgrading: bool,
     /// Whether somebody else made it in the lab's cluster: it is neither replaced nor removed, unless it is named.
     pub foreign: bool,
 }

@@ -86,9 +86,15 @@ impl<'l> Pools<'l> {
         let each = there(self.live).zip(&self.wanted);
         each.map(|(pool, wanted)| {
             let name = &pool.name.value;
-            let seen = self.live.observed.pools.get(name).and_then(|seen| seen.kubernetes.as_deref());
+            let seen = self.live.observed.pools.get(name);
             let (note, state) = (known.note.pools.get(name), known.state(Some(name)));
-            Shown { pool, version: seen, wanted: wanted.as_deref(), note, state }
+            let state = match seen {
+                Some(seen) if state == "Succeeded" && seen.upgrading => "Upgrading",
+                Some(seen) if state == "Succeeded" && seen.failed => "Failed",
+                _ => state,
+            };
+            let version = seen.and_then(|seen| seen.kubernetes.as_deref());
+            Shown { pool, version, wanted: wanted.as_deref(), note, state }
         })
         .collect()
     }

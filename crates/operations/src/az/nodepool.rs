@@ -11,6 +11,7 @@ use super::pool_arguments::{
     refuse_name, refuse_stopped, refuse_unknown, stopped,
 };
 use crate::pool::LivePools;
+use crate::pool::keys::UpgradeKeys;
 use crate::state::operation::{Operation, OperationKind};
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
@@ -21,14 +22,23 @@ use klab_az::{checks, messages, pool as document, versions};
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
 const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];
 
-/// The flags that set how a pool is upgraded, by the keys of az's document.
-const UPGRADE: [(&str, &str); 5] = [
-    ("--max-surge", "maxSurge"),
-    ("--max-unavailable", "maxUnavailable"),
-    ("--drain-timeout", "drainTimeoutInMinutes"),
-    ("--node-soak-duration", "nodeSoakDurationInMinutes"),
-    ("--undrainable-node-behavior", "undrainableNodeBehavior"),
-];
+/// The flags that set how a pool is upgraded.
+const UPGRADE: [&str; 5] =
+    ["--max-surge", "--max-unavailable", "--drain-timeout", "--node-soak-duration", "--undrainable-node-behavior"];
+
+/// Lays what was typed of how a pool is upgraded over its keys.
+fn lay_upgrade(given: &Arguments, keys: &mut Table) {
+    let word = |flag: &str| given.word(flag).map(str::to_owned);
+    let minutes = |flag: &str| given.number(flag).map(|minutes| u32::try_from(minutes).unwrap_or(u32::MAX));
+    let upgrade = UpgradeKeys {
+        max_surge: word("--max-surge"),
+        max_unavailable: word("--max-unavailable"),
+        drain_timeout: minutes("--drain-timeout"),
+        node_soak: minutes("--node-soak-duration"),
+        undrainable_node_behavior: word("--undrainable-node-behavior"),
+    };
+    upgrade.lay_over(keys);
+}
 
 fn cluster(on: &dyn Clusters, given: &Arguments) -> Result<Known, Refusal> {
     on.cluster(given, "--cluster-name")
@@ -141,6 +151,7 @@ pub(super) fn add(on: &dyn Clusters, given: &Arguments) -> Answer {
         let message = "OS SKU is invalid for Linux OS Type. Please specify '--os-type Windows' for Windows SKUs";
         return Err(Refusal::new(message));
     }
+    lay_upgrade(given, &mut keys);
     pools.put(name, keys)?;
     pools.end()?;
     known.note.pools.remove(name);
@@ -159,10 +170,9 @@ pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
     );
     let (labels, taints) = labels_and_taints(given, "--labels", "--node-taints")?;
     let flags = ["--labels", "--node-taints", "--mode", "--tags", "--os-sku", "--scale-down-mode"];
-    let upgrade = UPGRADE.map(|(flag, _)| flag);
     let autoscaler = ["--min-count", "--max-count"];
     if !(enable || update || disable)
-        && [&flags[..], &upgrade, &autoscaler].iter().all(|flags| given.has_none_of(flags))
+        && [&flags[..], &UPGRADE, &autoscaler].iter().all(|flags| given.has_none_of(flags))
         && given.warnings.is_empty()
     {
         let message = "Please specify one or more of \"--enable-cluster-autoscaler\" or \"--disable-cluster-autoscaler\" or \"--update-cluster-autoscaler\" or \"--tags\" or \"--mode\" or \"--labels\" or \"--node-taints\" or \"--max-surge\".";
@@ -212,6 +222,7 @@ pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
     if disable {
         keys.remove("autoscale");
     }
+    lay_upgrade(given, &mut keys);
     pools.put(name, keys)?;
     pools.end()?;
     remember(on, &mut known, name, given)?;
@@ -262,7 +273,9 @@ pub(super) fn upgrade(on: &dyn Clusters, given: &Arguments) -> Answer {
         return Ok(if is_later(given) { Value::Null } else { before });
     }
     let now = before["orchestratorVersion"].as_str().unwrap_or_default();
-    let Some(wanted) = asked.filter(|wanted| *wanted != now) else {
+    // What failed is asked for again.
+    let has_failed = before["provisioningState"] == "Failed";
+    let Some(wanted) = asked.filter(|wanted| *wanted != now || has_failed) else {
         let question = format!(
             "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
         );
@@ -277,6 +290,7 @@ pub(super) fn upgrade(on: &dyn Clusters, given: &Arguments) -> Answer {
     }
     let mut keys = pools.live().keys(name)?.clone();
     keys.insert("kubernetes".to_owned(), target.to_string().into());
+    lay_upgrade(given, &mut keys);
     pools.put(name, keys)?;
     pools.end()?;
     remember(on, &mut known, name, given)?;
@@ -356,17 +370,12 @@ pub(super) fn start(on: &dyn Clusters, given: &Arguments) -> Answer {
     changed(on, &known, name, given)
 }
 
-/// Keeps what a lab has no place for: tags, and how the pool is upgraded.
+/// Keeps what a lab has no place for: tags.
 fn remember(on: &dyn Clusters, known: &mut Known, name: &str, given: &Arguments) -> Result<(), Refusal> {
     let note = known.note.pool(name);
     if let Some(tags) = given.words("--tags") {
         let tags = checks::tags(tags);
         note.tags = (!tags.is_empty()).then_some(tags);
-    }
-    for (flag, key) in UPGRADE {
-        if let Some(value) = given.word(flag) {
-            note.upgrade.insert(key.to_owned(), value.to_owned());
-        }
     }
     if *note == PoolNote::default() {
         known.note.pools.remove(name);

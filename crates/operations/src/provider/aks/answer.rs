@@ -349,7 +349,7 @@ impl AgentPool {
         };
         let nodes = (0..self.count).map(node).collect();
         let kubernetes = self.current_orchestrator_version.clone().or_else(|| self.orchestrator_version.clone());
-        ObservedPool { declared, nodes, kubernetes, failed: self.is_failed(), foreign: false }
+        ObservedPool { declared, nodes, kubernetes, failed: self.is_failed(), ..ObservedPool::default() }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::drain;
 use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
 use klab_cluster::VERSION_ANNOTATION;
-use klab_cluster::pool_upgrades::UPGRADE_STATUS_LABEL;
+use klab_cluster::pool_upgrades::{End, UPGRADE_STATUS_LABEL};
 use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
 use klab_lab::plan::{
@@ -53,6 +53,11 @@ pub(super) async fn observe(client: &Client, file: Option<&Lab>) -> Result<Obser
             (known, version) => known.or(version),
         };
         pool.nodes.push(ObservedNode { name: node.name_any(), labels: node.labels().clone(), taints: taints(&node) });
+    }
+    for (name, upgrade) in upgrades::read(client).await? {
+        let Some(pool) = observed.pools.get_mut(&name) else { continue };
+        pool.upgrading = upgrade.end.is_none();
+        pool.failed = matches!(upgrade.end, Some(End::Failed(_) | End::Canceled(_)));
     }
     let autoscaled = node_pools::read(client).await?;
     observed.autoscaler = autoscaled.settings;

@@ -1,6 +1,6 @@
 //! Upgrades of pools of the embedded cluster: asked for, waited for, and refused, as AKS does it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
@@ -27,19 +27,26 @@ const DRAIN_TIMEOUT: i64 = 30 * 60;
 /// From this minor version on AKS takes one surge node where there is no room for all.
 const ONE_SURGE_NODE_SINCE: u32 = 35;
 
-/// The upgrade of a pool that is under way.
-pub(super) async fn under_way(client: &Client, pool: &str) -> Result<Option<PoolUpgrade>> {
+/// The upgrades of all pools, those that are over among them.
+pub(super) async fn read(client: &Client) -> Result<BTreeMap<String, PoolUpgrade>> {
     let map = find(client, POOL_UPGRADES).await?;
-    let upgrade = map.and_then(|map| PoolUpgrade::read(&json!({ "data": map.data })).remove(pool));
-    Ok(upgrade.filter(|upgrade| upgrade.end.is_none()))
+    Ok(map.map(|map| PoolUpgrade::read(&json!({ "data": map.data }))).unwrap_or_default())
 }
 
-/// Refuses a change of a pool that is being upgraded: AKS does one thing to a pool at a time.
+/// The upgrade of a pool that is under way.
+async fn under_way(client: &Client, pool: &str) -> Result<Option<PoolUpgrade>> {
+    Ok(read(client).await?.remove(pool).filter(|upgrade| upgrade.end.is_none()))
+}
+
+/// Refuses a change of a pool that is being upgraded: AKS does one thing to a pool at a time. That an upgrade failed is
+/// forgotten with the next change.
 pub(super) async fn refuse_under_way(client: &Client, pool: &str) -> Result<()> {
     if under_way(client, pool).await?.is_none() {
-        return Ok(());
+        return forget(client, pool).await;
     }
-    let message = format!("Operation is not allowed: Another agentpool operation ({pool} - Upgrading) is in progress");
+    let message = format!(
+        "(OperationNotAllowed) Operation is not allowed: Another agentpool operation ({pool} - Upgrading) is in progress"
+    );
     Err(Error::message(Code::PoolUpgrade, message)
         .hint("`kubectl get events --field-selector source=upgrader` shows how far the upgrade is"))
 }
@@ -177,8 +184,7 @@ pub(super) async fn wait(
     what: &str,
 ) -> Result<()> {
     loop {
-        let map = find(client, POOL_UPGRADES).await?;
-        let Some(upgrade) = map.and_then(|map| PoolUpgrade::read(&json!({ "data": map.data })).remove(pool)) else {
+        let Some(upgrade) = read(client).await?.remove(pool) else {
             let message = format!("the upgrade of pool `{pool}` was given up");
             return Err(Error::message(Code::PoolUpgrade, message));
         };
