@@ -84,6 +84,9 @@ struct Config {
     feature_gates: BTreeMap<String, bool>,
     #[serde(default)]
     #[expect(dead_code, reason = "decoded as kind does")]
+    runtime_config: BTreeMap<String, String>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "decoded as kind does")]
     kubeadm_config_patches: Vec<String>,
     nodes: Vec<ConfigNode>,
 }

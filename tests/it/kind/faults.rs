@@ -127,7 +127,8 @@ fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
     let text = std::fs::read_to_string(&file).unwrap()
         + "\n[kind]\ncontrol_planes = 2\npod_subnet = \"10.96.0.0/12\"\nfeature_gates = { \"lower-case\" = true }\n\
            mounts = [{ host = \"absent\", container = \"/data\" }, { host = \".\", container = \"/proc/x\" }]\n\
-           ports = [{ host = 30080, container = 80 }, { host = 30080, container = 81 }]\n\n\
+           ports = [{ host = 30080, container = 80 }, { host = 30080, container = 81 }]\n\
+           runtime_config = { \"everything\" = true }\nkubeadm_patches = [\"kind: [\", \"kind: Cluster\"]\n\n\
            [kind.registry_mirrors]\n\"docker.io\" = \"mirror.example.com\"\n";
     stage.write(&text);
     let talk = stage.fails(2, &["up", "pools.toml"]);
@@ -136,6 +137,9 @@ fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
         "`control_planes = 2` gives no cluster that can lose a node",
         "the networks of pods (10.96.0.0/12) and services (10.96.0.0/16) overlap",
         "`lower-case` cannot be a feature gate",
+        "`everything` names no API",
+        "patch 1 of kubeadm is not YAML",
+        "patch 2 of kubeadm has no `kind` that kubeadm knows",
         "should be mounted into the nodes, but does not exist",
         "`/proc/x` holds what the node itself needs",
         "port 30080 of this machine is mapped twice",
@@ -149,7 +153,7 @@ fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
     let checked = stage.environment.run(&["check", "pools.toml", "--provider", "kind"]);
     let talk = stage.environment.shown(&checked);
     assert_eq!(checked.status.code(), Some(2), "{talk}");
-    for words in ["`control_planes = 2` gives no cluster", "is not a URL", "pools.toml has 8 errors"] {
+    for words in ["`control_planes = 2` gives no cluster", "is not a URL", "pools.toml has 11 errors"] {
         assert!(talk.contains(words), "{words}\n{talk}");
     }
 }

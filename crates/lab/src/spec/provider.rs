@@ -115,6 +115,10 @@ pub struct KindSettings {
     pub registry_mirrors: BTreeMap<String, String>,
     /// Feature gates of Kubernetes.
     pub feature_gates: BTreeMap<String, bool>,
+    /// APIs by group and version, and whether the API server serves them.
+    pub runtime_config: BTreeMap<String, bool>,
+    /// Patches of kubeadm's configuration, as YAML.
+    pub kubeadm_patches: Vec<String>,
     /// Pod network in CIDR notation.
     pub pod_subnet: Option<String>,
     /// Service network in CIDR notation.
@@ -137,6 +141,8 @@ impl Default for KindSettings {
             mounts: Vec::new(),
             registry_mirrors: BTreeMap::new(),
             feature_gates: BTreeMap::new(),
+            runtime_config: BTreeMap::new(),
+            kubeadm_patches: Vec::new(),
             pod_subnet: None,
             service_subnet: None,
             api_server_address: None,

@@ -65,6 +65,12 @@ pub(in crate::spec) struct Kind {
     /// Feature gates of Kubernetes.
     #[serde(default)]
     pub feature_gates: BTreeMap<String, bool>,
+    /// APIs that the API server serves or does not: { "api/all" = true, "scheduling.k8s.io/v1alpha2" = true }.
+    #[serde(default)]
+    pub runtime_config: BTreeMap<String, bool>,
+    /// Patches of kubeadm's configuration, each a YAML text with its `kind`, after those of klab.
+    #[serde(default)]
+    pub kubeadm_patches: Vec<String>,
     /// Pod network, such as "10.244.0.0/16".
     pub pod_subnet: Option<At<String>>,
     /// Service network, such as "10.96.0.0/16".

@@ -207,6 +207,8 @@ impl Reader<'_> {
                 .collect(),
             registry_mirrors: raw.registry_mirrors.clone(),
             feature_gates: raw.feature_gates.clone(),
+            runtime_config: raw.runtime_config.clone(),
+            kubeadm_patches: raw.kubeadm_patches.clone(),
             pod_subnet,
             service_subnet,
             api_server_address,

@@ -109,7 +109,10 @@ struct ClusterView {
     name: String,
     networking: Vec<Pair<serde_json::Value>>,
     feature_gates: Vec<Pair<bool>>,
+    runtime_config: Vec<Pair<bool>>,
     allow_cgroup_v1: bool,
+    /// The author's patches of kubeadm's configuration, by lines.
+    patches: Vec<Vec<String>>,
     /// Where nodes of the control plane have the scheduler's configuration.
     scheduler: Option<&'static str>,
     nodes: Vec<NodeView>,
@@ -149,7 +152,13 @@ pub fn render(lab: &Lab, roster: &Roster, around: &Surroundings<'_>) -> Result<S
         name: around.names.cluster.clone(),
         networking,
         feature_gates: settings.feature_gates.iter().map(|(gate, on)| Pair::new(gate, *on)).collect(),
+        runtime_config: settings.runtime_config.iter().map(|(api, on)| Pair::new(api, *on)).collect(),
         allow_cgroup_v1: around.cgroup_v1 && minor >= 35,
+        patches: settings
+            .kubeadm_patches
+            .iter()
+            .map(|patch| patch.trim().lines().map(str::to_owned).collect())
+            .collect(),
         scheduler: lab.scheduler.as_ref().map(|_| SCHEDULER),
         nodes,
     };

@@ -53,6 +53,10 @@ pub(super) struct Settings {
     mounts: Vec<String>,
     registry_mirrors: BTreeMap<String, String>,
     feature_gates: BTreeMap<String, bool>,
+    #[serde(default)]
+    runtime_config: BTreeMap<String, bool>,
+    #[serde(default)]
+    kubeadm_patches: Vec<String>,
     pod_subnet: Option<String>,
     service_subnet: Option<String>,
     api_server_address: Option<String>,
@@ -88,6 +92,8 @@ impl Settings {
                 .collect(),
             registry_mirrors: kind.registry_mirrors.clone(),
             feature_gates: kind.feature_gates.clone(),
+            runtime_config: kind.runtime_config.clone(),
+            kubeadm_patches: kind.kubeadm_patches.clone(),
             pod_subnet: kind.pod_subnet.clone(),
             service_subnet: kind.service_subnet.clone(),
             api_server_address: kind.api_server_address.clone(),
@@ -118,9 +124,10 @@ impl Settings {
             map(settings.registry_mirrors.iter().map(|(registry, mirror)| format!("{registry}→{mirror}")).collect())
         };
         compare("registry mirrors", mirrors(self), mirrors(wanted));
-        let gates =
-            |settings: &Self| map(settings.feature_gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect());
-        compare("feature gates", gates(self), gates(wanted));
+        let switches = |of: &BTreeMap<String, bool>| map(of.iter().map(|(name, on)| format!("{name}={on}")).collect());
+        compare("feature gates", switches(&self.feature_gates), switches(&wanted.feature_gates));
+        compare("runtime configuration", switches(&self.runtime_config), switches(&wanted.runtime_config));
+        compare("patches of kubeadm", map(self.kubeadm_patches.clone()), map(wanted.kubeadm_patches.clone()));
         compare("pods' network", or(&self.pod_subnet, "kind's"), or(&wanted.pod_subnet, "kind's"));
         compare("services' network", or(&self.service_subnet, "kind's"), or(&wanted.service_subnet, "kind's"));
         let address = |settings: &Self| or(&settings.api_server_address, "127.0.0.1");
@@ -188,6 +195,8 @@ mod tests {
             mounts: Vec::new(),
             registry_mirrors: BTreeMap::new(),
             feature_gates: BTreeMap::new(),
+            runtime_config: BTreeMap::new(),
+            kubeadm_patches: Vec::new(),
             pod_subnet: None,
             service_subnet: None,
             api_server_address: None,

@@ -8,6 +8,8 @@ use super::desired::desired;
 use super::machine::{Emulation, Host};
 use super::version::KindVersion;
 use crate::error::{Code, Error};
+use serde_json::Value;
+
 use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Os, Pool};
 
 /// One thing that cannot be on kind.
@@ -72,6 +74,8 @@ pub fn problems(lab: &Lab, kind: KindVersion, host: &Host) -> Vec<Problem> {
     mount_problems(lab, &mut problems);
     registry_problems(lab, &mut problems);
     feature_gate_problems(lab, &mut problems);
+    api_server_problems(lab, &mut problems);
+    patch_problems(lab, &mut problems);
     problems
 }
 
@@ -308,6 +312,38 @@ fn feature_gate_problems(lab: &Lab, problems: &mut Vec<Problem>) {
             let message = format!("`{gate}` cannot be a feature gate");
             problems.push(Problem::new(message, "feature gates are written like `InPlacePodVerticalScaling`"));
         }
+    }
+}
+
+fn api_server_problems(lab: &Lab, problems: &mut Vec<Problem>) {
+    let is_api = |api: &str| {
+        let letters =
+            |part: &str| !part.is_empty() && part.chars().all(|it| it.is_ascii_alphanumeric() || "-.".contains(it));
+        api == "v1" || (api.contains('/') && api.split('/').all(letters))
+    };
+    for api in lab.kind.runtime_config.keys().filter(|api| !is_api(api)) {
+        let message = format!("`{api}` names no API");
+        problems.push(Problem::new(message, "write `api/all`, `api/beta`, or group and version, such as `apps/v1`"));
+    }
+}
+
+/// The kinds of configuration that kubeadm has, and kind patches.
+const KUBEADM_KINDS: [&str; 5] = [
+    "ClusterConfiguration",
+    "InitConfiguration",
+    "JoinConfiguration",
+    "KubeletConfiguration",
+    "KubeProxyConfiguration",
+];
+
+fn patch_problems(lab: &Lab, problems: &mut Vec<Problem>) {
+    for (number, patch) in (1..).zip(&lab.kind.kubeadm_patches) {
+        let wrong = match serde_saphyr::from_str::<Value>(patch) {
+            Err(error) => format!("patch {number} of kubeadm is not YAML: {}", error.without_snippet()),
+            Ok(read) if KUBEADM_KINDS.contains(&read["kind"].as_str().unwrap_or_default()) => continue,
+            Ok(_) => format!("patch {number} of kubeadm has no `kind` that kubeadm knows"),
+        };
+        problems.push(Problem::new(wrong, format!("its kind is one of {}", KUBEADM_KINDS.join(", "))));
     }
 }
 
