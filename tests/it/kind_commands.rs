@@ -182,6 +182,47 @@ fn commands_on_nodes_stop_components_and_make_static_pods() {
 }
 
 #[test]
+fn the_scheduler_has_the_configuration_that_kubeadm_is_given() {
+    let environment = Environment::new();
+    let file = |profile: &str| {
+        format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- {profile}\n"
+        )
+    };
+    environment.write("sched/config.yaml", file("schedulerName: packing"));
+    environment.write(
+        "kind.yaml",
+        "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: control-plane\n  extraMounts:\n  \
+         - { hostPath: sched, containerPath: /files }\n  kubeadmConfigPatches:\n  - |\n    kind: ClusterConfiguration\n    \
+         scheduler:\n      extraArgs: { config: /sched/config.yaml }\n      extraVolumes:\n      \
+         - { name: sched, hostPath: /files, mountPath: /sched }\n",
+    );
+    let said = kind(&environment, "create cluster --name demo --config kind.yaml");
+    assert!(said.contains("Have a nice day") && !said.contains("klab does nothing about"), "{said}");
+    if has_kubectl() {
+        let kubectl = |words: &[&str]| {
+            let mut kubectl = Command::new("kubectl");
+            let output = kubectl.args(words).env("KUBECONFIG", environment.folder().join("config")).output().unwrap();
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        let spec = r#"{"spec":{"schedulerName":"packing"}}"#;
+        kubectl(&["run", "one", "--image", "nginx", "--overrides", spec]);
+        kubectl(&["wait", "pod/one", "--for=condition=Ready", "--timeout=60s"]);
+    }
+    kind(&environment, "delete cluster --name demo");
+    environment.write(
+        "sched/config.yaml",
+        file("{ schedulerName: packing, plugins: { filter: { enabled: [{ name: Mine }] } } }"),
+    );
+    let refused = kind(&environment, "create cluster --name demo --config kind.yaml");
+    assert!(
+        refused.contains("kube-scheduler would end because of /sched/config.yaml (sched/config.yaml)"),
+        "{refused}"
+    );
+    assert_eq!(kind(&environment, "get clusters").matches("demo").count(), 0);
+}
+
+#[test]
 fn a_container_that_crictl_removes_is_started_again() {
     let environment = Environment::new();
     kind(&environment, "create cluster --name demo");

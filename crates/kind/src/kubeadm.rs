@@ -40,7 +40,9 @@ pub fn registration<'a>(
         let version = document["apiVersion"].as_str().unwrap_or_default();
         if of != kind {
             // A patch for nodes of the other kind is nothing to speak of.
-            if ![INIT, JOIN].contains(&of) {
+            if of == "ClusterConfiguration" {
+                known.notes.extend(unread(&document));
+            } else if ![INIT, JOIN].contains(&of) {
                 known.notes.push(format!("kubeadmConfigPatches: klab reads no {of}"));
             }
             continue;
@@ -67,8 +69,18 @@ pub fn registration<'a>(
     Ok(known)
 }
 
+/// What has no effect of a configuration of the cluster: all but where the scheduler's configuration is.
+fn unread(document: &Value) -> Option<String> {
+    let fields =
+        document.as_object()?.keys().filter(|key| !["apiVersion", "kind", "scheduler"].contains(&key.as_str()));
+    let arguments = arguments(&document["scheduler"]["extraArgs"]).unwrap_or_default();
+    let arguments = arguments.into_keys().filter(|key| key != "config").map(|key| format!("scheduler.extraArgs.{key}"));
+    let all: Vec<String> = fields.cloned().chain(arguments).collect();
+    (!all.is_empty()).then(|| format!("kubeadmConfigPatches: klab reads no {} of ClusterConfiguration", all.join(", ")))
+}
+
 /// Arguments as a map, or as v1beta4's list of names and values.
-fn arguments(value: &Value) -> Result<BTreeMap<String, String>, String> {
+pub(crate) fn arguments(value: &Value) -> Result<BTreeMap<String, String>, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match value {
         Value::Null => Ok(BTreeMap::new()),

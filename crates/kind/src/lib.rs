@@ -11,5 +11,6 @@ pub mod kubeadm;
 pub mod kubeconfig;
 pub mod machine;
 pub mod nodes;
+pub mod scheduler;
 pub mod system;
 pub mod validation;

@@ -5,8 +5,10 @@ use std::io::Read;
 
 use jiff::Timestamp;
 use klab_kind::configuration::{Cluster, DEFAULT_NAME};
+use klab_kind::scheduler::{self, SchedulerFile};
 use klab_kind::{nodes, system, validation};
 use klab_operations::provider::kind::kubelet_may_set;
+use klab_scheduler::Profiles;
 use klab_server::{Delays, Flavour, Seed};
 use serde_json::Value;
 
@@ -44,8 +46,10 @@ pub(super) fn cluster(context: &Context, typed: &Typed) -> Done {
     }
     let (manifests, mut notes) = nodes::manifests(&cluster, &name)?;
     refuse_labels(&manifests)?;
+    let scheduler = scheduler_configuration(&cluster)?;
     kubeconfig::check(context, typed.word("kubeconfig"))?;
-    notes.extend(cluster.notes());
+    let has_use = |note: &String| scheduler.is_some() && note.starts_with("extraMounts");
+    notes.extend(cluster.notes().into_iter().filter(|note| !has_use(note)));
     for note in notes {
         say(&format!("klab does nothing about {note}"));
     }
@@ -57,7 +61,7 @@ pub(super) fn cluster(context: &Context, typed: &Typed) -> Done {
     let stored = Stored { created, version, nodes: of_cluster, machines, images };
     // Written first: a klab that is killed leaves a cluster that `delete` finds, as kind leaves nodes.
     stored.begin(context, &name)?;
-    let made = make(context, &cluster, &name, manifests).and_then(|()| {
+    let made = make(context, &cluster, &name, manifests, scheduler).and_then(|()| {
         let config = kubeconfig::of(context, &name, false)?;
         kubeconfig::merge(context, &config, typed.word("kubeconfig"))
     });
@@ -116,6 +120,17 @@ fn refuse_labels(manifests: &[Value]) -> Done {
     Ok(())
 }
 
+/// What the scheduler's file holds that the configuration names.
+fn scheduler_configuration(cluster: &Cluster) -> Done<Option<Value>> {
+    let Some(SchedulerFile { path, flag }) = scheduler::file(cluster)? else { return Ok(None) };
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("error reading {path}: {error}"))?;
+    let read: Value = serde_saphyr::from_str(&text)
+        .map_err(|error| format!("kube-scheduler cannot read {flag} ({path}): {}", error.without_snippet()))?;
+    let judged = Profiles::from_configuration(&read);
+    judged.map_err(|why| format!("kube-scheduler would end because of {flag} ({path}): {why}"))?;
+    Ok(Some(read))
+}
+
 /// The version of the first control plane.
 fn first_version(cluster: &Cluster) -> Option<&str> {
     let first = cluster.nodes.iter().find(|node| node.role == "control-plane")?;
@@ -123,7 +138,7 @@ fn first_version(cluster: &Cluster) -> Option<&str> {
 }
 
 /// Makes the embedded cluster.
-fn make(context: &Context, cluster: &Cluster, name: &str, manifests: Vec<Value>) -> Done {
+fn make(context: &Context, cluster: &Cluster, name: &str, manifests: Vec<Value>, scheduler: Option<Value>) -> Done {
     let version = first_version(cluster);
     let kubernetes = version.and_then(|version| version.parse().ok());
     let own = system::objects(cluster, name, version.unwrap_or(klab_lab::nodes::VERSION));
@@ -131,6 +146,7 @@ fn make(context: &Context, cluster: &Cluster, name: &str, manifests: Vec<Value>)
         flavour: Flavour::Kind,
         delays: Delays::in_real_time(),
         objects: manifests.into_iter().chain(own).collect(),
+        scheduler,
         ..Seed::default()
     };
     let made = sim(context)?.add_standalone(&nodes::name_at_server(name), &seed, kubernetes);
