@@ -397,8 +397,11 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Whether a CustomResourceDefinition of the lab says that objects of this kind have no namespace.
+    /// Whether a CustomResourceDefinition of the lab, or of AKS, says that objects of this kind have no namespace.
     fn is_cluster_scoped_custom(&self, manifest: &Manifest) -> bool {
+        if manifest.kind() == "SchedulerConfiguration" && manifest.api_version().starts_with("aks.azure.com/") {
+            return true;
+        }
         let group = manifest.api_version().split_once('/').map_or("", |(group, _)| group);
         self.manifests.iter().any(|definition| {
             let spec = &definition.object["spec"];
