@@ -6,7 +6,7 @@
 // See https://kubernetes.io/docs/tasks/extend-kubernetes/configure-multiple-schedulers/ (schedulers in pods)
 // upstream: cmd/kube-scheduler/app/server.go Run, leader election (v1.36)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{NAMESPACES, PODS, ResourceId};
@@ -36,6 +36,10 @@ pub const SCHEDULER_CONFIGURATION_ANNOTATION: &str = "klab.dev/scheduler-configu
 const NAMESPACE: &str = "kube-system";
 /// The lock for which schedulers compete that say nothing else.
 const LOCK: &str = "kube-scheduler";
+/// Most pods whose schedulers count.
+const MAX_PODS: usize = 16;
+/// The longest text in an annotation: all those of an object together may have 256 KiB.
+const MAX_TOLD: usize = 64 * 1024;
 /// What a scheduler has to be allowed to: without it, it never begins.
 const NEEDS: [(&str, &str, &str, &str); 4] = [
     ("list", "", "nodes", ""),
@@ -49,6 +53,8 @@ const NEEDS: [(&str, &str, &str, &str); 4] = [
 pub(super) struct Schedulers {
     /// The custom resource of AKS, once there is an object of it.
     aks: Option<ResourceId>,
+    /// Pods whose text has the name of a scheduler.
+    pods: BTreeSet<ObjectName>,
     /// What schedulers in pods have read when they started, by the uid of their pod and how often it had restarted.
     read: BTreeMap<(Box<str>, i64), Option<Value>>,
 }
@@ -62,7 +68,7 @@ impl Reconciler for Schedulers {
         let (resource, object) = (change.resource(), change.object);
         let concerns = match resource {
             NAMESPACES => &*object.name == NAMESPACE,
-            PODS => is_other(change) && may_schedule(object),
+            PODS => is_other(change) && self.may_schedule(change),
             _ => {
                 resource.row().custom
                     && (self.aks == Some(resource) || resource.row().qualified() == SCHEDULER_CONFIGURATIONS)
@@ -74,6 +80,10 @@ impl Reconciler for Schedulers {
         }
     }
 
+    fn forget(&mut self) {
+        self.pods.clear();
+    }
+
     fn sync(&mut self, plane: &mut Plane, _: &Key) {
         let namespace = plane.cluster.get(NAMESPACES, "", NAMESPACE).map(|namespace| namespace.value());
         let annotation = |name| namespace.as_ref()?["metadata"]["annotations"][name].as_str().map(str::to_owned);
@@ -83,6 +93,7 @@ impl Reconciler for Schedulers {
         let all: Vec<Value> = own.chain(self.in_pods(plane)).collect();
         let profiles = Profiles::of_all(&all, &plane.settings.profiles);
         let told = (all != [Value::Null]).then(|| Value::Array(all).to_string());
+        let told = told.filter(|text| text.len() <= MAX_TOLD);
         if annotation(SCHEDULERS_ANNOTATION) != told {
             tell(&plane.cluster, told);
         }
@@ -97,7 +108,7 @@ fn is_other(change: &Change<'_>) -> bool {
 }
 
 /// Whether a pod may run a scheduler: its text has the name.
-fn may_schedule(pod: &Object) -> bool {
+fn is_named(pod: &Object) -> bool {
     std::str::from_utf8(&pod.json).is_ok_and(|text| text.contains(LOCK))
 }
 
@@ -113,6 +124,17 @@ fn tell(cluster: &Cluster, configurations: Option<String>) {
 }
 
 impl Schedulers {
+    /// Whether a pod that has changed may run a scheduler, or may have run one.
+    fn may_schedule(&mut self, change: &Change<'_>) -> bool {
+        let is_named = is_named(change.object);
+        if is_named && !change.gone {
+            self.pods.insert(change.name());
+        } else if is_named {
+            self.pods.remove(&change.name());
+        }
+        is_named
+    }
+
     /// The configuration of AKS's object; the last one that was good, where it has a mistake. Writes into the object what came
     /// of it.
     fn of_aks(&self, plane: &Plane) -> Option<Value> {
@@ -136,14 +158,11 @@ impl Schedulers {
 
     /// The configurations of schedulers that run in pods, in the order of their names.
     fn in_pods(&mut self, plane: &Plane) -> Vec<Value> {
-        let (pods, _) = plane.cluster.list(PODS, None);
         let mut kept = BTreeMap::new();
         let mut configurations = Vec::new();
-        for pod in pods.iter().filter(|pod| !pod.deleting && may_schedule(pod)) {
-            let value = pod.value();
-            let Some(info) = plane.view.pod(&ObjectName::of(pod)).filter(|info| info.ready) else {
-                continue;
-            };
+        let known = self.pods.iter().filter_map(|name| plane.view.pod(name));
+        for info in known.filter(|info| info.ready && !info.object.deleting).take(MAX_PODS) {
+            let (pod, value) = (&info.object, info.object.value());
             if is_mirror(&value) {
                 continue;
             }

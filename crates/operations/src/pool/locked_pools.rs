@@ -79,15 +79,26 @@ pub fn live(provider: &dyn Provider, lab: &Lab, done: usize, folder: &Path) -> R
 /// # Errors
 /// When the folder cannot be written.
 pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Action>> {
-    let Wanted { lab, pool, keys, no_wait } = wanted;
+    let Wanted { lab, pool, keys, no_wait, .. } = wanted;
     let is_empty = lab.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && live.names().contains(&pool.as_str());
     let is_seen = live.observed.pools.contains_key(pool);
-    let actions = if !is_seen && is_empty { Vec::new() } else { actions(lab, pool, &live.observed, *no_wait) };
+    let mut observed = live.observed.clone();
+    if let Some(seen) = observed.pools.get_mut(pool).filter(|seen| !seen.failed && !asks_for_version(live, wanted)) {
+        // Nodes that are older than the control plane stay so until they are upgraded.
+        seen.kubernetes = None;
+    }
+    let actions = if !is_seen && is_empty { Vec::new() } else { actions(lab, pool, &observed, *no_wait) };
     let mut kept = ChangedPools::read(folder)?;
     kept.put(pool, keys.clone());
     // Before it is done: of a pool that is half made, its nodes say less than what was typed.
     kept.write(folder)?;
     Ok(actions)
+}
+
+/// Whether the version of a pool's nodes is to be another one.
+fn asks_for_version(live: &LivePools, wanted: &Wanted) -> bool {
+    let before = live.keys(&wanted.pool).ok().and_then(|keys| keys.get("kubernetes"));
+    wanted.is_upgrade || before != wanted.keys.get("kubernetes")
 }
 
 /// Does what has to be done for a pool.

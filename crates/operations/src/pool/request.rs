@@ -99,6 +99,8 @@ pub struct Wanted {
     pub pool: String,
     /// Its keys, which klab keeps.
     pub keys: Table,
+    /// Whether the version of its nodes is asked for.
+    pub is_upgrade: bool,
     /// Whether an upgrade is only begun.
     pub no_wait: bool,
 }
@@ -168,8 +170,11 @@ impl PoolRequest {
                 }
             }
         }
-        let no_wait = matches!(self, Self::Upgrade { no_wait: true, .. });
-        Ok(Some(Wanted { no_wait, ..Wanted::with(live, pool, keys)? }))
+        let wanted = Wanted::with(live, pool, keys)?;
+        Ok(Some(match self {
+            Self::Upgrade { no_wait, .. } => Wanted { is_upgrade: true, no_wait: *no_wait, ..wanted },
+            _ => wanted,
+        }))
     }
 }
 
@@ -185,7 +190,7 @@ impl Wanted {
     /// # Errors
     /// When that breaks a rule.
     pub fn with(live: &LivePools, pool: &str, keys: Table) -> Result<Self> {
-        Ok(Self { lab: live.with(pool, keys.clone())?, pool: pool.to_owned(), keys, no_wait: false })
+        Ok(Self { lab: live.with(pool, keys.clone())?, pool: pool.to_owned(), keys, is_upgrade: false, no_wait: false })
     }
 
     /// The lab without a pool.
@@ -196,7 +201,7 @@ impl Wanted {
         let lab = live.without(pool)?;
         let mut keys = live.keys(pool)?.clone();
         deferred(&mut keys);
-        Ok(Self { lab, pool: pool.to_owned(), keys, no_wait: false })
+        Ok(Self { lab, pool: pool.to_owned(), keys, is_upgrade: false, no_wait: false })
     }
 }
 
