@@ -10,7 +10,6 @@
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::NODES;
-use klab_api_machinery::validation::pod::is_mirror;
 use klab_api_machinery::value::{condition, items, list_mut, map_mut, set_condition, time_of, time_text};
 use serde_json::{Value, json};
 
@@ -145,10 +144,7 @@ fn drain(plane: &Plane, node: &Object) {
             list_mut(&mut node["spec"]["taints"]).push(taint);
         });
     }
-    for pod in plane.view.pods_on(&node.name) {
-        if pod.object.deleting || pod.finished() || pod.of_daemon_set() || is_mirror(&pod.object.value()) {
-            continue;
-        }
+    for pod in plane.view.pods_to_drain(&node.name).iter().filter(|pod| !pod.object.deleting) {
         let options = DeleteOptions { uid: Some(pod.object.uid.to_string()), ..DeleteOptions::default() };
         let _evicted = plane.cluster.evict(&pod.object.namespace, &pod.object.name, &options);
     }

@@ -7,6 +7,7 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::validation::pod::is_mirror;
 use klab_api_machinery::value::selects;
 use klab_cel::names::is_extended_resource;
 use serde::Deserialize;
@@ -312,6 +313,13 @@ impl View {
     pub(crate) fn pods_on(&self, node: &str) -> Vec<Arc<PodInfo>> {
         let names = self.by_node.get(node);
         names.into_iter().flatten().filter_map(|name| self.pods.get(name)).map(Arc::clone).collect()
+    }
+
+    /// The pods of a node that have to go elsewhere before it goes: not finished ones, nor those of DaemonSets and of the node itself.
+    pub(crate) fn pods_to_drain(&self, node: &str) -> Vec<Arc<PodInfo>> {
+        let mut pods = self.pods_on(node);
+        pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !is_mirror(&pod.object.value()));
+        pods
     }
 
     /// The pods whose managing controller has that uid, by name.

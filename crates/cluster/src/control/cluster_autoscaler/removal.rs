@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{NODES, PODS};
-use klab_api_machinery::validation::pod::is_mirror;
 use serde_json::json;
 
 use super::component::{COMPONENT, set_taint, tell, tell_of_node};
@@ -154,7 +153,7 @@ fn proceed(plane: &mut Plane, profile: &Profile, node: &str, drains: bool, stage
     match stage {
         Stage::Tainted(until) if until > now => Step::Goes(Stage::Tainted(until), until),
         Stage::Tainted(_) if !drains => {
-            if !movable(plane, node).is_empty() {
+            if !plane.view.pods_to_drain(node).is_empty() {
                 return Step::Failed(format!("failed to delete empty node \"{node}\", new pods scheduled"));
             }
             if profile.evicts_daemons_of_empty_nodes {
@@ -171,7 +170,7 @@ fn proceed(plane: &mut Plane, profile: &Profile, node: &str, drains: bool, stage
         }
         Stage::Evicting { evicted, until, .. } => evict(plane, profile, node, evicted, until),
         Stage::Emptying { evicted, until } => {
-            let left = movable(plane, node).iter().any(|pod| evicted.contains(&pod.name()));
+            let left = plane.view.pods_to_drain(node).iter().any(|pod| evicted.contains(&pod.name()));
             if !left {
                 return Step::Done;
             }
@@ -193,7 +192,7 @@ fn evict(
 ) -> Step {
     let now = plane.now();
     let mut refused = Vec::new();
-    for pod in movable(plane, node) {
+    for pod in plane.view.pods_to_drain(node) {
         let name = pod.name();
         if evicted.contains(&name) {
             continue;
@@ -240,13 +239,6 @@ fn grace(pod: &PodInfo, profile: &Profile) -> DeleteOptions {
     let own = pod.object.value()["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
     let grace_seconds = Some(own.min(profile.graceful_termination.as_secs()));
     DeleteOptions { grace_seconds, uid: Some(pod.object.uid.to_string()), ..DeleteOptions::default() }
-}
-
-/// The pods of a node that must go elsewhere before it goes.
-fn movable(plane: &Plane, node: &str) -> Vec<Arc<PodInfo>> {
-    let mut pods = plane.view.pods_on(node);
-    pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !is_mirror(&pod.object.value()));
-    pods
 }
 
 /// Takes a node away, with what is left on it.

@@ -10,7 +10,6 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::POD_DISRUPTION_BUDGETS;
 use klab_api_machinery::status::Status;
-use klab_api_machinery::validation::pod::is_mirror;
 use klab_api_machinery::value::selects;
 use klab_scheduler::selector::Selector;
 
@@ -41,8 +40,7 @@ pub(super) enum Drained {
 /// Evicts the pods of a node, unless that was tried just now.
 pub(super) fn drain(plane: &mut Plane, node: &str, tried: Timestamp, until: Timestamp) -> Drained {
     let now = plane.now();
-    let mut pods = plane.view.pods_on(node);
-    pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !is_mirror(&pod.object.value()));
+    let pods = plane.view.pods_to_drain(node);
     if pods.is_empty() {
         return Drained::Empty;
     }
