@@ -22,7 +22,6 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::view::PodInfo;
 use crate::cluster::{Cluster, Part};
 use crate::containers::ClusterObjects;
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
@@ -39,7 +38,7 @@ const LOCK: &str = "kube-scheduler";
 /// Most pods whose schedulers count.
 const MAX_PODS: usize = 16;
 /// The longest text in an annotation: all those of an object together may have 256 KiB.
-const MAX_TOLD: usize = 64 * 1024;
+const MAX_LISTED: usize = 64 * 1024;
 /// What a scheduler has to be allowed to: without it, it never begins.
 const NEEDS: [(&str, &str, &str, &str); 4] = [
     ("list", "", "nodes", ""),
@@ -92,10 +91,10 @@ impl Reconciler for Schedulers {
         let own = self.of_aks(plane).into_iter().chain([of_file.unwrap_or_default()]);
         let all: Vec<Value> = own.chain(self.in_pods(plane)).collect();
         let profiles = Profiles::of_all(&all, &plane.settings.profiles);
-        let told = (all != [Value::Null]).then(|| Value::Array(all).to_string());
-        let told = told.filter(|text| text.len() <= MAX_TOLD);
-        if annotation(SCHEDULERS_ANNOTATION) != told {
-            tell(&plane.cluster, told);
+        let listed = (all != [Value::Null]).then(|| Value::Array(all).to_string());
+        let listed = listed.filter(|text| text.len() <= MAX_LISTED);
+        if annotation(SCHEDULERS_ANNOTATION) != listed {
+            annotate(&plane.cluster, listed);
         }
         plane.set_profiles(profiles);
     }
@@ -112,7 +111,7 @@ fn is_named(pod: &Object) -> bool {
     std::str::from_utf8(&pod.json).is_ok_and(|text| text.contains(LOCK))
 }
 
-fn tell(cluster: &Cluster, configurations: Option<String>) {
+fn annotate(cluster: &Cluster, configurations: Option<String>) {
     // Gone meanwhile, or changed: the next change comes back here.
     let _written = cluster.modify(NAMESPACES, Part::Main, "", NAMESPACE, &writes(), |namespace| {
         let annotations = map_mut(&mut namespace["metadata"]["annotations"]);
@@ -169,8 +168,7 @@ impl Schedulers {
             for container in items(&value["spec"]["containers"]) {
                 let restarts = status_of(&value, container)["restartCount"].as_i64().unwrap_or_default();
                 let run = (pod.uid.clone(), restarts);
-                let read =
-                    self.read.get(&run).cloned().unwrap_or_else(|| configuration(plane, info, &value, container));
+                let read = self.read.get(&run).cloned().unwrap_or_else(|| configuration(plane, &value, container));
                 if let Some(read) = read.clone().filter(|read| leads(read) && may(&plane.cluster, &value)) {
                     configurations.push(read);
                 }
@@ -192,11 +190,10 @@ fn read_for_aks(raw: &str) -> Result<Value, String> {
     Ok(configuration)
 }
 
-fn configuration(plane: &Plane, info: &PodInfo, pod: &Value, container: &Value) -> Option<Value> {
+fn configuration(plane: &Plane, pod: &Value, container: &Value) -> Option<Value> {
     let objects = ClusterObjects::of(&plane.cluster);
-    let of = Container { objects: Some(&objects), pod, container };
     // One with a mistake has ended, and is not ready.
-    scheduler_configuration(of).ok().flatten().filter(|_| info.ready)
+    scheduler_configuration(Container { objects: Some(&objects), pod, container }).ok().flatten()
 }
 
 /// Whether a scheduler ever becomes the leader: not where it competes with the cluster's own, which has the lock.
@@ -211,12 +208,7 @@ fn leads(configuration: &Value) -> bool {
 /// Whether the service account of a pod may do what a scheduler does.
 fn may(cluster: &Cluster, pod: &Value) -> bool {
     let (namespace, account) = (text(pod, &["metadata", "namespace"]), text(pod, &["spec", "serviceAccountName"]));
-    let group = format!("system:serviceaccounts:{namespace}");
-    let user = User {
-        name: format!("system:serviceaccount:{namespace}:{account}"),
-        groups: vec!["system:serviceaccounts".to_owned(), group, "system:authenticated".to_owned()],
-        ..User::default()
-    };
+    let user = User::service_account(namespace, account);
     NEEDS.iter().all(|(verb, group, resource, subresource)| {
         let subject = ResourceSubject { group, resource, subresource, ..ResourceSubject::default() };
         let asked = Attributes { verb, to: Subject::Resource(subject) };

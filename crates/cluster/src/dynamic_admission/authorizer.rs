@@ -101,11 +101,8 @@ impl Opaque for Authorizer {
             "path" => Some(Ok(opaque(PathCheck(Question { path: Some(text(arguments, 0)), ..question })))),
             "group" => Some(Ok(opaque(GroupCheck(Question { group: text(arguments, 0), ..question })))),
             "serviceAccount" => {
-                let (namespace, name) = (text(arguments, 0), text(arguments, 1));
-                let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
-                let groups = groups.into_iter().chain(["system:authenticated".to_owned()]).collect();
-                let name = format!("system:serviceaccount:{namespace}:{name}");
-                Some(Ok(opaque(Self(Question { user: User { name, groups, ..User::default() }, ..question }))))
+                let user = User::service_account(&text(arguments, 0), &text(arguments, 1));
+                Some(Ok(opaque(Self(Question { user, ..question }))))
             }
             _ => None,
         }

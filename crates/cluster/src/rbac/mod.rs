@@ -48,6 +48,16 @@ impl User {
         }
     }
 
+    /// A service account.
+    pub(crate) fn service_account(namespace: &str, account: &str) -> Self {
+        let group = format!("system:serviceaccounts:{namespace}");
+        Self {
+            name: format!("system:serviceaccount:{namespace}:{account}"),
+            groups: vec!["system:serviceaccounts".to_owned(), group, "system:authenticated".to_owned()],
+            ..Self::default()
+        }
+    }
+
     /// The user whom an object names in these fields; `name` is what it calls the first of them.
     pub(crate) fn written(fields: &serde_json::Value, name: &str) -> Self {
         let texts = |value: &serde_json::Value| -> Vec<String> {
