@@ -42,7 +42,7 @@ pub fn file(cluster: &Cluster) -> Result<Option<SchedulerFile>, String> {
 }
 
 /// A path below one folder, or that very path, as it is below another.
-fn moved(path: &str, from: &str, to: &str) -> Option<String> {
+pub(crate) fn moved(path: &str, from: &str, to: &str) -> Option<String> {
     let rest = path.strip_prefix(from.trim_end_matches('/'))?;
     (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", to.trim_end_matches('/')))
 }

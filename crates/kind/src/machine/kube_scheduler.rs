@@ -4,6 +4,7 @@ use klab_scheduler::Profiles;
 use serde_json::Value;
 
 use super::files::{Files, Found};
+use crate::scheduler::moved;
 
 /// The component.
 pub(super) const NAME: &str = "kube-scheduler";
@@ -23,7 +24,7 @@ pub(super) fn configuration(pod: &Value, kubeadm: &Value, files: &Files) -> Resu
     if plain != *kubeadm {
         return Err(other_arguments());
     }
-    let place = paths.iter().find_map(|(mount, host)| Some(format!("{host}{}", below(&flag, mount)?)));
+    let place = paths.iter().find_map(|(mount, host)| moved(&flag, mount, host));
     let Some(place) = place else {
         return Err(format!("kube-scheduler finds no file {flag}: no hostPath volume is there"));
     };
@@ -58,10 +59,4 @@ fn take_paths(pod: &mut Value) -> Vec<(String, String)> {
         Some((mount["mountPath"].as_str()?.to_owned(), volume["hostPath"]["path"].as_str()?.to_owned()))
     };
     mounts.iter().filter_map(host).collect()
-}
-
-/// What of a path is below a mount; empty where it is the mount itself.
-fn below<'p>(path: &'p str, mount: &str) -> Option<&'p str> {
-    let rest = path.strip_prefix(mount.trim_end_matches('/'))?;
-    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
