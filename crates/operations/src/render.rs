@@ -10,6 +10,7 @@ pub mod yaml;
 pub use shown::{shown, shown_list, workload};
 
 use klab_api_machinery::resource::ResourceId;
+use klab_cluster::system::scheduler_configurations;
 use klab_lab::code::Code;
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};
@@ -399,13 +400,11 @@ impl<'a> Renderer<'a> {
 
     /// Whether a CustomResourceDefinition of the lab, or of AKS, says that objects of this kind have no namespace.
     fn is_cluster_scoped_custom(&self, manifest: &Manifest) -> bool {
-        if manifest.kind() == "SchedulerConfiguration" && manifest.api_version().starts_with("aks.azure.com/") {
-            return true;
-        }
         let group = manifest.api_version().split_once('/').map_or("", |(group, _)| group);
-        self.manifests.iter().any(|definition| {
-            let spec = &definition.object["spec"];
-            definition.kind() == "CustomResourceDefinition"
+        let of_aks = scheduler_configurations();
+        self.manifests.iter().map(|manifest| &manifest.object).chain([&of_aks]).any(|definition| {
+            let spec = &definition["spec"];
+            definition["kind"] == "CustomResourceDefinition"
                 && spec["group"] == group
                 && spec["names"]["kind"] == manifest.kind()
                 && spec["scope"] == "Cluster"
