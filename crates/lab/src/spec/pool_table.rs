@@ -73,7 +73,7 @@ pub fn pool_table(pool: &Pool) -> Table {
     disk(&pool.machine).map(|disk| set("os_disk", disk.into()));
     pool.kubernetes.as_ref().map(|version| set("kubernetes", version.value.to_string().into()));
     let upgrade: Table =
-        pool.upgrade.said().into_iter().map(|(key, value)| (key.to_owned(), written(key, value))).collect();
+        pool.upgrade.given().into_iter().map(|(key, value)| (key.to_owned(), written(key, value))).collect();
     if !upgrade.is_empty() {
         set("upgrade", upgrade.into());
     }

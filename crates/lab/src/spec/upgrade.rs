@@ -115,9 +115,9 @@ impl UpgradeSettings {
         self.max_unavailable.unwrap_or(Share::Count(0))
     }
 
-    /// The settings that are said, by the names that the lab file, klab's flags and az have for them (with `_` or `-`), as az writes
+    /// The settings that are given, by the names that the lab file, klab's flags and az have for them (with `_` or `-`), as az writes
     /// their values.
-    pub fn said(&self) -> Vec<(&'static str, String)> {
+    pub fn given(&self) -> Vec<(&'static str, String)> {
         let minutes = |time: Option<SignedDuration>| time.map(|time| time.as_mins().to_string());
         let all = [
             ("max_surge", self.max_surge.map(|share| share.to_string())),

@@ -22,8 +22,8 @@ pub fn command(stage: &Lab, action: &Action) -> Option<String> {
             klab("scale", pool).args(["--nodes".to_owned(), nodes.unwrap_or_default().to_string()])
         }
         Action::UpgradePool { pool, kubernetes, settings, no_wait } => {
-            let said = settings.said().into_iter();
-            let settings = said.flat_map(|(key, value)| [format!("--{}", key.replace('_', "-")), value]);
+            let settings =
+                settings.given().into_iter().flat_map(|(key, value)| [format!("--{}", key.replace('_', "-")), value]);
             klab("upgrade", pool)
                 .args(["--kubernetes".to_owned(), kubernetes.to_string()])
                 .args(settings.collect::<Vec<_>>())

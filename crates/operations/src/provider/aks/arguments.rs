@@ -304,7 +304,7 @@ pub(super) fn pool_upgrade(
     settings: &UpgradeSettings,
 ) -> Arguments {
     let mut line = pool("aks nodepool upgrade", place, name).optional("-k", version);
-    for (key, value) in settings.said() {
+    for (key, value) in settings.given() {
         // az has another name for one of them.
         let key = if key == "node_soak" { "node_soak_duration" } else { key };
         line = line.option(&format!("--{}", key.replace('_', "-")), value);
