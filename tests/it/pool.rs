@@ -265,3 +265,32 @@ fn devices_of_a_pool_that_is_up_follow_the_lab_file() {
     let shown = klab(&environment, "plan dev.toml");
     assert!(!shown.contains("pool gpu:"), "{shown}");
 }
+
+/// "Another agentpool operation is in progress": <https://aka.ms/aks-pending-operation>. A soak of 30 minutes outlives the test.
+#[test]
+fn a_pool_that_is_being_upgraded_is_left_alone() {
+    let environment = up();
+    environment.succeeds(&["pool", "add", "old", "--kubernetes", "1.35", "--nodes", "2"]);
+    let soak = ["pool", "upgrade", "old", "--max-surge", "1", "--node-soak", "30", "--no-wait"];
+    environment.succeeds(&soak);
+    let of_lab = "-g klab-small --cluster-name klab-small -n old";
+    let words = "(OperationNotAllowed) Operation is not allowed: Another agentpool operation (old - Upgrading) is in progress, please wait";
+    for line in [
+        "pool scale old --nodes 2".to_owned(),
+        "pool scale old --nodes 3".to_owned(),
+        "pool update old --labels a=b".to_owned(),
+        "pool update old --size Standard_D4s_v5 --replace".to_owned(),
+        "pool upgrade old --kubernetes 1.36.1".to_owned(),
+        format!("az aks nodepool scale {of_lab} -c 2"),
+        format!("az aks nodepool scale {of_lab} -c 4 --no-wait"),
+        format!("az aks nodepool update {of_lab} --labels a=b"),
+        format!("az aks nodepool stop {of_lab}"),
+    ] {
+        let refused = klab(&environment, &line);
+        assert!(refused.contains(words), "{line}: {refused}");
+    }
+    assert_eq!(klab(&environment, &soak.join(" ")), "--- status 0\n", "it goes on");
+    let list = klab(&environment, "pool list");
+    assert!(list.contains("old        user    2 "), "surge nodes are not counted: {list}");
+    environment.succeeds(&["pool", "delete", "old"]);
+}

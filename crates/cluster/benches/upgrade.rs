@@ -98,6 +98,8 @@ fn upgrade(budget: bool) -> (Duration, SignedDuration) {
         drain_timeout: 30 * 60,
         soak: 0,
         quarantines: false,
+        replaces: false,
+        rollback: None,
         surge_nodes: Vec::new(),
         end: None,
         pool: machines,

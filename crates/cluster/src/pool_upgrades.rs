@@ -34,6 +34,12 @@ pub struct PoolUpgrade {
     pub soak: u32,
     /// Whether a node that cannot be drained stays cordoned and the upgrade goes on; else the upgrade ends there.
     pub quarantines: bool,
+    /// Whether surge nodes take the place of the nodes, which are deleted: what machines are changes.
+    #[serde(default)]
+    pub replaces: bool,
+    /// What the pool can be rolled back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<UsedVersion>,
     /// The nodes to upgrade, in order.
     pub nodes: Vec<Member>,
     /// The nodes that were added.
@@ -42,6 +48,19 @@ pub struct PoolUpgrade {
     /// What came of it, when it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+/// The versions that a pool had before an upgrade.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsedVersion {
+    /// Of Kubernetes, `1.35.0`.
+    pub kubernetes: String,
+    /// Of the node image, in full.
+    pub node_image: String,
+    /// When the upgrade succeeded; none while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Timestamp>,
 }
 
 /// A node of an upgrade.
@@ -109,8 +128,20 @@ impl PoolUpgrade {
 
     /// How many nodes are upgraded, and how many are to be.
     pub fn progress(&self) -> (usize, usize) {
-        let done = self.nodes.iter().filter(|node| node.phase == Phase::Upgraded).count();
+        let done = self.nodes.iter().filter(|node| matches!(node.phase, Phase::Upgraded | Phase::Removed)).count();
         (done, self.nodes.len())
+    }
+
+    /// What a pool has whose upgrade is under way: nodes that are there by the upgrade alone are none of it, and nodes that are
+    /// being reimaged are.
+    pub fn settle(&self, nodes: &mut Vec<Value>) {
+        let is = |node: &Value, member: &Member| node["metadata"]["name"] == member.name;
+        // Where surge nodes stay, each that is there stands for a node that has gone.
+        let gone = self.nodes.iter().filter(|member| member.phase == Phase::Removed).count();
+        let surplus: Vec<&Member> = self.surge_nodes.iter().skip(gone).collect();
+        nodes.retain(|node| !surplus.iter().any(|member| is(node, member)));
+        let reimaged = self.nodes.iter().filter(|member| matches!(member.phase, Phase::Starting(_)));
+        nodes.extend(reimaged.filter_map(|member| self.pool.node(member.number, &member.name)));
     }
 
     /// The nodes that are being drained, in order.

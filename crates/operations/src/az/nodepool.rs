@@ -4,7 +4,7 @@ use klab_lab::spec::{KubernetesVersion, PoolMode};
 use serde_json::{Value, json};
 use toml::{Table, Value as Key};
 
-use super::clusters::{Clusters, is_later, look};
+use super::clusters::{Clusters, PoolChanges, is_later, look};
 use super::known::{Known, Pools, version};
 use super::pool_arguments::{
     NewPool, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
@@ -42,6 +42,21 @@ fn lay_upgrade(given: &Arguments, keys: &mut Table) {
 
 fn cluster(on: &dyn Clusters, given: &Arguments) -> Result<Known, Refusal> {
     on.cluster(given, "--cluster-name")
+}
+
+/// The pools, for a change of one that is not being upgraded.
+fn idle<'s>(
+    on: &'s dyn Clusters,
+    known: &Known,
+    given: &Arguments,
+    name: &str,
+    doing: OperationKind,
+) -> Result<Box<dyn PoolChanges + 's>, Refusal> {
+    let pools = on.pools(known, given, name, doing)?;
+    if pools.live().is_upgrading(name) {
+        return Err(messages::pool_is_busy(name, OperationKind::Upgrading.as_str()));
+    }
+    Ok(pools)
 }
 
 /// A pool that is there, as its document; az's `get` of one that is not is Azure's refusal.
@@ -184,7 +199,7 @@ pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
         ));
     }
     let mut known = cluster(on, given)?;
-    let mut pools = on.pools(&known, given, name, OperationKind::Updating)?;
+    let mut pools = idle(on, &known, given, name, OperationKind::Updating)?;
     let before = shown(&known, pools.live(), name)?;
     refuse_stopped(&known, pools.live(), name)?;
     let mut keys = pools.live().keys(name)?.clone();
@@ -238,7 +253,7 @@ pub(super) fn scale(on: &dyn Clusters, given: &Arguments) -> Answer {
 /// Brings a pool to the number of nodes that was typed.
 pub fn scale_pool(on: &dyn Clusters, known: &Known, name: &str, given: &Arguments) -> Answer {
     let count = given.number("--node-count").unwrap_or_default();
-    let mut pools = on.pools(known, given, name, OperationKind::Scaling)?;
+    let mut pools = idle(on, known, given, name, OperationKind::Scaling)?;
     let before = shown(known, pools.live(), name)?;
     if before["enableAutoScaling"] == json!(true) {
         return Err(Refusal::new("Cannot scale cluster autoscaler enabled node pool."));
@@ -332,7 +347,7 @@ pub(super) fn delete(on: &dyn Clusters, given: &Arguments) -> Answer {
 pub(super) fn stop(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(on, given)?;
-    let mut pools = on.pools(&known, given, name, OperationKind::Stopping)?;
+    let mut pools = idle(on, &known, given, name, OperationKind::Stopping)?;
     refuse_unknown(pools.live(), name)?;
     if pools.live().lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
         return Err(Refusal::azure(Code::OperationNotAllowed, "System node pools can't be stopped."));
@@ -356,7 +371,7 @@ pub(super) fn stop(on: &dyn Clusters, given: &Arguments) -> Answer {
 pub(super) fn start(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(on, given)?;
-    let mut pools = on.pools(&known, given, name, OperationKind::Starting)?;
+    let mut pools = idle(on, &known, given, name, OperationKind::Starting)?;
     refuse_unknown(pools.live(), name)?;
     if let Some(Stopped { nodes, autoscale: bounds }) = stopped(&known, pools.live(), name) {
         let mut keys = pools.live().keys(name)?.clone();

@@ -71,6 +71,11 @@ impl LivePools {
         there.map(|pool| pool.name.value.as_str()).collect()
     }
 
+    /// Whether a pool is being upgraded.
+    pub fn is_upgrading(&self, name: &str) -> bool {
+        self.observed.pools.get(name).is_some_and(|pool| pool.upgrading)
+    }
+
     /// The keys of a pool that is there.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use super::request::{PoolRequest, Wanted};
 use crate::context::Context;
 use crate::error::Result;
 use crate::locked_lab::LockedLab;
-use crate::provider::{Options, Provider, Work, refuse_absent, refuse_foreign};
+use crate::provider::{Options, Provider, Work, refuse_absent, refuse_foreign, upgrading};
 use crate::running_lab;
 use crate::stage::stage;
 use crate::state::Progress;
@@ -77,9 +77,13 @@ pub fn live(provider: &dyn Provider, lab: &Lab, done: usize, folder: &Path) -> R
 /// Keeps what a pool is to be, and gives what has to be done for it.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// When the pool is being upgraded to something else, or the folder cannot be written.
 pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Action>> {
     let Wanted { lab, pool, keys, no_wait, .. } = wanted;
+    let is_there = lab.pool(pool).is_some_and(|pool| !pool.deferred);
+    if live.is_upgrading(pool) && is_there && !asks_for_version(live, wanted) {
+        return Err(upgrading(pool));
+    }
     let is_empty = lab.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && live.names().contains(&pool.as_str());
     let is_seen = live.observed.pools.contains_key(pool);
     let mut observed = live.observed.clone();

@@ -283,6 +283,16 @@ pub fn refuse_absent(lab: &str, observed: &Observed) -> Result<()> {
     Ok(())
 }
 
+/// A pool is being upgraded: AKS does one thing to a pool at a time.
+pub fn upgrading(pool: &str) -> Error {
+    let message = format!(
+        "(OperationNotAllowed) Operation is not allowed: Another agentpool operation ({pool} - Upgrading) is in progress, \
+         please wait for it to finish before starting a new operation. See https://aka.ms/aks-pending-operation for more details."
+    );
+    Error::message(Code::PoolUpgrade, message)
+        .hint("`kubectl get events --field-selector source=upgrader` shows how far the upgrade is")
+}
+
 /// Refuses what would change or take back more than klab's own objects, on a cluster that klab did not make.
 ///
 /// # Errors

@@ -28,6 +28,10 @@ use crate::cluster::{Part, WriteOptions};
 use crate::node_pools::NAMESPACE;
 use crate::pool_upgrades::{End, Member, POOL_UPGRADES, Phase, PoolUpgrade};
 
+/// How long after an upgrade a pool can be rolled back.
+// See https://learn.microsoft.com/azure/aks/roll-back-node-pool-version (seven days after upgrade completion)
+const ROLLBACK: SignedDuration = SignedDuration::from_hours(7 * 24);
+
 /// Carries upgrades out.
 #[derive(Debug, Default)]
 pub(super) struct PoolUpgrades {
@@ -49,7 +53,7 @@ impl Reconciler for PoolUpgrades {
             }
             self.draining.clear();
             let upgrades = if change.gone { BTreeMap::new() } else { PoolUpgrade::read(&object.value()) };
-            for (pool, upgrade) in upgrades.into_iter().filter(|(_, upgrade)| upgrade.end.is_none()) {
+            for (pool, upgrade) in upgrades.into_iter().filter(|(_, upgrade)| is_open(upgrade)) {
                 self.draining.extend(upgrade.drained_nodes().map(|node| (node.into(), pool.as_str().into())));
                 plane.queue.add(key(&pool));
             }
@@ -63,9 +67,12 @@ impl Reconciler for PoolUpgrades {
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
         let pool = &*key.name.name;
         let Some(map) = plane.cluster.get(CONFIG_MAPS, NAMESPACE, POOL_UPGRADES) else { return };
-        let Some(before) = PoolUpgrade::read(&map.value()).remove(pool).filter(|one| one.end.is_none()) else { return };
+        let Some(before) = PoolUpgrade::read(&map.value()).remove(pool).filter(is_open) else { return };
         let mut upgrade = before.clone();
-        let again = Turn { plane: &mut *plane, pool, again: None }.proceed(&mut upgrade);
+        let again = match upgrade.end {
+            None => Turn { plane: &mut *plane, pool, again: None }.proceed(&mut upgrade),
+            Some(_) => forget_used(&mut upgrade, plane.now()),
+        };
         if upgrade != before {
             let text = serde_json::to_string(&upgrade).unwrap_or_default();
             let options = WriteOptions::by(COMPONENT);
@@ -86,6 +93,21 @@ impl Reconciler for PoolUpgrades {
     }
 }
 
+/// Whether there is still something to do for an upgrade.
+fn is_open(upgrade: &PoolUpgrade) -> bool {
+    upgrade.end.is_none() || upgrade.rollback.is_some()
+}
+
+/// Forgets in time what a pool can be rolled back to; gives when to look again.
+fn forget_used(upgrade: &mut PoolUpgrade, now: Timestamp) -> Option<Timestamp> {
+    let until = upgrade.rollback.as_ref().and_then(|rollback| rollback.used).map(|used| later(used, ROLLBACK));
+    let again = until.filter(|until| *until > now);
+    if again.is_none() {
+        upgrade.rollback = None;
+    }
+    again
+}
+
 /// One look at one upgrade.
 struct Turn<'a> {
     plane: &'a mut Plane,
@@ -100,20 +122,22 @@ impl Turn<'_> {
 
     /// Goes as far as it can now; gives when time alone takes it further.
     fn proceed(mut self, upgrade: &mut PoolUpgrade) -> Option<Timestamp> {
-        if !self.has_surge(upgrade) {
-            return self.again;
-        }
         loop {
             for at in 0..upgrade.nodes.len() {
                 self.advance(upgrade, at);
             }
-            let is_active = |node: &Member| !matches!(node.phase, Phase::Waiting | Phase::Upgraded | Phase::Blocked(_));
+            let is_active = |node: &Member| {
+                !matches!(node.phase, Phase::Waiting | Phase::Upgraded | Phase::Blocked(_) | Phase::Removed)
+            };
             if upgrade.nodes.iter().any(is_active) {
                 return self.again;
             }
             let set = next_set(upgrade);
             if set.is_empty() {
                 self.finish(upgrade);
+                return self.again;
+            }
+            if !self.has_surge(upgrade) {
                 return self.again;
             }
             for at in set {
@@ -126,7 +150,7 @@ impl Turn<'_> {
     fn has_surge(&mut self, upgrade: &mut PoolUpgrade) -> bool {
         let now = self.plane.now();
         let started = later(now, start_time(upgrade));
-        let wanted = (upgrade.surge as usize).saturating_sub(upgrade.surge_nodes.len());
+        let wanted = wanted_surge(upgrade).saturating_sub(upgrade.surge_nodes.len());
         if wanted > 0 {
             let members = nodes::surge_members(self.plane, self.pool, upgrade, wanted, started);
             upgrade.surge_nodes.extend(members);
@@ -176,7 +200,7 @@ impl Turn<'_> {
                 let words = format!("Deleting node {} from API server", node.name);
                 tell(self.plane, &node.name, false, "Upgrade", &words);
                 withdraw(self.plane, &node.name);
-                node.phase = Phase::Starting(later(now, start));
+                node.phase = if upgrade.replaces { Phase::Removed } else { Phase::Starting(later(now, start)) };
             }
         }
         if let Phase::Starting(until) = node.phase {
@@ -207,10 +231,10 @@ impl Turn<'_> {
         false
     }
 
-    /// Removes the surge nodes, but for one for each node that is quarantined; then says what came of the upgrade.
+    /// Removes the surge nodes, but for one for each node that has gone or is quarantined; then says what came of the upgrade.
     fn finish(&mut self, upgrade: &mut PoolUpgrade) {
         let blocked = upgrade.nodes.iter().filter(|node| matches!(node.phase, Phase::Blocked(_))).count();
-        let kept = if upgrade.quarantines { blocked } else { 0 };
+        let kept = gone(upgrade).saturating_add(if upgrade.quarantines { blocked } else { 0 });
         for node in upgrade.surge_nodes.iter_mut().skip(kept) {
             if node.phase == Phase::Upgraded {
                 if !exists(self.plane, &node.name) {
@@ -231,13 +255,29 @@ impl Turn<'_> {
         if upgrade.surge_nodes.iter().any(|node| matches!(node.phase, Phase::Draining { .. })) {
             return;
         }
-        upgrade.end = Some(end(upgrade, blocked));
+        let end = end(upgrade, blocked);
+        match &mut upgrade.rollback {
+            Some(before) if end == End::Succeeded => before.used = before.used.or(Some(self.plane.now())),
+            rollback => *rollback = None,
+        }
+        upgrade.end = Some(end);
     }
 }
 
 /// How long a machine takes to start.
 fn start_time(upgrade: &PoolUpgrade) -> SignedDuration {
     SignedDuration::from_secs(i64::from(upgrade.pool.start_seconds))
+}
+
+/// How many nodes have gone for good.
+fn gone(upgrade: &PoolUpgrade) -> usize {
+    upgrade.nodes.iter().filter(|node| node.phase == Phase::Removed).count()
+}
+
+/// How many surge nodes there are to be by now. Where they stay, each set of nodes has its own.
+fn wanted_surge(upgrade: &PoolUpgrade) -> usize {
+    let all = gone(upgrade).saturating_add(upgrade.surge as usize);
+    if upgrade.replaces { all.min(upgrade.nodes.len()) } else { all }
 }
 
 /// The nodes to drain next, by their places: none where all are done, or the upgrade ends early.

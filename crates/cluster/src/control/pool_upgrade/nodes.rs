@@ -55,7 +55,9 @@ pub(super) fn surge_members(
 ) -> Vec<Member> {
     let (nodes, _) = plane.cluster.list(NODES, None);
     let mut present: Vec<Present> = nodes.iter().map(|node| Present::of(&node.value())).collect();
-    let asked = upgrade.surge_nodes.iter().filter_map(|node| upgrade.pool.node(node.number, &node.name));
+    // Numbers of nodes that have gone are not taken up again.
+    let asked =
+        upgrade.surge_nodes.iter().chain(&upgrade.nodes).filter_map(|node| upgrade.pool.node(node.number, &node.name));
     present.extend(asked.map(|node| Present::of(&node)));
     let new: Vec<Value> = upgrade.pool.new_nodes(pool, &present).take(count).collect();
     new.iter()

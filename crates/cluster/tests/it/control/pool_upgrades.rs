@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use klab_cluster::node_pools::{ADDRESS, NAME, NodeNames, NodePool, POOL_LABEL};
-use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, UPGRADE_STATUS_LABEL};
+use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, UPGRADE_STATUS_LABEL, UsedVersion};
 
 use super::*;
 
@@ -65,6 +65,8 @@ fn upgrade(nodes: u32) -> PoolUpgrade {
         drain_timeout: 30 * 60,
         soak: 0,
         quarantines: false,
+        replaces: false,
+        rollback: None,
         surge_nodes: Vec::new(),
         end: None,
         pool,
@@ -348,6 +350,63 @@ fn a_reimaged_node_is_a_new_node() {
     let pods = lab.pods();
     assert_eq!((pods.len(), lab.running()), (1, 1));
     assert_ne!(pods[0]["metadata"]["uid"], pod);
+}
+
+/// resize-node-pool, "Resize a VMSS node pool in place": new nodes of the target size, old nodes drained, old nodes deleted.
+#[test]
+fn nodes_that_change_their_size_are_replaced_by_surge_nodes() {
+    let mut lab = lab(3);
+    lab.apply(work("web", 6));
+    begin(&mut lab, &PoolUpgrade { surge: 2, at_once: 2, replaces: true, ..upgrade(3) });
+    lab.seconds(START);
+    assert_eq!(nodes(&lab), ["2:30", "3:31", "4:31"]);
+    let mut shown = lab.list(NODES);
+    state(&lab).settle(&mut shown);
+    assert_eq!(shown.len(), 3, "of the pool's nodes, surge nodes stand for those that have gone");
+    lab.seconds(START);
+    assert_eq!((nodes(&lab), lab.running()), (vec!["3:31".to_owned(), "4:31".to_owned(), "5:31".to_owned()], 6));
+    assert_eq!(state(&lab).end, Some(End::Succeeded));
+    assert!(!said(&lab).iter().any(|line| line.contains("Removing surge node") || line.contains("reimaged")));
+}
+
+/// The same engine: with `Schedule`, the surge node of a node that cannot be drained goes, and the resize ends.
+#[test]
+fn a_resize_that_is_blocked_leaves_as_many_nodes_as_there_were() {
+    let mut lab = blocked(3);
+    let first_and_last = |mut upgrade: PoolUpgrade| {
+        upgrade.nodes.rotate_left(1);
+        upgrade
+    };
+    begin(&mut lab, &first_and_last(PoolUpgrade { replaces: true, drain_timeout: 300, ..upgrade(3) }));
+    lab.seconds(3 * START);
+    assert_eq!(nodes(&lab), ["0:30 cordoned", "3:31", "4:31", "5:31"]);
+    lab.seconds(300);
+    assert_eq!(nodes(&lab), ["0:30", "3:31", "4:31"]);
+    assert!(failure(&lab).starts_with("Drain node aks-apps-vmss000000 failed"));
+}
+
+/// roll-back-node-pool-version: available for seven days after the upgrade is done, and not after one that failed.
+#[test]
+fn what_a_pool_can_be_rolled_back_to_is_forgotten_after_seven_days() {
+    let before = UsedVersion {
+        kubernetes: "1.30.0".to_owned(),
+        node_image: "AKSUbuntu-2404gen2containerd-202607.20.0".to_owned(),
+        used: None,
+    };
+    let mut lab = lab(1);
+    begin(&mut lab, &PoolUpgrade { rollback: Some(before.clone()), ..upgrade(1) });
+    lab.seconds(2 * START);
+    let used: Timestamp = "2026-06-01T08:02:00Z".parse().unwrap();
+    assert_eq!(state(&lab).rollback, Some(UsedVersion { used: Some(used), ..before.clone() }));
+    lab.plane = ControlPlane::new(Arc::clone(&lab.cluster), Settings::default());
+    lab.seconds(7 * 24 * 3600 - 1);
+    assert!(state(&lab).rollback.is_some());
+    lab.seconds(1);
+    assert_eq!((state(&lab).rollback, state(&lab).end), (None, Some(End::Succeeded)));
+    let mut lab = blocked(1);
+    begin(&mut lab, &PoolUpgrade { rollback: Some(before), drain_timeout: 300, ..upgrade(1) });
+    lab.seconds(START + 300);
+    assert!(failure(&lab).starts_with("Drain node") && state(&lab).rollback.is_none());
 }
 
 /// A server that was ended goes on where the ConfigMap says; an upgrade whose entry is taken away ends.

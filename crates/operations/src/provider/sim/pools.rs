@@ -31,10 +31,10 @@ const CONCURRENCY: usize = 32;
 /// The pools as the nodes show them.
 pub(super) async fn observe(client: &Client, file: Option<&Lab>) -> Result<Observed> {
     let mut observed = Observed { exists: true, ..Observed::default() };
-    for node in nodes_of(client, None).await? {
+    let upgrades = upgrades::read(client).await?;
+    for node in upgrades::settled(nodes_of(client, None).await?, &upgrades) {
         let Some(name) = node.labels().get(POOL_LABEL) else { continue };
         let wanted = file.and_then(|lab| wanted_version(lab, lab.pool(name)));
-        let is_wanted = |version: &String| wanted.as_ref().is_some_and(|wanted| is_version(version, wanted));
         let pool = observed.pools.entry(name.clone()).or_default();
         if let Some(declared) =
             node.annotations().get(DECLARED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok())
@@ -43,20 +43,18 @@ pub(super) async fn observe(client: &Client, file: Option<&Lab>) -> Result<Obser
         }
         let version =
             node.status.as_ref().and_then(|status| status.node_info.as_ref()).map(|info| &info.kubelet_version);
-        // A pool is as old as its oldest node, or as one that an upgrade brought further: a node that differs is reason enough
-        // to recreate the nodes.
-        let version = version.map(|version| version.trim_start_matches('v').to_owned());
-        pool.kubernetes = match (pool.kubernetes.take(), version) {
-            (Some(known), Some(version)) if is_wanted(&known) => Some(version),
-            (Some(known), Some(version)) if is_wanted(&version) => Some(known),
-            (Some(known), Some(version)) => Some(known.min(version)),
-            (known, version) => known.or(version),
-        };
+        pool.kubernetes = version_of_all(pool.kubernetes.take(), version.map(String::as_str), wanted.as_deref());
         pool.nodes.push(ObservedNode { name: node.name_any(), labels: node.labels().clone(), taints: taints(&node) });
     }
-    for (name, upgrade) in upgrades::read(client).await? {
+    for (name, upgrade) in upgrades {
         let Some(pool) = observed.pools.get_mut(&name) else { continue };
         pool.upgrading = upgrade.end.is_none();
+        // What it becomes counts as well.
+        let becomes = upgrade.pool.templates.first().map(|node| node["status"]["nodeInfo"]["kubeletVersion"].clone());
+        if let Some(Value::String(becomes)) = becomes.filter(|_| pool.upgrading) {
+            let wanted = file.and_then(|lab| wanted_version(lab, lab.pool(&name)));
+            pool.kubernetes = version_of_all(pool.kubernetes.take(), Some(&becomes), wanted.as_deref());
+        }
         pool.failed = matches!(upgrade.end, Some(End::Failed(_) | End::Canceled(_)));
     }
     let autoscaled = node_pools::read(client).await?;
@@ -65,6 +63,19 @@ pub(super) async fn observe(client: &Client, file: Option<&Lab>) -> Result<Obser
         observed.pools.entry(name).or_insert_with(|| ObservedPool { declared, ..ObservedPool::default() });
     }
     Ok(observed)
+}
+
+/// The version of a pool, of which nodes have these: it is as old as its oldest node, or as one that an upgrade brought further. A
+/// node that differs is reason enough to recreate the nodes.
+fn version_of_all(known: Option<String>, version: Option<&str>, wanted: Option<&str>) -> Option<String> {
+    let is_wanted = |version: &str| wanted.is_some_and(|wanted| is_version(version, wanted));
+    let version = version.map(|version| version.trim_start_matches('v').to_owned());
+    match (known, version) {
+        (Some(known), Some(version)) if is_wanted(&known) => Some(version),
+        (Some(known), Some(version)) if is_wanted(&version) => Some(known),
+        (Some(known), Some(version)) => Some(known.min(version)),
+        (known, version) => known.or(version),
+    }
 }
 
 /// Does one action on the pools; `make` makes nodes, many at a time, and leaves those that are there already as they are: a

@@ -8,12 +8,13 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ListParams;
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::node_pools::{change, find, machines};
 use crate::client::{cause, objects};
 use crate::error::{Code, Error, Result};
 use crate::event::Activity;
+use crate::provider::upgrading;
 use klab_cluster::node_pools::NodePool;
 use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL};
 use klab_lab::plan::{is_version, wanted_version};
@@ -33,22 +34,30 @@ pub(super) async fn read(client: &Client) -> Result<BTreeMap<String, PoolUpgrade
     Ok(map.map(|map| PoolUpgrade::read(&json!({ "data": map.data }))).unwrap_or_default())
 }
 
+/// The nodes that pools have whatever their upgrades are doing: AKS counts no surge nodes.
+pub(super) fn settled(nodes: Vec<Node>, upgrades: &BTreeMap<String, PoolUpgrade>) -> Vec<Node> {
+    let under_way: Vec<&PoolUpgrade> = upgrades.values().filter(|upgrade| upgrade.end.is_none()).collect();
+    if under_way.is_empty() {
+        return nodes;
+    }
+    let mut values: Vec<Value> = nodes.iter().map(|node| json!(node)).collect();
+    for upgrade in under_way {
+        upgrade.settle(&mut values);
+    }
+    values.into_iter().filter_map(|node| serde_json::from_value(node).ok()).collect()
+}
+
 /// The upgrade of a pool that is under way.
 async fn under_way(client: &Client, pool: &str) -> Result<Option<PoolUpgrade>> {
     Ok(read(client).await?.remove(pool).filter(|upgrade| upgrade.end.is_none()))
 }
 
-/// Refuses a change of a pool that is being upgraded: AKS does one thing to a pool at a time. That an upgrade failed is
-/// forgotten with the next change.
+/// Refuses a change of a pool that is being upgraded. That an upgrade failed is forgotten with the next change.
 pub(super) async fn refuse_under_way(client: &Client, pool: &str) -> Result<()> {
     if under_way(client, pool).await?.is_none() {
         return forget(client, pool).await;
     }
-    let message = format!(
-        "(OperationNotAllowed) Operation is not allowed: Another agentpool operation ({pool} - Upgrading) is in progress"
-    );
-    Err(Error::message(Code::PoolUpgrade, message)
-        .hint("`kubectl get events --field-selector source=upgrader` shows how far the upgrade is"))
+    Err(upgrading(pool))
 }
 
 /// Forgets the upgrade of a pool; one that is under way ends where it is.
@@ -115,6 +124,8 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>) -> 
         drain_timeout: seconds(settings.drain_timeout, DRAIN_TIMEOUT),
         soak: seconds(settings.node_soak, 0),
         quarantines: settings.undrainable_node_behavior == Some(UndrainableNodeBehavior::Cordon),
+        replaces: false,
+        rollback: None,
         nodes: members,
         surge_nodes: Vec::new(),
         end: None,
