@@ -93,6 +93,7 @@ impl Cluster {
         let inner = Arc::new(inner);
         inner.set_webhooks(Arc::clone(&conduct.webhooks));
         inner.set_flavour(conduct.flavour);
+        inner.set_features(conduct.settings.features);
         let api = Api::new(inner);
         api.set_metrics(conduct.metrics);
         Self::behind(api, conduct, clock)

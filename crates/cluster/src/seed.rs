@@ -1,16 +1,18 @@
 //! What a new cluster holds and how it behaves, as other processes say it to a server.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 use klab_api_machinery::status::Status;
 use klab_scheduler::Profiles;
+use klab_scheduler::features::Features;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::api::{self, Metrics};
 use super::cluster::Cluster;
-use super::control::{HollowDelays, Settings};
+use super::control::{Controller, HollowDelays, Settings};
 use super::system::{self, Flavour};
 
 /// What a new cluster holds and how it behaves.
@@ -36,11 +38,18 @@ pub struct Seed {
     /// Images that cannot be pulled, beside those whose names say so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing_images: Vec<String>,
+    /// Feature gates and versions of the API that are not as by default.
+    #[serde(skip_serializing_if = "is_default")]
+    pub features: Features,
     /// Name of the machine the scheduler runs on, as events tell it; `None` for klab's own.
     pub host: Option<String>,
     /// The scheduler's `KubeSchedulerConfiguration`; `None` for one profile, the default one.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "configuration")]
     pub scheduler: Option<Value>,
+}
+
+fn is_default(features: &Features) -> bool {
+    *features == Features::default()
 }
 
 /// Reads a configuration of the scheduler that can be used.
@@ -140,15 +149,22 @@ impl Seed {
             },
             missing_images: self.missing_images.as_slice().into(),
             profiles: Arc::new(profiles.unwrap_or_default()),
+            features: self.features,
             metrics_share: share,
             host: self.host.clone().unwrap_or(defaults.host),
-            switched_off: defaults.switched_off,
+            // upstream: cmd/kube-controller-manager/app/autoscaling.go: the controller waits for this version (v1.36)
+            switched_off: if self.features.serves("autoscaling", "v2") {
+                defaults.switched_off
+            } else {
+                BTreeSet::from([Controller::HorizontalPodAutoscaler])
+            },
         }
     }
 
     /// Makes everything a fresh cluster of this seed holds; what is there already stays as it is. Gives what was made.
     pub fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
         cluster.set_flavour(self.flavour);
+        cluster.set_features(self.features);
         let mut made = system::bootstrap(cluster, self.flavour);
         // A seed may bring the control planes itself.
         let brings_it = self.objects.iter().any(system::is_control_plane);

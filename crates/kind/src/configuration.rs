@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use klab_scheduler::features::{Features, Settings};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -169,8 +170,6 @@ impl Cluster {
         let rows = [
             (any(|node| !node.extra_port_mappings.is_empty()), "extraPortMappings: an embedded node opens no port"),
             (any(|node| !node.extra_mounts.is_empty()), "extraMounts: an embedded node has no files"),
-            (!self.feature_gates.is_empty(), "featureGates: the embedded cluster has those of its version"),
-            (!self.runtime_config.is_empty(), "runtimeConfig: the embedded cluster serves the APIs of its version"),
             (
                 !self.containerd_config_patches.is_empty() || !self.containerd_config_patches_json6902.is_empty(),
                 "containerdConfigPatches: an embedded node has no containerd",
@@ -189,6 +188,33 @@ impl Cluster {
             ),
         ];
         rows.iter().filter(|(is_used, _)| *is_used).map(|(_, note)| (*note).to_owned()).collect()
+    }
+
+    /// The features of the cluster, with a sentence about each setting that klab does nothing about.
+    ///
+    /// # Errors
+    /// In Kubernetes' words, where its API server would end because of a setting.
+    pub fn features(&self) -> Result<(Features, Vec<String>), String> {
+        let mut settings = Settings { feature_gates: self.feature_gates.clone(), ..Settings::default() };
+        for (api, value) in &self.runtime_config {
+            let is_on = match value.as_str() {
+                "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+                _ => {
+                    let why = format!("strconv.ParseBool: parsing {value:?}: invalid syntax");
+                    return Err(format!("invalid value of {api}: {value}, err: {why}"));
+                }
+            };
+            settings.runtime_config.insert(api.clone(), is_on);
+        }
+        let (features, errors) = Features::of(&settings);
+        if let Some(fatal) = errors.iter().find(|error| error.is_fatal()) {
+            return Err(format!("kube-apiserver would end because of featureGates or runtimeConfig: {fatal}"));
+        }
+        let field =
+            |name: &str| if settings.feature_gates.contains_key(name) { "featureGates" } else { "runtimeConfig" };
+        let notes = errors.iter().map(|error| format!("{} {}: {error}", field(&error.name), error.name)).collect();
+        Ok((features, notes))
     }
 }
 
@@ -262,7 +288,30 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_said() {
         assert!(Cluster::ordinary().notes().is_empty());
-        let notes = parsed("featureGates: { A: true }\nnodes: [{ extraMounts: [{ hostPath: /a }] }]").unwrap().notes();
-        assert_eq!(notes.len(), 2);
+        let cluster =
+            parsed("nodes: [{ extraPortMappings: [{ containerPort: 80 }], extraMounts: [{ hostPath: /a }] }]");
+        assert_eq!(cluster.unwrap().notes().len(), 2);
+    }
+
+    #[test]
+    fn features_are_switched_as_far_as_klab_models_them() {
+        let read = |text: &str| parsed(text).unwrap().features();
+        let (features, notes) = read("featureGates: { EnvFiles: false, KubeletInUserNamespace: true, A: true }\nruntimeConfig: { batch/v1: 'false', api/alpha: 'true' }").unwrap();
+        assert_eq!(features.to_string(), "EnvFiles=false,batch/v1=false");
+        assert_eq!(
+            notes,
+            [
+                "featureGates A: unrecognized feature gate: A",
+                "featureGates KubeletInUserNamespace: klab does not model the feature gate KubeletInUserNamespace",
+                "runtimeConfig api/alpha: klab does not serve api/alpha",
+            ]
+        );
+        assert_eq!(
+            read("featureGates: { NodeSwap: false }").unwrap_err(),
+            "kube-apiserver would end because of featureGates or runtimeConfig: cannot set feature gate NodeSwap to false, \
+             feature is locked to true"
+        );
+        let invalid = "invalid value of api/beta: on, err: strconv.ParseBool: parsing \"on\": invalid syntax";
+        assert_eq!(read("runtimeConfig: { api/beta: 'on' }").unwrap_err(), invalid);
     }
 }

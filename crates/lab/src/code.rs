@@ -126,6 +126,8 @@ codes! {
     UnknownSize "unknown-size" 211 2;
     SchedulerConfiguration "scheduler-configuration" 212 2;
     Upgrade "upgrade" 213 2;
+    FeatureGate "feature-gate" 214 2;
+    RuntimeConfig "runtime-config" 214 2;
     Unsatisfiable "unsatisfiable" 220 2;
     UnusedToleration "unused-toleration" 221 2;
     UnknownTopology "unknown-topology" 222 2;

@@ -120,7 +120,8 @@ fn affinity_terms(spec: &mut PodSpec) -> impl Iterator<Item = &mut PodAffinityTe
     with.chain(apart)
 }
 
-fn merge(selector: Option<&mut LabelSelector>, keys: Option<&[String]>, operator: &str, labels: &Labels) {
+/// Adds the conditions that keys stand for to a selector that does not have them.
+pub(crate) fn merge(selector: Option<&mut LabelSelector>, keys: Option<&[String]>, operator: &str, labels: &Labels) {
     let Some(selector) = selector else { return };
     for key in keys.into_iter().flatten() {
         let Some(value) = labels.get(key) else { continue };

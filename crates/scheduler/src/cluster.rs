@@ -16,9 +16,10 @@ use super::decision::{Attempt, Decision};
 use super::devices::{ClaimChange, SelectorLanguage};
 use super::error::ObjectError;
 use super::evaluation;
+use super::features::{Features, Gate};
 use super::ids::{ClassId, LabelsId};
 use super::node_info::NodeSpec;
-use super::pod_info::{PodInfo, namespace_of};
+use super::pod_info::namespace_of;
 use super::pod_key::PodKey;
 use super::profile::{Profile, Profiles, default_profile};
 use super::queue::{Event, PodFacts};
@@ -79,6 +80,12 @@ impl Cluster {
         self.caches = ClassCaches::default();
     }
 
+    /// Has the features of a configured cluster; before it hears of objects.
+    pub fn set_features(&mut self, features: Features) {
+        self.state.features = features;
+        Arc::make_mut(&mut self.state.devices).has_extended = features.has(Gate::DRAExtendedResource);
+    }
+
     /// The profiles of the scheduler.
     pub fn profiles(&self) -> &Arc<Profiles> {
         &self.profiles
@@ -128,7 +135,7 @@ impl Cluster {
                 return Ok(self.remove_pod(namespace_of(pod), name));
             }
         };
-        let info = PodInfo::from_api(pod)?;
+        let info = self.state.read(pod)?;
         let conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
         let preempted = conditions.into_iter().any(|condition| {
             condition.type_ == "DisruptionTarget" && condition.reason.as_deref() == Some("PreemptionByScheduler")

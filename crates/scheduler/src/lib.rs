@@ -67,6 +67,7 @@ mod disruption;
 mod error;
 mod evaluation;
 mod failure;
+pub mod features;
 pub mod hash;
 mod ids;
 pub mod kubelet;

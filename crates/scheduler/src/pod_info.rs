@@ -1,16 +1,18 @@
 //! What the scheduler reads from a pod: parsed once, shared by all pods that are alike.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
     Container, Pod, PodAffinityTerm, PodSpec, TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
 };
 
+use super::admission::merge;
 use super::error::ObjectError;
 use super::node_selector::{self, NodeSelectorTerm, RequiredNodeAffinity};
 use super::owner::controller;
 use super::resources::{PodResources, is_sidecar};
-use super::selector::Selector;
+use super::selector::{Labels, Selector};
 use super::taint::Toleration;
 
 /// All of a pod's specification that scheduling depends on, except its name and labels.
@@ -144,15 +146,22 @@ impl AffinityTerm {
 }
 
 impl SpreadConstraint {
-    fn from_api(index: usize, constraint: &TopologySpreadConstraint) -> Result<Self, ObjectError> {
+    /// A constraint of a pod with these labels.
+    // upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go filterTopologySpreadConstraints (v1.36)
+    fn from_api(index: usize, constraint: &TopologySpreadConstraint, labels: &Labels) -> Result<Self, ObjectError> {
         let field = || format!("spec.topologySpreadConstraints[{index}].labelSelector");
+        // In most clusters the API server has merged the keys already.
+        let mut selector = Cow::Borrowed(&constraint.label_selector);
+        if constraint.match_label_keys.as_ref().is_some_and(|keys| !keys.is_empty()) {
+            merge(selector.to_mut().as_mut(), constraint.match_label_keys.as_deref(), "In", labels);
+        }
         Ok(Self {
             index,
             topology_key: Arc::from(constraint.topology_key.as_str()),
             max_skew: i64::from(constraint.max_skew),
             min_domains: i64::from(constraint.min_domains.unwrap_or(1)),
             hard: constraint.when_unsatisfiable != "ScheduleAnyway",
-            selector: Selector::from_api(constraint.label_selector.as_ref()).map_err(ObjectError::selector(field()))?,
+            selector: Selector::from_api(selector.as_ref().as_ref()).map_err(ObjectError::selector(field()))?,
             honor_affinity: constraint.node_affinity_policy.as_deref() != Some("Ignore"),
             honor_taints: constraint.node_taints_policy.as_deref() == Some("Honor"),
         })
@@ -197,7 +206,10 @@ impl PodInfo {
             preferred_node_affinity: node_selector::preferred_terms(affinity)
                 .map_err(ObjectError::selector("spec.affinity.nodeAffinity"))?,
             spread: (spec.topology_spread_constraints.iter().flatten().enumerate())
-                .map(|(index, constraint)| SpreadConstraint::from_api(index, constraint))
+                .map(|(index, constraint)| {
+                    let labels = pod.metadata.labels.as_ref().unwrap_or(const { &Labels::new() });
+                    SpreadConstraint::from_api(index, constraint, labels)
+                })
                 .collect::<Result<_, _>>()?,
             affinity: required(
                 pod_affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref()),

@@ -24,7 +24,7 @@ use super::plugins::{
     self, Raw, RawScores, Refusal, Refused, Score, View, nominated_before, topology_verdict, verdict_with_nominated,
     with_pods,
 };
-use super::pod_info::{PodInfo, namespace_of};
+use super::pod_info::namespace_of;
 use super::pod_key::PodKey;
 use super::profile::Profile;
 use super::reason::{PluginName, Reason};
@@ -42,7 +42,7 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) fn of(state: &mut State, pod: &Pod, name: &str) -> Result<Self, ObjectError> {
-        let info = PodInfo::from_api(pod)?;
+        let info = state.read(pod)?;
         let key = PodKey { namespace: Arc::clone(&info.namespace), name: Arc::from(name) };
         let none = Labels::new();
         let labels = state.intern_labels(&info.namespace, pod.metadata.labels.as_ref().unwrap_or(&none));

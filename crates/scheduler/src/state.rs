@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldhash::HashMap;
+use k8s_openapi::api::core::v1::Pod;
 
 use super::devices::{Devices, Felt};
 use super::disruption::Budgets;
+use super::error::ObjectError;
+use super::features::{Features, Gate};
 use super::hash::fnv64_mixed;
 use super::ids::{ClassId, LabelsId, NodeId, PodId};
 use super::node_info::{NodeInfo, NodeSpec};
@@ -66,6 +69,7 @@ pub(crate) struct ImageState {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
+    pub(crate) features: Features,
     pub(crate) nodes: Vec<Option<Arc<NodeInfo>>>,
     /// Hashes of the nodes' names, for ties; dense, because many nodes can tie.
     pub(crate) name_hashes: Vec<u64>,
@@ -100,6 +104,15 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// What matters of a pod.
+    pub(crate) fn read(&self, pod: &Pod) -> Result<PodInfo, ObjectError> {
+        let mut info = PodInfo::from_api(pod)?;
+        if !self.features.has(Gate::TaintTolerationComparisonOperators) {
+            info.tolerations.retain(|toleration| !toleration.compares());
+        }
+        Ok(info)
+    }
+
     // Nodes.
 
     pub(crate) fn node_count(&self) -> usize {

@@ -63,7 +63,7 @@ pub struct Toleration {
     pub key: String,
     /// The taint value, for the operator `Equal`.
     pub value: String,
-    /// `Equal` (also when empty) or `Exists`.
+    /// `Equal` (also when empty) or `Exists`; with the feature gate `TaintTolerationComparisonOperators`, `Lt` and `Gt`, too.
     pub operator: String,
     /// The taint effect; empty matches every effect.
     pub effect: String,
@@ -88,10 +88,22 @@ impl Toleration {
             && match self.operator.as_str() {
                 "" | "Equal" => self.value == taint.value,
                 "Exists" => true,
-                // `Lt` and `Gt` need a feature gate that is off by default.
+                "Lt" => number(&taint.value).zip(number(&self.value)).is_some_and(|(taint, own)| taint < own),
+                "Gt" => number(&taint.value).zip(number(&self.value)).is_some_and(|(taint, own)| taint > own),
                 _ => false,
             }
     }
+
+    /// Whether it compares numbers, which takes the feature gate `TaintTolerationComparisonOperators`.
+    pub(crate) fn compares(&self) -> bool {
+        matches!(self.operator.as_str(), "Lt" | "Gt")
+    }
+}
+
+/// A whole number without a plus, and without zeros in front.
+// upstream: staging/src/k8s.io/apimachinery/pkg/api/validate/content/decimal_int.go IsDecimalInteger (v1.36)
+fn number(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|number: &i64| number.to_string() == text)
 }
 
 /// Whether any of the tolerations covers the taint.

@@ -47,6 +47,8 @@ pub(super) fn cluster(context: &Context, typed: &Typed) -> Done {
     let (manifests, mut notes) = nodes::manifests(&cluster, &name)?;
     refuse_labels(&manifests)?;
     let scheduler = scheduler_configuration(&cluster)?;
+    let (features, unmodelled) = cluster.features()?;
+    notes.extend(unmodelled);
     kubeconfig::check(context, typed.word("kubeconfig"))?;
     let has_use = |note: &String| scheduler.is_some() && note.starts_with("extraMounts");
     notes.extend(cluster.notes().into_iter().filter(|note| !has_use(note)));
@@ -61,7 +63,7 @@ pub(super) fn cluster(context: &Context, typed: &Typed) -> Done {
     let stored = Stored { created, version, nodes: of_cluster, machines, images };
     // Written first: a klab that is killed leaves a cluster that `delete` finds, as kind leaves nodes.
     stored.begin(context, &name)?;
-    let made = make(context, &cluster, &name, manifests, scheduler).and_then(|()| {
+    let made = make(context, &cluster, &name, Seed { scheduler, features, ..seed(manifests) }).and_then(|()| {
         let config = kubeconfig::of(context, &name, false)?;
         kubeconfig::merge(context, &config, typed.word("kubeconfig"))
     });
@@ -137,18 +139,17 @@ fn first_version(cluster: &Cluster) -> Option<&str> {
     nodes::version_of(&first.image)
 }
 
+/// What an embedded cluster like kind's begins with.
+fn seed(objects: Vec<Value>) -> Seed {
+    Seed { flavour: Flavour::Kind, delays: Delays::in_real_time(), objects, ..Seed::default() }
+}
+
 /// Makes the embedded cluster.
-fn make(context: &Context, cluster: &Cluster, name: &str, manifests: Vec<Value>, scheduler: Option<Value>) -> Done {
+fn make(context: &Context, cluster: &Cluster, name: &str, seed: Seed) -> Done {
     let version = first_version(cluster);
     let kubernetes = version.and_then(|version| version.parse().ok());
     let own = system::objects(cluster, name, version.unwrap_or(klab_lab::nodes::VERSION));
-    let seed = Seed {
-        flavour: Flavour::Kind,
-        delays: Delays::in_real_time(),
-        objects: manifests.into_iter().chain(own).collect(),
-        scheduler,
-        ..Seed::default()
-    };
+    let seed = Seed { objects: seed.objects.into_iter().chain(own).collect(), ..seed };
     let made = sim(context)?.add_standalone(&nodes::name_at_server(name), &seed, kubernetes);
     made.map(drop).map_err(in_words)
 }

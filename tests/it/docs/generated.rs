@@ -5,6 +5,7 @@ use std::path::Path;
 use klab_lab::code::{Code, pages};
 use klab_operations::environment::{self, Audience};
 use klab_operations::event;
+use klab_scheduler::features::{self, Gate};
 
 use crate::written::is_written;
 
@@ -48,6 +49,23 @@ fn events_are_described() {
     wanted.push_str(&actions());
     wanted.push_str(&warnings());
     is_written(path, &wanted);
+}
+
+/// The table of feature gates is made from those that klab models.
+#[test]
+fn feature_gates_are_described() {
+    let path = Path::new("docs/look-up/lab-file/features.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let frame = "| gate | stage | default | with the gate on |\n|---|---|---|---|\n";
+    let (before, rest) = document.split_once(frame).unwrap();
+    let (_, after) = rest.split_once("\n\n").map_or(("", rest.trim_start()), |(rows, after)| (rows, after));
+    let row = |gate: &Gate| {
+        let default = if gate.is_on() { "on" } else { "off" };
+        format!("| `{}` | {} | {default} | {} |\n", gate.name(), features::stage(*gate), gate.effect())
+    };
+    is_written(path, &format!("{before}{frame}{}\n{after}", Gate::ALL.iter().map(row).collect::<String>()));
+    // The apis that can be left out have rows, too.
+    assert!(features::OPTIONAL_APIS.iter().all(|api| after.contains(&format!("\n| `{api}` |"))));
 }
 
 /// The codes of activities, each with its words and what its number is.

@@ -8,6 +8,7 @@ mod aspects;
 mod conversion;
 mod core;
 mod extension;
+pub mod gated;
 mod networking;
 mod scheduling;
 mod storage;

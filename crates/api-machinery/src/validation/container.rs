@@ -11,6 +11,7 @@ use super::field::{entries, supported, text};
 use super::volumes::Volumes;
 use super::{Errors, environment, mounts, pod_claims, quota, security_context};
 use crate::schema::Path;
+use klab_scheduler::features::Gate;
 use klab_scheduler::quantity::Quantity;
 
 /// Resources of containers that need no domain in front.
@@ -98,7 +99,9 @@ pub(super) fn restart_policy(container: &Value, path: &Path<'_>, errors: &mut Er
     for (at, rule) in entries(container, "restartPolicyRules") {
         let path = list.index(at);
         let action = json!(text(rule, "action"));
-        supported(&action, &path.field("action"), &["Restart", "RestartAllContainers"], errors);
+        let all = errors.has(Gate::RestartAllContainersOnContainerExits);
+        let actions = &["Restart", "RestartAllContainers"][..if all { 2 } else { 1 }];
+        supported(&action, &path.field("action"), actions, errors);
         let codes = &rule["exitCodes"];
         let path = path.field("exitCodes");
         if codes.is_object() {

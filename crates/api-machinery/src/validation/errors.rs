@@ -5,6 +5,8 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
+use klab_scheduler::features::{Features, Gate};
+
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::texts::MAX_BYTES;
@@ -58,11 +60,22 @@ pub(crate) struct FieldError {
     pub message: String,
 }
 
-/// What is wrong with one object: each mistake, a reason that is none of its own, and the bytes of all paths and messages.
+/// What is wrong with one object: each mistake, a reason that is none of its own, the bytes of all paths and messages, and
+/// the features of the cluster that judges it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Errors(Vec<FieldError>, Option<String>, usize);
+pub struct Errors(Vec<FieldError>, Option<String>, usize, Features);
 
 impl Errors {
+    /// Judges by the features of a cluster.
+    pub fn judge_by(&mut self, features: Features) {
+        self.3 = features;
+    }
+
+    /// Whether the cluster has a feature gate on.
+    pub(crate) fn has(&self, gate: Gate) -> bool {
+        self.3.has(gate)
+    }
+
     /// Calls a field otherwise.
     pub fn rename(&mut self, field: &str, other: &str) {
         let found = self.0.iter_mut().filter(|error| error.field == field);

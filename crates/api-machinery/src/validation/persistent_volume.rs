@@ -10,6 +10,7 @@ use super::field::{entries, supported, text};
 use super::volume_sources::{SOURCES, driver, iscsi_name};
 use super::{Errors, file_paths, placement};
 use crate::schema::Path;
+use klab_scheduler::features::Gate;
 use klab_scheduler::quantity::Quantity;
 
 /// Sources that only PersistentVolumes have, beside those that pods have, too.
@@ -156,7 +157,8 @@ pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     if before["volumeMode"] != after["volumeMode"] {
         errors.invalid("volumeMode", &after["volumeMode"], "field is immutable");
     }
-    if !before["nodeAffinity"].is_null() && modern(&before["nodeAffinity"]) != modern(&after["nodeAffinity"]) {
+    let is_fixed = !errors.has(Gate::MutablePVNodeAffinity) && !before["nodeAffinity"].is_null();
+    if is_fixed && modern(&before["nodeAffinity"]) != modern(&after["nodeAffinity"]) {
         let fault = "field is immutable, except for updating from beta label to GA";
         errors.invalid_as("nodeAffinity", &shown(&after["nodeAffinity"]), fault);
     }

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use klab_cel::names;
+use klab_scheduler::features::Gate;
 use serde_json::{Value, json};
 
 use super::Errors;
@@ -177,11 +178,37 @@ pub(super) fn tolerations(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
                     );
                 }
             }
+            "Lt" | "Gt" if errors.has(Gate::TaintTolerationComparisonOperators) => {
+                number(text(toleration, "value"), &path.field("value"), errors);
+            }
+            "Lt" | "Gt" => {
+                let known = ["Equal", "Exists", "Lt", "Gt"];
+                errors.unsupported(path.field("operator"), &toleration["operator"], &known);
+            }
             _ => errors.unsupported(path.field("operator"), &toleration["operator"], &["Equal", "Exists"]),
         }
         if !effect.is_empty() {
             supported(&toleration["effect"], &path.field("effect"), &EFFECTS, errors);
         }
+    }
+}
+
+/// A number that a toleration compares a taint with.
+// upstream: staging/src/k8s.io/apimachinery/pkg/api/validate/content/decimal_int.go, strconv.ParseInt (v1.36)
+fn number(text: &str, path: &Path<'_>, errors: &mut Errors) {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if text.is_empty() {
+        errors.invalid(path, &json!(text), "must be non-empty");
+    } else if !is_number || (digits.starts_with('0') && text != "0") {
+        let form = "must be a valid decimal integer in canonical form";
+        errors.invalid(path, &json!(text), form);
+    }
+    if text.parse::<i64>().is_err() {
+        let plain = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let is_long = !plain.is_empty() && plain.bytes().all(|byte| byte.is_ascii_digit());
+        let why = if is_long { "value out of range" } else { "invalid syntax" };
+        errors.invalid(path, &json!(text), format!("strconv.ParseInt: parsing {}: {why}", json!(text)));
     }
 }
 
@@ -227,7 +254,29 @@ pub(super) fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
             errors.duplicate(path.field("{topologyKey, whenUnsatisfiable}"), &json!(pair));
         }
         selector(&constraint["labelSelector"], &path.field("labelSelector"), errors);
-        label_keys(constraint, &path, errors);
+        if errors.has(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge) {
+            label_keys(constraint, &path, errors);
+        } else {
+            unmerged_keys(constraint, &path.field("matchLabelKeys"), errors);
+        }
+    }
+}
+
+/// `matchLabelKeys` that the scheduler merges into the selector, and the API server does not.
+// upstream: pkg/apis/core/validation/validation.go ValidateMatchLabelKeysInTopologySpread (v1.36)
+fn unmerged_keys(constraint: &Value, list: &Path<'_>, errors: &mut Errors) {
+    let selector = &constraint["labelSelector"];
+    if entries(constraint, "matchLabelKeys").next().is_some() && !selector.is_object() {
+        errors.forbidden(list, "must not be specified when labelSelector is not set");
+    }
+    for (at, key) in entries(constraint, "matchLabelKeys") {
+        for fault in names::qualified(key.as_str().unwrap_or_default()) {
+            errors.invalid(list.index(at), key, fault);
+        }
+        let is_label = key.as_str().is_some_and(|key| !selector["matchLabels"][key].is_null());
+        if is_label || entries(selector, "matchExpressions").any(|(_, expression)| expression["key"] == *key) {
+            errors.invalid(list.index(at), key, "exists in both matchLabelKeys and labelSelector");
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use klab_cel::names;
+use klab_scheduler::features::Gate;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{container_limits, container_requests};
 use serde_json::{Value, json};
@@ -81,7 +82,7 @@ pub fn template(template: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn deletion_cost(annotations: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(text) = annotations[DELETION_COST].as_str() else { return };
+    let Some(text) = annotations[DELETION_COST].as_str().filter(|_| errors.has(Gate::PodDeletionCost)) else { return };
     // Numbers with a plus or with zeros in front are refused, too.
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_plain = !text.starts_with('+') && (digits == "0" || !digits.starts_with('0'));

@@ -3,6 +3,7 @@
 // upstream: pkg/apis/core/validation/validation.go ValidatePodStatusUpdate, validatePodConditions (v1.36)
 
 use klab_cel::names;
+use klab_scheduler::features::Gate;
 use serde_json::{Value, json};
 
 use super::Errors;
@@ -36,7 +37,8 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
         for fault in names::subdomain(nominated) {
             errors.invalid(place, &json!(nominated), fault);
         }
-        if !text(&old["spec"], "nodeName").is_empty() {
+        let is_cleared = errors.has(Gate::ClearingNominatedNodeNameAfterBinding);
+        if is_cleared && !text(&old["spec"], "nodeName").is_empty() {
             errors.forbidden(place, "may not be set on pods that are already bound to a node");
         }
     }

@@ -5,6 +5,7 @@ use klab_api_machinery::resource::{
     VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use klab_api_machinery::status::Status;
+use klab_scheduler::features::Gate;
 use serde_json::Value;
 
 use super::mutating_policies::ask_mutating_policies;
@@ -75,7 +76,9 @@ pub(crate) fn mutate(
         if repeated && !chain.is_to_repeat {
             break;
         }
-        if let Some(object) = object.as_deref_mut() {
+        if let Some(object) = object.as_deref_mut()
+            && transaction.state.features.has(Gate::MutatingAdmissionPolicy)
+        {
             ask_mutating_policies(transaction, &request, object, &mut chain, repeated)?;
         }
         ask_mutating(transaction, &request, object.as_deref_mut(), &mut chain, repeated)?;

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-/// Adds to the selectors of a new pod what its label keys ask for.
-pub(super) fn merge(pod: &mut Value) {
+/// Adds to the selectors of a new pod what its label keys ask for, those of spread constraints only where `spread` says so.
+pub(super) fn merge(pod: &mut Value, spread: bool) {
     let labels = pod["metadata"]["labels"].clone();
     let Some(spec) = pod["spec"].as_object_mut() else { return };
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -19,7 +19,8 @@ pub(super) fn merge(pod: &mut Value) {
             merge_term(term, &labels);
         }
     }
-    for constraint in spec.get_mut("topologySpreadConstraints").and_then(Value::as_array_mut).into_iter().flatten() {
+    let constraints = spec.get_mut("topologySpreadConstraints").filter(|_| spread);
+    for constraint in constraints.and_then(Value::as_array_mut).into_iter().flatten() {
         merge_term(constraint, &labels);
     }
 }

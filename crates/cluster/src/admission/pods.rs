@@ -8,6 +8,7 @@ use klab_api_machinery::pod_resources::quality_of_service;
 use klab_api_machinery::resource::{NODES, PODS, SERVICE_ACCOUNTS};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::time_text;
+use klab_scheduler::features::{Features, Gate};
 use serde_json::{Value, json};
 
 use super::aks;
@@ -46,8 +47,8 @@ pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod:
 
 /// Works out what follows from the rest of a new pod: selectors, the class of service, the gated condition.
 // upstream: pkg/registry/core/pod/strategy.go PrepareForCreate (v1.36)
-pub(crate) fn finish_pod(pod: &mut Value, now: Timestamp) {
-    label_keys::merge(pod);
+pub(crate) fn finish_pod(features: Features, pod: &mut Value, now: Timestamp) {
+    label_keys::merge(pod, features.has(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge));
     pod["status"]["qosClass"] = json!(quality_of_service(pod));
     mark_gated(pod, &time_text(now));
 }
@@ -82,6 +83,9 @@ fn add_service_account(transaction: &mut Transaction<'_>, namespace: &str, pod: 
 
 /// Gives a pod the region and zone of the node it is on.
 pub(crate) fn copy_topology(transaction: &Transaction<'_>, node: &str, pod: &mut Value) {
+    if !transaction.state.features.has(Gate::PodTopologyLabelsAdmission) {
+        return;
+    }
     let Some(node) = transaction.state.store.get(NODES, "", node) else { return };
     for key in TOPOLOGY_LABELS {
         if let Some(value) = node.label(key) {

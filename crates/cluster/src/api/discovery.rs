@@ -9,6 +9,7 @@ use http::{HeaderValue, Response, StatusCode};
 use klab_api_machinery::custom::Listing;
 use klab_api_machinery::resource::{Resource, Subresource};
 use klab_api_machinery::status::Status;
+use klab_scheduler::features::Gate;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use super::call::Call;
 use super::negotiate::Form;
 use super::{answer, health, metrics};
 use crate::body::Body;
-use crate::cluster::{has_custom_kinds, listings};
+use crate::cluster::{has_other_kinds, listings};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -147,6 +148,7 @@ impl Call<'_> {
             return answer::page_not_found();
         };
         let mut resources = Vec::new();
+        let hashes = self.cluster().features().has(Gate::StorageVersionHash);
         for listing in listings {
             let row = listing.row;
             // The metrics server gives no singular names.
@@ -161,7 +163,7 @@ impl Call<'_> {
                 verbs: row.verbs,
                 short_names: &listing.short_names,
                 categories: &listing.categories,
-                storage_version_hash: row.is_stored().then(|| hash(&[row.group, row.version, row.kind])),
+                storage_version_hash: (hashes && row.is_stored()).then(|| hash(&[row.group, row.version, row.kind])),
             });
             for part in listing.subresources {
                 resources.push(Listed {
@@ -224,10 +226,10 @@ impl Call<'_> {
         response
     }
 
-    /// Without kinds of its own a cluster has the same document as all others like it.
+    /// A cluster that serves the kinds of most has the same document as all others like it.
     fn aggregated_document(&self, core: bool) -> Arc<Document> {
         static SHARED: Mutex<BTreeMap<(bool, bool), Arc<Document>>> = Mutex::new(BTreeMap::new());
-        if has_custom_kinds(self.cluster()) {
+        if has_other_kinds(self.cluster()) {
             return Arc::new(Document::of(self.served(), core));
         }
         let key = (core, metrics::rows(&self.api.metrics()).is_empty());

@@ -30,6 +30,7 @@ use klab_api_machinery::resource::ResourceId;
 use klab_api_machinery::status::Status;
 use klab_api_machinery::work;
 use klab_containers::{Containers, Simulated};
+use klab_scheduler::features::Features;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -52,7 +53,7 @@ use super::webhook::Transport;
 pub use checkpoint::Checkpoint;
 pub(crate) use common::Common;
 pub use durable::Recovery;
-pub(crate) use served::{group_versions, has_custom_kinds, listings, resource_at, resources_of};
+pub(crate) use served::{fixed, group_versions, has_other_kinds, listings, resource_at, resources_of};
 pub(crate) use services::service_range;
 pub use template::Template;
 pub use voice::Voice;
@@ -75,6 +76,8 @@ pub struct Cluster {
     authority: OnceLock<Arc<Authority>>,
     /// What tokens of ServiceAccounts are signed with.
     token_key: OnceLock<[u8; 32]>,
+    /// The features that it has, for requests that change nothing.
+    features: RwLock<Features>,
     /// Who carries calls to webhooks.
     webhooks: RwLock<Option<Arc<dyn Transport>>>,
     /// What the containers of pods do.
@@ -127,6 +130,7 @@ impl Cluster {
                 json_cache: JsonCache::default(),
                 limits: Arc::default(),
                 flavour: Flavour::default(),
+                features: Features::default(),
                 definitions: Definitions::default(),
                 admission: AdmissionCache::default(),
                 kept_random: None,
@@ -140,6 +144,7 @@ impl Cluster {
             template: None,
             authority: OnceLock::new(),
             token_key: OnceLock::new(),
+            features: RwLock::default(),
             webhooks: RwLock::default(),
             containers: Arc::new(Simulated),
         }
@@ -276,6 +281,17 @@ impl Cluster {
     /// Has the admission plugins of this look judge new objects.
     pub fn set_flavour(&self, flavour: Flavour) {
         self.lock().flavour = flavour;
+    }
+
+    /// Has the features of a configured cluster.
+    pub fn set_features(&self, features: Features) {
+        self.lock().features = features;
+        *self.features.write().unwrap_or_else(PoisonError::into_inner) = features;
+    }
+
+    /// The features that it has.
+    pub fn features(&self) -> Features {
+        *self.features.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The ConfigMap in which a namespace publishes the certificate authority.

@@ -3,25 +3,33 @@
 use klab_api_machinery::custom::Listing;
 use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId, served};
 
+use klab_scheduler::features::Features;
+
 use super::Cluster;
 
 /// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
 pub(crate) fn resource_at(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {
     if let Some(fixed) = ResourceId::by_path(group, version, plural) {
-        return Some(fixed);
+        return Some(fixed).filter(|_| cluster.features().serves(group, version));
     }
     let outline = cluster.outline(&format!("{plural}.{group}"))?;
     outline.listings.iter().map(|(id, _)| *id).find(|id| id.row().version == version)
 }
 
-/// Whether this cluster has kinds of its own.
-pub(crate) fn has_custom_kinds(cluster: &Cluster) -> bool {
-    cluster.has_any(CUSTOM_RESOURCE_DEFINITIONS)
+/// Whether this cluster serves other kinds than most: some of its own, or not all of Kubernetes.
+pub(crate) fn has_other_kinds(cluster: &Cluster) -> bool {
+    cluster.has_any(CUSTOM_RESOURCE_DEFINITIONS) || cluster.features() != Features::default()
+}
+
+/// Those of the fixed table that this cluster serves.
+pub(crate) fn fixed(cluster: &Cluster) -> impl Iterator<Item = &'static Resource> {
+    let features = cluster.features();
+    served().filter(move |row| features.serves(row.group, row.version))
 }
 
 /// All resources of this cluster, in the order discovery lists them.
 fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
-    let mut found: Vec<&'static Resource> = served().collect();
+    let mut found: Vec<&'static Resource> = fixed(cluster).collect();
     for outline in cluster.outlines() {
         found.extend(outline.listings.iter().map(|(id, _)| id.row()));
     }
@@ -32,7 +40,7 @@ fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
 // upstream: kube-aggregator pkg/apis/apiregistration/v1/helper ByGroupPriorityMinimum and ByVersionPriority (v1.36); all groups
 // and versions of custom resources have one priority.
 pub(crate) fn listings(cluster: &Cluster) -> Vec<Listing> {
-    let mut found: Vec<Listing> = served().map(Listing::of).collect();
+    let mut found: Vec<Listing> = fixed(cluster).map(Listing::of).collect();
     let outlines = cluster.outlines();
     let custom = outlines.iter().flat_map(|outline| &outline.listings);
     let mut custom: Vec<Listing> = custom.map(|(_, listing)| listing.clone()).collect();

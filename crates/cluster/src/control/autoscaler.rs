@@ -30,7 +30,7 @@ const NO_METRICS: &str = "failed to get cpu utilization: unable to get metrics f
      from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
 /// How often metrics are looked at (`--horizontal-pod-autoscaler-sync-period`).
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
-/// Within this share of the target nothing is changed.
+/// Within this share of the target nothing is changed, unless an autoscaler says otherwise.
 const TOLERANCE: f64 = 0.1;
 /// What sums of requests may lack of the whole percent that they are.
 const ROUNDING: f64 = 1e-6;
@@ -136,7 +136,7 @@ impl Autoscalers {
         let share = plane.settings.metrics_share;
         let readings: Vec<Reading> = items(&value["spec"]["metrics"])
             .iter()
-            .filter_map(|metric| read(share, &scaled, metric, &pods, current))
+            .filter_map(|metric| read(share, &scaled, metric, &pods, (current, tolerances(&value))))
             .collect();
         let Some(best) = readings.iter().max_by_key(|reading| reading.replicas) else {
             let why = failure(share, &value, &pods);
@@ -261,8 +261,22 @@ fn failure(share: Option<f64>, autoscaler: &Value, pods: &[Arc<PodInfo>]) -> Str
     format!("failed to get {resource} utilization: {}", lacking.unwrap_or_else(none))
 }
 
+/// How far below and above its target a metric changes nothing.
+// upstream: pkg/controller/podautoscaler/horizontal.go tolerancesForHpa (v1.36)
+fn tolerances(autoscaler: &Value) -> (f64, f64) {
+    let behavior = &autoscaler["spec"]["behavior"];
+    let of = |own: &Value| own.as_str().and_then(|own| Quantity::parse(own).ok()).map_or(TOLERANCE, Quantity::as_f64);
+    (of(&behavior["scaleDown"]["tolerance"]), of(&behavior["scaleUp"]["tolerance"]))
+}
+
 /// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.
-fn read(share: Option<f64>, scaled: &Value, metric: &Value, pods: &[Arc<PodInfo>], current: i64) -> Option<Reading> {
+fn read(
+    share: Option<f64>,
+    scaled: &Value,
+    metric: &Value,
+    pods: &[Arc<PodInfo>],
+    (current, (down, up)): (i64, (f64, f64)),
+) -> Option<Reading> {
     let share = share?;
     if text(metric, &["type"]) != "Resource" {
         return None;
@@ -305,7 +319,8 @@ fn read(share: Option<f64>, scaled: &Value, metric: &Value, pods: &[Arc<PodInfo>
         }
         _ => return None,
     };
-    let replicas = if (ratio - 1.0).abs() <= TOLERANCE { current } else { (ratio * ready as f64).ceil() as i64 };
+    let is_close = 1.0 - down <= ratio && ratio <= 1.0 + up;
+    let replicas = if is_close { current } else { (ratio * ready as f64).ceil() as i64 };
     let current = json!({ "type": "Resource", "resource": { "name": resource, "current": found } });
     Some(Reading { current, replicas, name })
 }

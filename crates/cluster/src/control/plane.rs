@@ -60,6 +60,7 @@ fn scheduler_cache(settings: &Settings, profiles: &Arc<Profiles>) -> SchedulerCa
     let mut scheduler_cache = SchedulerCache::new(settings.tie_break());
     scheduler_cache.set_selector_language(Arc::new(Language));
     scheduler_cache.set_profiles(Arc::clone(profiles));
+    scheduler_cache.set_features(settings.features);
     scheduler_cache
 }
 

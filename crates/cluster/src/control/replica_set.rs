@@ -18,6 +18,7 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
+use klab_scheduler::features::Gate;
 use klab_scheduler::selector::Selector;
 
 /// At most this many pods are created or deleted at once (`burstReplicas`).
@@ -108,9 +109,10 @@ impl Plane {
             } else if active.len() > wanted {
                 let crowding = self.crowding(&object);
                 let mut victims = active.clone();
+                let has_costs = self.settings.features.has(Gate::PodDeletionCost);
                 victims.sort_by(|left, right| {
-                    deletion_rank(left, &crowding)
-                        .cmp(&deletion_rank(right, &crowding))
+                    deletion_rank(left, &crowding, has_costs)
+                        .cmp(&deletion_rank(right, &crowding, has_costs))
                         .then_with(|| right.object.name.cmp(&left.object.name))
                 });
                 for pod in victims.iter().take((active.len() - wanted).min(BURST)) {
@@ -163,7 +165,7 @@ impl Plane {
         );
         set("readyReplicas", ready);
         set("availableReplicas", available);
-        if sets.counts_terminating {
+        if sets.counts_terminating && self.settings.features.has(Gate::DeploymentReplicaSetTerminatingReplicas) {
             status["terminatingReplicas"] =
                 json!(owned.iter().filter(|pod| pod.object.deleting && !pod.finished()).count());
         }
@@ -222,6 +224,7 @@ impl Plane {
 fn deletion_rank(
     pod: &PodInfo,
     crowding: &HashMap<Box<str>, usize>,
+    has_costs: bool,
 ) -> (bool, u8, bool, i64, std::cmp::Reverse<usize>, std::cmp::Reverse<i64>, std::cmp::Reverse<jiff::Timestamp>) {
     use std::cmp::Reverse;
     let phase = match pod.phase {
@@ -232,6 +235,8 @@ fn deletion_rank(
     let value = pod.object.value();
     let cost = text(&value, &["metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"])
         .parse()
+        .ok()
+        .filter(|_| has_costs)
         .unwrap_or_default();
     let ready_since = pod.ready_changed.filter(|_| pod.ready).map_or(i64::MIN, jiff::Timestamp::as_second);
     (

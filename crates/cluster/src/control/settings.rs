@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use klab_scheduler::features::Features;
 use klab_scheduler::{Profiles, TieBreak};
 
 use super::controller::Controller;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub missing_images: Arc<[String]>,
     /// The profiles of the scheduler.
     pub profiles: Arc<Profiles>,
+    /// The features of the cluster.
+    pub features: Features,
     /// Controllers that do nothing. Those that cannot be switched off work all the same.
     pub switched_off: BTreeSet<Controller>,
 }
@@ -64,6 +67,7 @@ impl Default for Settings {
             host: "vm".to_owned(),
             missing_images: Arc::default(),
             profiles: Arc::default(),
+            features: Features::default(),
             switched_off: BTreeSet::new(),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use klab_api_machinery::status::Status;
+use klab_scheduler::features::Features;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ use crate::webhook::{NoWay, Transport};
 pub struct ClusterBuilder {
     seed: u64,
     flavour: Flavour,
+    features: Features,
     nodes: usize,
     objects: Vec<Value>,
     clock: Option<Arc<SteppedClock>>,
@@ -87,6 +89,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// Its feature gates, and the versions of the API that it does not serve; those of Kubernetes v1.36.2, if nothing is said.
+    #[must_use]
+    pub fn features(mut self, features: Features) -> Self {
+        self.features = features;
+        self
+    }
+
     /// The clock it takes its time from, which code under test may read, too. [`Cluster::advance`] steps it; after others
     /// have, [`Cluster::settle`] does what is due.
     #[must_use]
@@ -124,7 +133,7 @@ impl ClusterBuilder {
             return Err(wrong);
         }
         let objects = (0..self.nodes).map(ordinary_node).chain(self.objects).collect();
-        let seed = Seed { seed: self.seed, flavour: self.flavour, objects, ..Seed::default() };
+        let seed = Seed { seed: self.seed, flavour: self.flavour, features: self.features, objects, ..Seed::default() };
         let mut settings = seed.settings();
         settings.switched_off.extend(self.switched_off);
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));

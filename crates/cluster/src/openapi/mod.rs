@@ -15,11 +15,11 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATC
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use klab_api_machinery::custom::Listing;
 use klab_api_machinery::openapi::{self, OTHERS, root};
-use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, served};
+use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
 use serde_json::Value;
 
 use super::body::Body;
-use super::cluster::{Cluster, listings, resources_of};
+use super::cluster::{Cluster, fixed, listings, resources_of};
 
 /// In the hash of documents with descriptions.
 const RICH: &str = "EXPLAIN";
@@ -112,7 +112,7 @@ pub(super) fn index(cluster: &Cluster, headers: &HeaderMap, before: &str) -> Res
     }
     // They have nothing that other commands look for.
     if !rich.is_empty() {
-        let groups = served().filter(|row| !row.group.is_empty()).map(|row| format!("apis/{}", row.group));
+        let groups = fixed(cluster).filter(|row| !row.group.is_empty()).map(|row| format!("apis/{}", row.group));
         let others = OTHERS.iter().map(|path| (*path).to_owned());
         documents.extend(groups.chain(others).map(|path| (path.clone(), hash(&path))));
     }
@@ -147,7 +147,7 @@ pub(super) fn document(
     let (group, version) = match segments.as_slice() {
         ["api", version] => ("", *version),
         ["apis", group, version] => (*group, *version),
-        ["apis", group] if served().any(|row| row.group == *group) => {
+        ["apis", group] if fixed(cluster).any(|row| row.group == *group) => {
             return Some(described(path, headers));
         }
         _ if OTHERS.contains(&path) => return Some(described(path, headers)),

@@ -52,7 +52,7 @@ pub(super) fn complete(resource: ResourceId) -> Option<Complete> {
         },
         PODS => |transaction, draft| {
             if draft.is_new() {
-                pods::finish_pod(&mut draft.new, transaction.now);
+                pods::finish_pod(transaction.state.features, &mut draft.new, transaction.now);
             }
         },
         RESOURCE_CLAIMS => |transaction, draft| {

@@ -166,6 +166,12 @@ pub(super) fn prepare(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome
     Ok(())
 }
 
+/// Drops fields of features that the cluster does not have.
+pub(super) fn drop_disabled(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+    registry::gated::settle(transaction.state.features, draft.resource, draft.old(), &mut draft.new);
+    Ok(())
+}
+
 /// Assigns the fields to managers, unless server-side apply has done so.
 pub(super) fn assign_fields(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     let managed = match draft.applied.take() {
@@ -250,8 +256,9 @@ pub(super) fn complete(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>)
 }
 
 /// Looks for what is wrong with an object and with a change of it.
-pub(super) fn validate(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+pub(super) fn validate(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     if draft.is_changed() {
+        draft.errors.judge_by(transaction.state.features);
         let is_free = names_finalizers_freely(draft.resource);
         registry::of(draft.resource).check(is_free, draft.old(), &draft.new, &mut draft.errors);
     }
@@ -290,8 +297,9 @@ pub(super) fn admit_claim_status(transaction: &mut Transaction<'_>, draft: &mut 
 }
 
 /// Looks for what is wrong with a status.
-pub(super) fn validate_status(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
+pub(super) fn validate_status(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
     if let Some(old) = draft.old().filter(|_| draft.is_changed()) {
+        draft.errors.judge_by(transaction.state.features);
         let is_free = names_finalizers_freely(draft.resource);
         registry::of(draft.resource).check_metadata(is_free, false, &draft.new, &mut draft.errors);
         validation::status(draft.resource, old, &draft.new, &mut draft.errors);

@@ -6,6 +6,7 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{POD_DISRUPTION_BUDGETS, PODS};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::{condition_is_true, time_text};
+use klab_scheduler::features::Gate;
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
@@ -65,7 +66,9 @@ pub(crate) fn bind(
     new["spec"]["nodeName"] = json!(node);
     copy_topology(transaction, node, &mut new);
     // The pod has its node, so none is kept for it any longer.
-    new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
+    if transaction.state.features.has(Gate::ClearingNominatedNodeNameAfterBinding) {
+        new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
+    }
     let now = time_text(transaction.now);
     set_condition(&mut new["status"], "PodScheduled", |condition| {
         if condition["status"] != "True" {

@@ -30,10 +30,10 @@ use super::scale::{
 use super::stages::{
     admit_change, admit_claim_status, admit_dynamically, admit_new, ask_guard, assign_fields, carry_over, charge_quota,
     check_parents, check_pod_of_namespace, check_pod_security, check_room, check_room_to_grow, choose_name, complete,
-    convert_for_storage, count_generation, finish_deletion, fit_managers, judge_dynamically, keep_annotations,
-    keep_asked, keep_unchanged, limit_kinds, prepare, refuse_existing, refuse_invalid, restrict_change, restrict_new,
-    select_part, set_defaults, set_initial_status, stamp, validate, validate_ephemeral_containers, validate_resize,
-    validate_status, validate_version, warn,
+    convert_for_storage, count_generation, drop_disabled, finish_deletion, fit_managers, judge_dynamically,
+    keep_annotations, keep_asked, keep_unchanged, limit_kinds, prepare, refuse_existing, refuse_invalid,
+    restrict_change, restrict_new, select_part, set_defaults, set_initial_status, stamp, validate,
+    validate_ephemeral_containers, validate_resize, validate_status, validate_version, warn,
 };
 use crate::custom_versions::{in_own_version, live};
 use crate::transaction::{DeleteOptions, Deleted, Transaction, WriteOptions};
@@ -57,6 +57,7 @@ const CREATE: &[Stage] = &[
     set_defaults,
     ask_guard,
     prepare,
+    drop_disabled,
     assign_fields,
     admit_new,
     admit_dynamically,
@@ -84,6 +85,7 @@ const UPDATE: &[Stage] = &[
     set_defaults,
     ask_guard,
     prepare,
+    drop_disabled,
     assign_fields,
     admit_change,
     admit_dynamically,
@@ -153,6 +155,7 @@ const EPHEMERAL_CONTAINERS: &[Stage] = &[
     select_part,
     set_defaults,
     ask_guard,
+    drop_disabled,
     assign_fields,
     admit_dynamically,
     validate_version,

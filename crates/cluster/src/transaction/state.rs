@@ -7,6 +7,7 @@ use klab_api_machinery::defaults::Addresses;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
 use klab_api_machinery::status::Status;
+use klab_scheduler::features::Features;
 
 use super::json_cache::JsonCache;
 use super::limits::Limits;
@@ -38,6 +39,8 @@ pub(crate) struct State {
     pub(crate) limits: Arc<Limits>,
     /// Whose admission plugins look at new objects.
     pub(crate) flavour: Flavour,
+    /// The features that it has.
+    pub(crate) features: Features,
     /// Definitions of custom resources that were asked for.
     pub(crate) definitions: Definitions,
     /// What is configured of admission.

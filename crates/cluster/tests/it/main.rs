@@ -5,6 +5,7 @@ mod api;
 mod conformance;
 mod control;
 mod extremes;
+mod features;
 mod fuzz;
 mod growth;
 mod patches;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use klab_scheduler::Profiles;
+use klab_scheduler::features::Features;
 
 use super::catalogue::Catalogue;
 use super::check::{Check, ObjectRef};
@@ -117,6 +118,11 @@ impl Lab {
     /// Whether its scheduler is configured by an object of AKS: on AKS, and on an embedded cluster that is like AKS.
     pub fn configures_scheduler_by_object(&self) -> bool {
         self.scheduler.is_some() && self.like() == SimLike::Aks
+    }
+
+    /// The features of its cluster, as far as klab makes it.
+    pub fn features(&self) -> Features {
+        if self.provider.profile().is_embedded { self.sim.features } else { Features::observed() }
     }
 
     /// The profiles of its scheduler.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::SignedDuration;
+use klab_scheduler::features::Features;
 use serde::{Deserialize, Serialize};
 
 use super::source::Located;
@@ -78,6 +79,8 @@ pub struct SimSettings {
     pub node_start: SignedDuration,
     /// Images that cannot be pulled, beside those whose names say so.
     pub missing_images: Vec<String>,
+    /// Its feature gates, and the versions of the API that it does not serve.
+    pub features: Features,
 }
 
 impl Default for SimSettings {
@@ -88,6 +91,7 @@ impl Default for SimSettings {
             seed: None,
             node_start: SignedDuration::from_secs(5),
             missing_images: Vec::new(),
+            features: Features::default(),
         }
     }
 }

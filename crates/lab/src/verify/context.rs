@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use klab_scheduler::Profiles;
+use klab_scheduler::features::Features;
 
 use crate::spec::{Action, Lab, Pool, Provider, Workload};
 
@@ -42,6 +43,11 @@ impl<'a> Context<'a> {
     /// The profiles of the scheduler, as far as a lab says what they are.
     pub(crate) fn profiles(self) -> Arc<Profiles> {
         self.lab.map(Lab::profiles).unwrap_or_default()
+    }
+
+    /// The features of the cluster, as far as a lab says what they are.
+    pub(crate) fn features(self) -> Features {
+        self.lab.map_or(Features::observed(), Lab::features)
     }
 
     /// The workload of this name.

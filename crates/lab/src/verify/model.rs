@@ -11,6 +11,7 @@ pub(crate) fn cluster(view: &View<'_>, tie_break: TieBreak) -> Cluster {
     let snapshot = view.snapshot;
     let mut cluster = Cluster::new(tie_break);
     cluster.set_profiles(Arc::clone(&view.profiles));
+    cluster.set_features(view.context.features());
     for namespace in &snapshot.namespaces {
         cluster.set_namespace(namespace);
     }

@@ -65,6 +65,8 @@ pub(crate) struct Devices {
     specs_made: u64,
     taken: HashMap<PoolId, Taken>,
     compiled: HashMap<Arc<str>, Compiled>,
+    /// Whether extended resources may be devices.
+    pub(crate) has_extended: bool,
     /// Changes when verdicts on all nodes may be out of date.
     pub(crate) epoch: u64,
 }
@@ -83,6 +85,7 @@ impl Default for Devices {
             specs_made: 0,
             taken: HashMap::default(),
             compiled: HashMap::default(),
+            has_extended: true,
             epoch: 0,
         }
     }
@@ -189,6 +192,9 @@ impl Devices {
 
     /// The class whose devices a resource is: by its own name, else the newest that says so, the first by name of equals.
     pub(crate) fn class_of_resource(&self, resource: &str) -> Option<&str> {
+        if !self.has_extended {
+            return None;
+        }
         if let Some(class) = implicit_class(resource) {
             return self.classes.get(class).map(|class| class.name.as_str());
         }

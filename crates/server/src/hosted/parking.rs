@@ -75,6 +75,7 @@ impl Hosted {
     /// Runs a cluster that was opened, and rested there when it was parked.
     fn begin(&self, cluster: Arc<Cluster>, seed: &Seed, rest: Rest) -> Result<Awake, Status> {
         cluster.set_flavour(seed.flavour);
+        cluster.set_features(seed.features);
         cluster.set_limits(Arc::clone(&self.host.room));
         cluster.set_webhooks(Arc::clone(&self.host.webhooks));
         cluster.count_kinds(&self.kinds);

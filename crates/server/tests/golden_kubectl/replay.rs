@@ -81,6 +81,7 @@ impl<'a> Replay<'a> {
             heartbeat_annotation: Some("lab.example/heartbeat".to_owned()),
             host: Some("vm".to_owned()),
             scheduler: None,
+            ..Seed::default()
         };
         let _guard = runtime.enter();
         server.add(&cluster, seed).unwrap_or_else(|status| panic!("{}: {status}", flow.name));

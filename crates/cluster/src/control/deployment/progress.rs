@@ -4,7 +4,8 @@
 // upstream: pkg/controller/deployment/util/deployment_util.go DeploymentTimedOut (v1.36)
 
 use jiff::SignedDuration;
-use klab_api_machinery::value::{condition, integer, list_mut, text, time_of, time_text};
+use klab_api_machinery::value::{condition, integer, list_mut, map_mut, text, time_of, time_text};
+use klab_scheduler::features::Gate;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -83,6 +84,9 @@ impl Plane {
 
     fn status_of(&self, deployment: &Deployment, sets: &Sets) -> Value {
         let mut status = status_counts(deployment, sets);
+        if !self.settings.features.has(Gate::DeploymentReplicaSetTerminatingReplicas) {
+            map_mut(&mut status).remove("terminatingReplicas");
+        }
         let conditions = &deployment.value["status"]["conditions"];
         if !conditions.is_null() {
             status["conditions"] = conditions.clone();

@@ -16,7 +16,7 @@ use super::super::view::PodInfo;
 use super::container::{Container, Role, State};
 use super::images::{Pull, pull};
 use super::killing::Killing;
-use super::memory::{Memory, TRIES, doubled};
+use super::memory::{BACK_OFF, Memory, Span, TRIES, doubled};
 use super::probe::{Probed, complaint, probed};
 use super::restart::{restarts, restarts_all};
 use super::volumes::Volumes;
@@ -69,6 +69,8 @@ pub(super) struct Look<'a, 'm> {
     pub(super) programs: Arc<dyn Containers>,
     /// Images that cannot be pulled.
     pub(super) missing: Arc<[String]>,
+    /// How long containers that fail wait.
+    pub(super) span: Span,
     pub(super) memory: &'m mut Memory,
     pub(super) volumes: &'m mut Volumes,
     pub(super) containers: Vec<Container<'a>>,
@@ -458,7 +460,7 @@ impl Look<'_, '_> {
     fn start_again(&mut self, index: usize, since: Timestamp, at: Timestamp) -> bool {
         let container = &self.containers[index];
         let name = container.name();
-        let wait = self.memory.back_off(name, at.duration_since(since), container.restarts());
+        let wait = self.memory.back_off(name, at.duration_since(since), container.restarts(), self.span);
         let due = later(at, wait);
         if due > self.now {
             let told = container.waits_for() == "CrashLoopBackOff";
@@ -472,7 +474,7 @@ impl Look<'_, '_> {
             self.containers[index].wait("CrashLoopBackOff", &message);
             return false;
         }
-        self.memory.started_again(name, wait);
+        self.memory.started_again(name, wait, self.span);
         self.start(index)
     }
 
@@ -568,7 +570,7 @@ impl Look<'_, '_> {
         let failure = format!("image \"{image}\": not found");
         let kept = self.memory.of(name).pulls;
         let (tries, last) = match kept {
-            Some((tries, last)) if later(last, doubled(i64::from(tries) - 1)) > now => (tries, last),
+            Some((tries, last)) if later(last, doubled(i64::from(tries) - 1, BACK_OFF)) > now => (tries, last),
             kept => {
                 let tries = kept.map_or(1, |(tries, _)| tries.saturating_add(1));
                 self.memory.of(name).pulls = Some((tries, now));
@@ -585,7 +587,7 @@ impl Look<'_, '_> {
             return;
         }
         if !self.hollow.as_recorded {
-            self.wake(later(last, doubled(i64::from(tries) - 1)));
+            self.wake(later(last, doubled(i64::from(tries) - 1, BACK_OFF)));
         }
         if self.containers[index].waits_for() != "ImagePullBackOff" {
             self.say(index, false, "BackOff", format!("Back-off pulling image \"{image}\""));

@@ -10,10 +10,14 @@ use super::super::queue::ObjectName;
 use super::super::view::PodInfo;
 use crate::clock::later;
 
-/// Waiting time after the second failure; each further one doubles it.
-pub(super) const FIRST_BACK_OFF: SignedDuration = SignedDuration::from_secs(10);
-/// The longest waiting time. A container that ran for twice as long starts with the first again.
-pub(super) const MAX_BACK_OFF: SignedDuration = SignedDuration::from_mins(5);
+/// The waiting time after the second failure, which each further one doubles, and the longest. A container that ran for twice
+/// as long as that starts with the first again.
+pub(super) type Span = (SignedDuration, SignedDuration);
+/// What a kubelet waits for containers and images.
+pub(super) const BACK_OFF: Span = (SignedDuration::from_secs(10), SignedDuration::from_mins(5));
+/// What it waits for containers with the feature gate `ReduceDefaultCrashLoopBackOffDecay`.
+// upstream: pkg/kubelet/kubelet.go newCrashLoopBackOff (v1.36)
+pub(super) const REDUCED_BACK_OFF: Span = (SignedDuration::from_secs(1), SignedDuration::from_mins(1));
 
 /// How often something is tried by time alone. By then there are no further events about it; a change of what is missing brings about
 /// the next try.
@@ -163,27 +167,33 @@ impl Memory {
     /// How long a container that has ended waits until it is started again, counted from its end; called once for each
     /// start. `restarts` is what its status counts, for a kubelet that has forgotten.
     // upstream: staging/src/k8s.io/client-go/util/flowcontrol/backoff.go Next, IsInBackOffSince (v1.36)
-    pub(super) fn back_off(&self, container: &str, ran: SignedDuration, restarts: i64) -> SignedDuration {
-        if ran > MAX_BACK_OFF.saturating_mul(2) {
+    pub(super) fn back_off(
+        &self,
+        container: &str,
+        ran: SignedDuration,
+        restarts: i64,
+        (first, most): Span,
+    ) -> SignedDuration {
+        if ran > most.saturating_mul(2) {
             return SignedDuration::ZERO;
         }
         match self.known(container).and_then(|kept| kept.back_off) {
             Some(wait) => wait,
             None if restarts <= 0 => SignedDuration::ZERO,
-            None => doubled(restarts.saturating_sub(1)),
+            None => doubled(restarts.saturating_sub(1), (first, most)),
         }
     }
 
     /// The container is started again: what the next wait will be.
-    pub(super) fn started_again(&mut self, container: &str, waited: SignedDuration) {
-        let wait = if waited.is_zero() { FIRST_BACK_OFF } else { waited.saturating_mul(2).min(MAX_BACK_OFF) };
+    pub(super) fn started_again(&mut self, container: &str, waited: SignedDuration, (first, most): Span) {
+        let wait = if waited.is_zero() { first } else { waited.saturating_mul(2).min(most) };
         self.of(container).back_off = Some(wait);
     }
 }
 
 /// The first waiting time, doubled `times` times.
-pub(super) fn doubled(times: i64) -> SignedDuration {
-    FIRST_BACK_OFF.saturating_mul(1 << times.clamp(0, 6)).min(MAX_BACK_OFF)
+pub(super) fn doubled(times: i64, (first, most): Span) -> SignedDuration {
+    first.saturating_mul(1 << times.clamp(0, 6)).min(most)
 }
 
 /// Pods of one age do not act at one instant: up to a fifth of the delay more, the same for a pod in every run.

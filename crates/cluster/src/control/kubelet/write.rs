@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use klab_api_machinery::resource::PODS;
 use klab_api_machinery::value::{list_mut, map_mut, time_text};
+use klab_scheduler::features::Gate;
 use serde_json::{Value, json};
 
 use super::super::events::Note;
@@ -13,7 +14,7 @@ use super::super::view::{NodeInfo, Phase, PodInfo};
 use super::container::{Container, containers, statuses};
 use super::fields::base_status;
 use super::life::{KILLED, Look};
-use super::memory::Memory;
+use super::memory::{BACK_OFF, Memory, REDUCED_BACK_OFF};
 use super::restart::may_restart_all;
 use super::status::{conditions, phase, phase_text};
 use super::volumes::Volumes;
@@ -82,6 +83,11 @@ impl Plane {
             objects: ClusterObjects::of(&self.cluster),
             programs: self.cluster.containers(),
             missing: Arc::clone(&self.settings.missing_images),
+            span: if self.settings.features.has(Gate::ReduceDefaultCrashLoopBackOffDecay) {
+                REDUCED_BACK_OFF
+            } else {
+                BACK_OFF
+            },
             memory,
             volumes,
             containers: containers(value),
@@ -154,6 +160,8 @@ impl Plane {
     pub(super) fn write_pod_status(&self, pod: &PodInfo, report: Report) -> bool {
         let Report { status, conditions, lifted } = report;
         let keeps_words = self.settings.hollow.as_recorded;
+        let knows_sandbox = self.settings.features.has(Gate::PodReadyToStartContainersCondition);
+        let is_known = |condition: &Value| knows_sandbox || condition["type"] != "PodReadyToStartContainers";
         let written = self.cluster.modify(
             PODS,
             Part::Status,
@@ -163,7 +171,7 @@ impl Plane {
             |value| {
                 let before = std::mem::take(list_mut(&mut value["status"]["conditions"]));
                 let mut merged: Vec<Value> = Vec::new();
-                for condition in conditions {
+                for condition in conditions.into_iter().filter(is_known) {
                     let mut entry = before
                         .iter()
                         .find(|have| have["type"] == condition["type"])

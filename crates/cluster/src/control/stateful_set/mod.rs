@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
-use klab_api_machinery::value::{integer, items, list_mut, map_mut, text};
+use klab_api_machinery::value::{int_or_percent, integer, items, list_mut, map_mut, text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -19,6 +19,7 @@ use super::reconcile::{Change, Reconciler};
 use super::revisions::{HASH_LABEL, Revision};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
+use klab_scheduler::features::Gate;
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "statefulset-controller";
@@ -51,6 +52,13 @@ impl Set {
 
     fn ordered(&self) -> bool {
         text(&self.value, &["spec", "podManagementPolicy"]) != "Parallel"
+    }
+
+    /// How many pods may be unavailable during a roll-out.
+    // upstream: pkg/controller/statefulset/stateful_set_utils.go getStatefulSetMaxUnavailable (v1.36)
+    fn max_unavailable(&self) -> usize {
+        let most = &self.value["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
+        usize::try_from(int_or_percent(most, self.replicas(), false).unwrap_or(1)).unwrap_or(1).max(1)
     }
 
     fn partition(&self) -> i64 {
@@ -205,6 +213,9 @@ impl Plane {
         if acted || !set.rolling() {
             return acted;
         }
+        if self.settings.features.has(Gate::MaxUnavailableStatefulSet) {
+            return self.replace_together(set, pods);
+        }
         for ordinal in ((start + set.partition())..end).rev() {
             let Some(pod) = at(ordinal) else { return false };
             if !is_at(pod, &set.update) && !pod.object.deleting {
@@ -217,6 +228,29 @@ impl Plane {
             }
         }
         false
+    }
+
+    /// Deletes pods of another revision, the last ones first, as long as no more than the set allows are unavailable; whether
+    /// it did.
+    // upstream: pkg/controller/statefulset/stateful_set_control.go updateStatefulSetAfterInvariantEstablished (v1.36)
+    fn replace_together(&mut self, set: &Set, pods: &[Arc<PodInfo>]) -> bool {
+        let (now, start, end) = (self.now(), set.start(), set.start() + set.replicas());
+        let mut own: Vec<_> =
+            pods.iter().filter(|pod| set.ordinal(pod).is_some_and(|at| at >= start && at < end)).collect();
+        own.sort_by_key(|pod| std::cmp::Reverse(set.ordinal(pod)));
+        let healthy = |pod: &PodInfo| running_and_ready(pod) && !pod.object.deleting;
+        let is_available = |pod: &&&Arc<PodInfo>| healthy(pod) && pod.available(set.min_ready(), now);
+        let unavailable = own.len() - own.iter().filter(is_available).count();
+        if unavailable > 0 {
+            self.wait_for_availability(key(name_of(&set.object)), pods, set.min_ready());
+        }
+        own.retain(|pod| set.ordinal(pod) >= Some(start + set.partition()));
+        own.retain(|pod| !is_at(pod, &set.update) && !pod.object.deleting);
+        own.truncate(set.max_unavailable().saturating_sub(unavailable));
+        for pod in &own {
+            self.delete_replica(set, pod);
+        }
+        !own.is_empty()
     }
 
     fn create_replica(&mut self, set: &Set, ordinal: i64) -> bool {

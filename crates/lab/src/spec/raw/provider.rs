@@ -34,6 +34,12 @@ pub(in crate::spec) struct Sim {
     pub missing_images: Vec<String>,
     /// How long a machine that the cluster autoscaler starts takes until its node is there, such as "2m". Default: 5s.
     pub node_start: Option<At<String>>,
+    /// Feature gates of Kubernetes: { MaxUnavailableStatefulSet = true }.
+    #[serde(default)]
+    pub feature_gates: BTreeMap<String, At<bool>>,
+    /// APIs that the API server serves or does not: { "batch/v1" = false }.
+    #[serde(default)]
+    pub runtime_config: BTreeMap<String, At<bool>>,
 }
 
 /// Whose look the embedded cluster takes on.

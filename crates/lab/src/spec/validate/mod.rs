@@ -2,6 +2,7 @@
 //! that the rest is still read.
 
 mod check;
+mod features;
 mod placement;
 mod pool;
 mod references;
@@ -271,7 +272,8 @@ impl Reader<'_> {
         };
         let node_start = raw.node_start.as_ref().and_then(|text| self.text(text, Code::Duration, syntax::duration));
         let node_start = node_start.map_or(defaults.node_start, |time| time.value);
-        SimSettings { like, seed: raw.seed, node_start, missing_images: raw.missing_images.clone() }
+        let features = self.features(raw);
+        SimSettings { like, seed: raw.seed, node_start, missing_images: raw.missing_images.clone(), features }
     }
 
     fn aks(&mut self, raw: Option<&raw::Aks>) -> AksSettings {

@@ -15,7 +15,8 @@ pub(super) fn seed(lab: &Lab, seed: u64) -> Seed {
         objects.push(system::scheduler_configurations());
         scheduler = None;
     }
-    Seed { flavour: flavour(lab), seed, objects, missing_images, scheduler, ..Seed::default() }
+    let features = lab.sim.features;
+    Seed { flavour: flavour(lab), seed, objects, missing_images, scheduler, features, ..Seed::default() }
 }
 
 /// The objects of the lab's add-ons, where the cluster does not have them by itself.
