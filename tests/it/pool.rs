@@ -294,3 +294,55 @@ fn a_pool_that_is_being_upgraded_is_left_alone() {
     assert!(list.contains("old        user    2 "), "surge nodes are not counted: {list}");
     environment.succeeds(&["pool", "delete", "old"]);
 }
+
+/// roll-back-node-pool-version: Kubernetes and node image go back to what they were, once; "No rollback versions" are az's words.
+#[test]
+fn pools_are_resized_and_rolled_back_by_hand() {
+    let environment = Environment::new();
+    environment.write("small.toml", format!("{LAB}\n[sim]\nnode_start = \"1ms\"\n"));
+    environment.succeeds(&["up", "small.toml"]);
+    // How far an upgrade is shows only where it takes a while.
+    let klab = |line: &str| -> String {
+        let said = klab(&environment, line);
+        said.lines().filter(|line| !line.contains(" so far: ")).map(|line| format!("{line}\n")).collect()
+    };
+    klab("pool add old --kubernetes 1.35 --nodes 1");
+    let none = "No rollback versions available. The nodepool must have been upgraded at least once";
+    assert!(klab("pool rollback old").contains(none));
+    klab("pool upgrade old");
+    klab("pool scale old --nodes 2");
+    assert_snapshot!(klab("pool rollback old"), @r"
+    --- stderr
+        Upgraded pool old: Kubernetes 1.36.2 becomes 1.35.0 in TIME
+    --- status 0
+    ");
+    assert!(klab("pool rollback old").contains(none), "not twice");
+    assert_snapshot!(klab("pool resize old --size Standard_D2ps_v5"), @r"
+    --- stderr
+    error[K0213]: AKS does not resize pool `old` in place: Standard_B2ms has the CPU architecture amd64, Standard_D2ps_v5 has arm64
+    hint: `klab pool add NAME --size Standard_D2ps_v5` makes another pool, to which a drain moves the pods
+    --- status 2
+    ");
+    assert_snapshot!(klab("pool resize old --size Standard_D4s_v5 --max-surge 2"), @r"
+    --- stderr
+        Upgraded pool old: size Standard_B2ms becomes Standard_D4s_v5 in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab("pool resize old --size Standard_D4s_v5"), @r"
+    --- stderr
+           Found pool old, which needs no change
+    --- status 0
+    ");
+    assert_snapshot!(klab("pool upgrade old --node-image-only"), @r"
+    --- stderr
+           Found pool old, which needs no change
+    --- status 0
+    ");
+    assert_snapshot!(klab("pool list"), @r"
+    --- stdout
+    POOL       MODE    NODES  SIZE             KUBERNETES  LABELS  TAINTS
+    nodepool1  system  2      Standard_B2ms    1.36.2
+    old        user    2      Standard_D4s_v5  1.35.0
+    --- status 0
+    ");
+}

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::names::{Site, entity_tag};
 use crate::notes::PoolNote;
 use crate::versions::patched;
+use klab_lab::nodes::node_image;
 use klab_lab::plan::taint_text;
 use klab_lab::spec::{Os, Pool, PoolMode};
 
@@ -26,6 +27,8 @@ pub struct Shown<'p> {
     pub pool: &'p Pool,
     /// The version of its nodes, down to the patch; none where no node tells it.
     pub version: Option<&'p str>,
+    /// The node image of its nodes, in full; none where no node tells it.
+    pub image: Option<&'p str>,
     /// The version that was asked for.
     pub wanted: Option<&'p str>,
     /// What is remembered of it.
@@ -83,7 +86,7 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
         "minCount": bounds.map(|(min, _)| min),
         "mode": match pool.mode { PoolMode::System => "System", PoolMode::User => "User" },
         "name": pool.name.value,
-        "nodeImageVersion": node_image(&os_sku),
+        "nodeImageVersion": shown.image.map_or_else(|| node_image(pool), str::to_owned),
         "nodeLabels": labels(pool),
         "nodeTaints": taints(pool),
         "orchestratorVersion": wanted,
@@ -139,18 +142,21 @@ fn taints(pool: &Pool) -> Option<Vec<String>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// The image that nodes of this flavour have. The date is of no image in particular.
-fn node_image(os_sku: &str) -> String {
-    match os_sku {
-        sku if sku.starts_with("Windows") => "AKSWindows-2022-containerd-20348.4171.260801",
-        sku if sku.starts_with("AzureLinux") => "AKSAzureLinux-V3gen2-202608.14.0",
-        _ => "AKSUbuntu-2404gen2containerd-202608.14.0",
-    }
-    .to_owned()
+/// What `az aks nodepool get-rollback-versions` answers: Kubernetes version, node image and since when they are not used.
+pub fn rollback_versions(used: Option<&(String, String, String)>) -> Value {
+    let told = |(version, image, timestamp): &(String, String, String)| json!({ "nodeImageVersion": image, "orchestratorVersion": version, "timestamp": timestamp });
+    used.map_or(Value::Null, |used| json!([told(used)]))
 }
 
 /// What `az aks nodepool get-upgrades` answers.
-pub fn upgrades(site: &Site, name: &str, os_type: &str, version: &str, image: &str, to: &[String]) -> Value {
+pub fn upgrades(
+    site: &Site,
+    (name, os_type): (&str, &str),
+    version: &str,
+    image: &str,
+    to: &[String],
+    used: &Value,
+) -> Value {
     let upgrades: Vec<Value> =
         to.iter().map(|version| json!({ "isPreview": null, "kubernetesVersion": version })).collect();
     json!({
@@ -159,7 +165,7 @@ pub fn upgrades(site: &Site, name: &str, os_type: &str, version: &str, image: &s
         "latestNodeImageVersion": image,
         "name": "default",
         "osType": os_type,
-        "recentlyUsedVersions": null,
+        "recentlyUsedVersions": used,
         "resourceGroup": site.group,
         "systemData": null,
         "type": "Microsoft.ContainerService/managedClusters/agentPools/upgradeProfiles",
@@ -179,7 +185,8 @@ mod tests {
         let lab = parse("lab.toml", text, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
         let site = Site { group: "rg".into(), cluster: "c".into(), location: "westeurope".into() };
         let pool = lab.pool("spotty").unwrap();
-        let shown = Shown { pool, version: Some("1.35.0"), wanted: Some("1.35"), note: None, state: "Creating" };
+        let shown =
+            Shown { pool, version: Some("1.35.0"), image: None, wanted: Some("1.35"), note: None, state: "Creating" };
         let document = document(&site, &shown);
         assert_eq!(document.as_object().unwrap().len(), 60);
         for (key, expected) in [

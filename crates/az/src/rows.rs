@@ -260,6 +260,14 @@ pub static ROWS: &[Row] = &[
         )
         .with_moot(Moot { words: "--if-match", ..Moot::NONE }),
     ),
+    shown(
+        Command::new(
+            "aks nodepool get-rollback-versions",
+            "Get the versions that a node pool can be rolled back to.",
+            &[CLUSTER, POOL, GROUP],
+        ),
+        tables::rollback_versions,
+    ),
     row(
         Command::new(
             "aks nodepool get-upgrades",
@@ -270,6 +278,14 @@ pub static ROWS: &[Row] = &[
     shown(
         Command::new("aks nodepool list", "List node pools in the cluster.", &[CLUSTER, GROUP]),
         tables::pools,
+    ),
+    row(
+        Command::new(
+            "aks nodepool rollback",
+            "Bring the node pool back to the versions before its last upgrade, within seven days.",
+            &[CLUSTER, POOL, GROUP, NO_WAIT],
+        )
+        .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match", ..Moot::NONE }),
     ),
     row(Command::new("aks nodepool scale", "Scale the node pool.", &[CLUSTER, POOL, GROUP, COUNT, NO_WAIT])),
     shown(
@@ -287,7 +303,7 @@ pub static ROWS: &[Row] = &[
     row(
         Command::new(
             "aks nodepool update",
-            "Update a node pool: labels, taints, mode, autoscaler.",
+            "Update a node pool: labels, taints, mode, autoscaler, size of its machines.",
             &[
                 CLUSTER,
                 POOL,
@@ -301,6 +317,8 @@ pub static ROWS: &[Row] = &[
                     Flag::any_words("--labels"),
                     Flag::word("--node-taints"),
                     Flag::word("--mode").one_of(&MODE),
+                    Flag::word("--node-vm-size -s"),
+                    Flag::words("--zones -z"),
                     Flag::word("--os-sku").one_of(&["AzureLinux", "AzureLinux3", "Ubuntu", "Ubuntu2204", "Ubuntu2404"]),
                 ],
             ],

@@ -59,6 +59,16 @@ pub fn groups(answer: &Value) -> Vec<Row> {
     answer.as_array().into_iter().flatten().map(row).collect()
 }
 
+/// What a pool can be rolled back to.
+pub fn rollback_versions(answer: &Value) -> Vec<Row> {
+    let columns = [
+        ("kubernetesVersion", "orchestratorVersion"),
+        ("nodeImageVersion", "nodeImageVersion"),
+        ("timestamp", "timestamp"),
+    ];
+    rows(answer, &columns)
+}
+
 /// Subscriptions.
 pub fn subscriptions(answer: &Value) -> Vec<Row> {
     let columns = [

@@ -160,7 +160,7 @@ impl PoolChanges for Change<'_> {
     }
 
     fn put(&mut self, pool: &str, keys: Table) -> Result<(), Refusal> {
-        let wanted = Wanted::with(&self.0.live, pool, keys)?;
+        let wanted = Wanted::put(&self.0.live, pool, keys)?;
         self.0.bring_about(&wanted)?;
         Ok(())
     }

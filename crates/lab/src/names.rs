@@ -18,6 +18,8 @@ pub const POOL_LABEL: &str = "agentpool";
 pub const AKS_POOL_LABEL: &str = "kubernetes.azure.com/agentpool";
 /// Label by which AKS says what a pool is for: `system` or `user`.
 pub const MODE_LABEL: &str = "kubernetes.azure.com/mode";
+/// Label by which AKS says which node image a node has.
+pub const NODE_IMAGE_LABEL: &str = "kubernetes.azure.com/node-image-version";
 /// Machine type of the node.
 pub const SIZE_LABEL: &str = "node.kubernetes.io/instance-type";
 

@@ -5,12 +5,27 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
 
-use crate::names::DEVICES_ANNOTATION;
-use crate::spec::{KubernetesVersion, Lab, NodeResources, Os, Pool, SimLike, VmSize};
+use crate::names::{DEVICES_ANNOTATION, NODE_IMAGE_LABEL};
+use crate::spec::{KubernetesVersion, Lab, NODE_IMAGE, NodeResources, Os, Pool, SimLike, VmSize};
 use klab_scheduler::hash::fnv64_closed;
 
 /// The Kubernetes version embedded nodes report where neither lab nor pool asks for one.
 pub const VERSION: &str = "1.36.2";
+
+/// The node image that a pool's nodes have, in full.
+pub fn node_image(pool: &Pool) -> String {
+    let version = pool.node_image.as_ref().map_or(NODE_IMAGE, |image| image.value.as_str());
+    match pool.os_sku.as_deref() {
+        _ if pool.os == Os::Windows => "AKSWindows-2022-containerd-20348.4171.260801".to_owned(),
+        Some(sku) if sku.starts_with("AzureLinux") => format!("AKSAzureLinux-V3gen2-{version}"),
+        _ => format!("AKSUbuntu-2404gen2containerd-{version}"),
+    }
+}
+
+/// The newest node image for a pool, in full.
+pub fn latest_node_image(pool: &Pool) -> String {
+    node_image(&Pool { node_image: None, ..pool.clone() })
+}
 
 /// The node of a pool with this number, counted from 0. Equal labs give equal nodes.
 ///
@@ -240,6 +255,7 @@ fn labels(lab: &Lab, pool: &Pool, name: &str, number: u32) -> Value {
         labels = json!({
             "kubernetes.azure.com/cluster": group_label(&format!("MC_{0}_{0}_{location}", lab.name.value)),
             "kubernetes.azure.com/os-sku": sku,
+            NODE_IMAGE_LABEL: node_image(pool),
             "kubernetes.azure.com/storageprofile": "managed",
             "kubernetes.azure.com/storagetier": "Premium_LRS",
             "topology.disk.csi.azure.com/zone": disk_zone,

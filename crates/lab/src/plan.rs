@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::spec::{Lab, Pool};
+use crate::spec::{Lab, Pool, UpgradeKind};
 use klab_scheduler::autoscaler::{self, Profile};
 
 /// A lab's cluster as the provider sees it in the world, never as a state file remembers it.
@@ -36,6 +36,10 @@ pub struct ObservedPool {
     pub nodes: Vec<ObservedNode>,
     /// Kubernetes version of its nodes, `1.34.2`, where the provider can change it; else none.
     pub kubernetes: Option<String>,
+    /// Node image of its nodes, in full, where they have one: the oldest.
+    pub node_image: Option<String>,
+    /// Kubernetes version and node image that it can be rolled back to, and since when, where the provider tells it.
+    pub rollback: Option<(String, String, String)>,
     /// Whether the last change of it failed, so that it may not be what it says it is.
     pub failed: bool,
     /// Whether an upgrade of it is under way, which goes on by itself.
@@ -199,6 +203,9 @@ pub enum Action {
     UpgradePool {
         /// The pool.
         pool: String,
+        /// To what.
+        #[serde(skip_serializing_if = "UpgradeKind::is_usual")]
+        kind: UpgradeKind,
         /// How many nodes.
         nodes: u32,
         /// What changes, in words.
@@ -237,6 +244,9 @@ impl fmt::Display for Action {
             Self::UpdatePool { pool, changes } => write!(formatter, "change pool {pool}: {}", changes.join(", ")),
             Self::ReplacePool { pool, changes, .. } => {
                 write!(formatter, "replace the nodes of pool {pool}: {}", changes.join(", "))
+            }
+            Self::UpgradePool { pool, kind: UpgradeKind::Rollback, changes, .. } => {
+                write!(formatter, "roll back the nodes of pool {pool}: {}", changes.join(", "))
             }
             Self::UpgradePool { pool, changes, .. } => {
                 write!(formatter, "upgrade the nodes of pool {pool}: {}", changes.join(", "))
@@ -365,7 +375,7 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: b
 const FAILED_CHANGE: &str = "its last change failed and is asked for again";
 
 /// What of nodes differs that no node can change, in words.
-pub(crate) fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
+pub fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
     let mut changes = Vec::new();
     let mut compare = |what: &str, old: String, new: String| {
         if old != new {

@@ -1,7 +1,7 @@
 //! Pure: the lab as it should be after this many of its steps.
 
 use crate::state::Progress;
-use klab_lab::spec::{Action, KubernetesVersion, Lab, Located};
+use klab_lab::spec::{Action, KubernetesVersion, Lab, Located, Location, Machine, Pool, UpgradeTarget};
 use klab_lab::verify::{self, Before, Snapshot};
 
 /// The lab after its first `steps` steps: pools and workloads that are not there at that point are `deferred`, the others
@@ -113,9 +113,9 @@ pub fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
             }
             pool.nodes = Located::new(wanted, at.clone());
         }
-        Action::UpgradePool { pool, kubernetes, settings, .. } => {
+        Action::UpgradePool { pool, to, settings, .. } => {
             if let Some(pool) = staged.pools.iter_mut().find(|one| *one.name == *pool) {
-                pool.kubernetes = Some(Located::new(*kubernetes, at.clone()));
+                upgrade_pool(pool, to, at);
                 // AKS keeps them for the pool.
                 pool.upgrade = settings.or(pool.upgrade);
             }
@@ -140,6 +140,23 @@ pub fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
         | Action::FailApi { .. }
         | Action::Wait { .. }
         | Action::Run { .. } => {}
+    }
+}
+
+fn upgrade_pool(pool: &mut Pool, to: &UpgradeTarget, at: &Location) {
+    match to {
+        UpgradeTarget::Kubernetes(version) => {
+            pool.kubernetes = Some(Located::new(*version, at.clone()));
+            // A version comes with its image.
+            pool.node_image = None;
+        }
+        UpgradeTarget::NodeImage => pool.node_image = None,
+        UpgradeTarget::Size(size) => {
+            pool.size = Some(Located::new(size.name.clone(), at.clone()));
+            let disk = (pool.machine.os_disk_gib, pool.machine.os_disk_ephemeral);
+            pool.machine = Machine::of_size(size);
+            (pool.machine.os_disk_gib, pool.machine.os_disk_ephemeral) = disk;
+        }
     }
 }
 

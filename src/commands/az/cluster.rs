@@ -39,6 +39,16 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
                 "Conflicting flags. Upgrading the Kubernetes version will also upgrade node image version. If you only want to upgrade the node version please use the \"--node-image-only\" option only.",
             ));
         }
+        let pools = session.change(&known, given, None, OperationKind::Upgrading)?;
+        let mut tasks = Vec::new();
+        for name in pools.live().names() {
+            let mut keys = pools.live().keys(name)?.clone();
+            if keys.remove("node_image").is_some() {
+                tasks.push(Task::Put { pool: name.to_owned(), keys });
+            }
+        }
+        drop(pools);
+        session.perform(&known, given, OperationKind::Upgrading, tasks)?;
         return changed(session, &known, given);
     }
     if !known.provider.profile().is_embedded {
@@ -86,8 +96,9 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Arguments) -> Answer {
     let mut tasks = vec![Task::UpgradeControlPlane { from: now.to_string(), to: target.to_string() }];
     for name in pools.live().names().into_iter().filter(|_| !is_control_plane_only) {
         let mut keys = pools.live().keys(name)?.clone();
-        // It is the cluster's from now on.
+        // It is the cluster's from now on, and comes with its image.
         keys.remove("kubernetes");
+        keys.remove("node_image");
         tasks.push(Task::Put { pool: name.to_owned(), keys });
     }
     drop(pools);

@@ -11,8 +11,8 @@ use klab_az::messages;
 use klab_az::refusal::Refusal;
 use klab_operations::az::{Known, PoolChanges, is_later, look};
 use klab_operations::background;
-use klab_operations::pool::LivePools;
 use klab_operations::pool::locked_pools::LockedPools;
+use klab_operations::pool::{LivePools, Wanted};
 use klab_operations::state::operation::{Operation, OperationKind, Task};
 
 /// A change of a pool of a lab.
@@ -43,7 +43,7 @@ impl PoolChanges for Change<'_> {
         match &mut self.how {
             How::Now(pools) => pools.put(pool, keys).map(drop)?,
             How::Later { live, tasks } => {
-                live.with(pool, keys.clone())?;
+                Wanted::put(live, pool, keys.clone())?;
                 tasks.push(Task::Put { pool: pool.to_owned(), keys });
             }
         }

@@ -297,6 +297,8 @@ fn every_action_is_typed_as_kubectl_takes_it() {
     $ klab pool scale later --nodes 3
     $ klab pool update general --autoscale 2..6
     $ klab pool upgrade later --kubernetes 1.36 --max-surge 1 --node-soak 1
+    $ klab pool upgrade later --node-image-only
+    $ klab pool resize later --size Standard_D8s_v5 --max-surge 1 --no-wait
     $ kubectl annotate namespace kube-system klab.dev/api-silent=20s
     $ klab pool delete later
     $ kubectl scale deployment/web --replicas 6 -n team-a

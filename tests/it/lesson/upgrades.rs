@@ -159,3 +159,63 @@ fn a_pool_has_one_upgrade_at_a_time() {
     let words = "Operation is not allowed: Another agentpool operation (apps - Upgrading) is in progress";
     assert!(error.to_string().contains(words), "{error}");
 }
+
+/// A label of each node of a pool, by the last character of its name.
+fn label(bench: &Bench, pool: &str, key: &str) -> Vec<String> {
+    let told = |node: &Value| {
+        let name = node["metadata"]["name"].as_str().unwrap();
+        format!("{}:{}", &name[name.len() - 1..], node["metadata"]["labels"][key].as_str().unwrap())
+    };
+    bench.nodes(pool).iter().map(told).collect()
+}
+
+/// upgrade-node-image: the node image changes without the Kubernetes version, with the same surge; the label says which one it is.
+#[test]
+fn node_images_are_upgraded_alone_and_come_with_a_version() {
+    const IMAGE: &str = "kubernetes.azure.com/node-image-version";
+    let more = "[pool.old]\nnodes = 2\nnode_image = \"202607.20.0\"\n[pool.older]\nkubernetes = \"1.35\"\nnode_image = \"202606.01.0\"\n";
+    let bench = bench(
+        more,
+        r#"{ upgrade_pool = "old", node_image_only = true }, { scale_pool = "old", nodes = 3 },
+           { upgrade_pool = "older", kubernetes = "1.36" }"#,
+    );
+    let (old, new) = ("AKSUbuntu-2404gen2containerd-202607.20.0", "AKSUbuntu-2404gen2containerd-202608.14.0");
+    assert_eq!(label(&bench, "old", IMAGE), [format!("0:{old}"), format!("1:{old}")]);
+    let uids = |bench: &Bench| -> Vec<Value> {
+        bench.nodes("old").iter().map(|node| node["metadata"]["uid"].clone()).collect()
+    };
+    let before = uids(&bench);
+    bench.perform(0);
+    assert_eq!(label(&bench, "old", IMAGE), [format!("0:{new}"), format!("1:{new}"), format!("2:{new}")]);
+    assert_eq!(label(&bench, "older", IMAGE), [format!("0:{new}")]);
+    let after = uids(&bench);
+    assert!(before.iter().all(|uid| !after.contains(uid)), "each node is reimaged");
+    bench.perform(0);
+    assert_eq!(uids(&bench), after, "what is done is not done again");
+}
+
+/// resize-node-pool: new nodes of the target size come, and the old ones are drained and deleted.
+#[test]
+fn a_pool_is_resized_by_new_nodes_and_brought_back() {
+    const SIZE: &str = "node.kubernetes.io/instance-type";
+    let bench = bench(&budget(5), r#"{ resize_pool = "apps", size = "Standard_D4s_v5", upgrade = { max_surge = 2 } }"#);
+    bench.perform(0);
+    let large = |numbers: [u32; 3]| numbers.map(|number| format!("{number}:Standard_D4s_v5"));
+    assert_eq!((label(&bench, "apps", SIZE), pods(&bench)), (large([3, 4, 5]).to_vec(), 6));
+    assert_eq!(nodes(&bench), ["3:35", "4:35", "5:35"], "the version stays");
+    bench.perform(0);
+    assert_eq!(label(&bench, "apps", SIZE), large([3, 4, 5]));
+    assert!(bench.undo(0).is_empty());
+    assert_eq!(label(&bench, "apps", SIZE), ["0:Standard_B2ms", "1:Standard_B2ms", "2:Standard_B2ms"]);
+}
+
+/// configure-automatic-zone-placement: up to three zones, none with more than half of the nodes.
+#[test]
+fn zones_that_aks_chooses_are_all_three() {
+    let bench = bench("[pool.spread]\nnodes = 6\nzones = \"auto\"\n", "{ wait = \"1s\" }");
+    let zones = label(&bench, "spread", "topology.kubernetes.io/zone");
+    let mut zones: Vec<&str> = zones.iter().filter_map(|zone| Some(zone.split_once(':')?.1)).collect();
+    zones.sort_unstable();
+    let all = ["westeurope-1", "westeurope-2", "westeurope-3"].map(|zone| [zone; 2]);
+    assert_eq!(zones, all.concat());
+}

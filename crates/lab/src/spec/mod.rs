@@ -7,6 +7,7 @@
 pub mod catalogue;
 pub mod check;
 pub mod diagnostic;
+mod exchange;
 pub mod files;
 mod gather;
 mod kind_name;
@@ -39,6 +40,7 @@ pub use catalogue::{Catalogue, Topic, Track};
 pub(crate) use check::EVICTIONS;
 pub use check::{Check, Condition, Count, NodeSet, ObjectRef, PodBefore, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, did_you_mean};
+pub use exchange::exchange_refusal;
 pub use files::{Files, Reach};
 pub use kind_name::singular;
 pub use klab_scheduler::selector::Selector;
@@ -56,8 +58,8 @@ pub use read::{Unread, read_regular};
 pub use scheduler::Scheduler;
 pub use schema::schema;
 pub use source::{Located, Location, Source};
-pub use step::{Action, SkippedStep, Step, WorkloadChange};
-pub use upgrade::{Share, UndrainableNodeBehavior, UpgradeSettings};
+pub use step::{Action, SkippedStep, Step, UpgradeTarget, WorkloadChange};
+pub use upgrade::{NODE_IMAGE, Share, UndrainableNodeBehavior, UpgradeKind, UpgradeSettings};
 #[cfg(test)]
 pub(crate) use validate::condition_keys;
 pub use validate::lab_name_like;

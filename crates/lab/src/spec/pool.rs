@@ -41,6 +41,8 @@ pub struct Pool {
     pub taints: Vec<Located<Taint>>,
     /// Availability zones, `1` to `3`; empty: no zones.
     pub zones: Vec<u8>,
+    /// Whether AKS chooses the zones; the embedded cluster takes all three.
+    pub zones_auto: bool,
     /// Greatest number of pods on a node.
     pub max_pods: u32,
     /// Where `max_pods` was written, if it was (else it follows from the network).
@@ -57,6 +59,8 @@ pub struct Pool {
     pub os_sku: Option<String>,
     /// Kubernetes version of the nodes, where it is not the cluster's.
     pub kubernetes: Option<Located<KubernetesVersion>>,
+    /// Version of the node image of its nodes on the embedded cluster, where it is not the newest.
+    pub node_image: Option<Located<String>>,
     /// How it is upgraded.
     pub upgrade: UpgradeSettings,
     /// Extended resources of a node beyond those of its size, such as `nvidia.com/gpu`.

@@ -39,7 +39,7 @@ pub fn pool_table(pool: &Pool) -> Table {
                 .map(|taint| klab_scheduler::taint::Taint::from(&taint.value).to_string().into())
                 .collect(),
         ),
-        ("zones", pool.zones.iter().map(|zone| i64::from(*zone).into()).collect()),
+        ("zones", pool.zones.iter().filter(|_| !pool.zones_auto).map(|zone| i64::from(*zone).into()).collect()),
         ("extra_args", pool.extra_args.iter().map(|argument| argument.clone().into()).collect()),
     ];
     for (key, values) in lists {
@@ -52,6 +52,10 @@ pub fn pool_table(pool: &Pool) -> Table {
     if !devices.is_empty() {
         set("devices", Value::Array(devices));
     }
+    if pool.zones_auto {
+        set("zones", "auto".into());
+    }
+    pool.node_image.as_ref().map(|image| set("node_image", image.value.clone().into()));
     if pool.max_pods_given.is_some() {
         set("max_pods", i64::from(pool.max_pods).into());
     }
@@ -115,6 +119,7 @@ mod tests {
             "[pool.a]\nsize = \"Standard_D4s_v5\"\nlabels = { team = \"a\" }\ntaints = [\"k=v:NoSchedule\", \"l:NoExecute\"]\nzones = [1, 3]\n",
             "[pool.a]\ncpu = \"1500m\"\nmemory = \"3Gi\"\nmax_pods = 40\nresources = { \"example.com/dongle\" = 2 }\n",
             "[pool.a]\nspot = true\nmax_price = 0.05\neviction = \"deallocate\"\nautoscale = { min = 1, max = 4 }\ncapacity = 3\n",
+            "[pool.a]\nzones = \"auto\"\nnode_image = \"202607.20.0\"\n",
             "[pool.a]\nupgrade = { max_surge = 0, max_unavailable = \"25%\", drain_timeout = \"1h\", node_soak = \"5m\", undrainable_node_behavior = \"Cordon\" }\n",
             "[pool.a]\nos = \"windows\"\nos_sku = \"Windows2022\"\nos_disk = { size = 64, ephemeral = true }\n",
             "[pool.a]\nkubernetes = \"1.35\"\nnames = [\"worker1\"]\nannotations = { note = \"n\" }\nimages = { \"busybox:1\" = \"4Mi\" }\nextra_args = [\"--gpu-driver\"]\n",

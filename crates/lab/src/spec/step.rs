@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::{Affinity, Taint, Toleration, TopologySpreadCons
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::check::{Check, NodeSet, ObjectRef};
+use super::machine::VmSize;
 use super::pool::Autoscale;
 use super::source::{Located, Location};
-use super::upgrade::UpgradeSettings;
+use super::upgrade::{UpgradeKind, UpgradeSettings};
 use super::version::KubernetesVersion;
 use super::workload::{ManifestContent, Workload};
 use klab_scheduler::selector::Selector;
@@ -162,12 +163,12 @@ pub enum Action {
         /// New bounds of the autoscaler.
         autoscale: Option<Autoscale>,
     },
-    /// Bring a pool to another Kubernetes version.
+    /// Bring a pool to another Kubernetes version, to the newest node image, or to machines of another size.
     UpgradePool {
         /// Name of the pool.
         pool: String,
-        /// The version.
-        kubernetes: KubernetesVersion,
+        /// To what.
+        to: UpgradeTarget,
         /// How, where it is not as the pool says.
         settings: UpgradeSettings,
         /// Whether to go on while it is under way.
@@ -212,6 +213,28 @@ pub enum Action {
         /// Program and arguments; no shell.
         argv: Vec<String>,
     },
+}
+
+/// What a step upgrades a pool to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UpgradeTarget {
+    /// This version.
+    Kubernetes(KubernetesVersion),
+    /// The newest node image.
+    NodeImage,
+    /// Machines of this size.
+    Size(&'static VmSize),
+}
+
+impl UpgradeTarget {
+    /// What the plan calls it.
+    pub fn kind(&self) -> UpgradeKind {
+        match self {
+            Self::Kubernetes(_) => UpgradeKind::Kubernetes,
+            Self::NodeImage => UpgradeKind::NodeImage,
+            Self::Size(_) => UpgradeKind::Machines,
+        }
+    }
 }
 
 impl Action {

@@ -6,6 +6,9 @@ use std::str::FromStr;
 use jiff::SignedDuration;
 use serde::Serialize;
 
+/// The newest node image of the embedded cluster, which is no image in particular: AKS numbers images by their date.
+pub const NODE_IMAGE: &str = "202608.14.0";
+
 /// How a pool is upgraded; what is not said is as AKS does it by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpgradeSettings {
@@ -19,6 +22,28 @@ pub struct UpgradeSettings {
     pub node_soak: Option<SignedDuration>,
     /// What becomes of nodes that cannot be drained.
     pub undrainable_node_behavior: Option<UndrainableNodeBehavior>,
+}
+
+/// What an upgrade of a pool brings it to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpgradeKind {
+    /// A newer Kubernetes version, with its node image.
+    #[default]
+    Kubernetes,
+    /// The latest node image, at the same Kubernetes version.
+    NodeImage,
+    /// Machines of another size, or in other zones.
+    Machines,
+    /// The versions that it had before its last upgrade.
+    Rollback,
+}
+
+impl UpgradeKind {
+    /// Whether it is what most upgrades are.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A number of nodes, or a share of the pool's.

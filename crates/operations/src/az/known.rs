@@ -94,7 +94,8 @@ impl<'l> Pools<'l> {
                 _ => state,
             };
             let version = seen.and_then(|seen| seen.kubernetes.as_deref());
-            Shown { pool, version, wanted: wanted.as_deref(), note, state }
+            let image = seen.and_then(|seen| seen.node_image.as_deref());
+            Shown { pool, version, image, wanted: wanted.as_deref(), note, state }
         })
         .collect()
     }

@@ -5,6 +5,7 @@ mod clusters;
 mod known;
 mod nodepool;
 mod pool_arguments;
+mod upgrades;
 
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
@@ -25,14 +26,16 @@ pub fn act(command: &str) -> Option<Act> {
         "aks list" => cluster::list,
         "aks nodepool add" => nodepool::add,
         "aks nodepool delete" => nodepool::delete,
-        "aks nodepool get-upgrades" => nodepool::get_upgrades,
+        "aks nodepool get-rollback-versions" => upgrades::get_rollback_versions,
+        "aks nodepool get-upgrades" => upgrades::get_upgrades,
         "aks nodepool list" => nodepool::list,
+        "aks nodepool rollback" => upgrades::rollback,
         "aks nodepool scale" => nodepool::scale,
         "aks nodepool show" => nodepool::show,
         "aks nodepool start" => nodepool::start,
         "aks nodepool stop" => nodepool::stop,
         "aks nodepool update" => nodepool::update,
-        "aks nodepool upgrade" => nodepool::upgrade,
+        "aks nodepool upgrade" => upgrades::upgrade,
         "aks show" => cluster::show,
         _ => return None,
     })

@@ -1,14 +1,14 @@
 //! `az aks nodepool …`: pools shown, added, changed, upgraded, stopped, started and deleted.
 
-use klab_lab::spec::{KubernetesVersion, PoolMode};
+use klab_lab::spec::PoolMode;
 use serde_json::{Value, json};
 use toml::{Table, Value as Key};
 
 use super::clusters::{Clusters, PoolChanges, is_later, look};
-use super::known::{Known, Pools, version};
+use super::known::{Known, Pools};
 use super::pool_arguments::{
-    NewPool, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
-    refuse_name, refuse_stopped, refuse_unknown, stopped,
+    NewPool, autoscale, is_last_system, labels_and_taints, pool_version, refuse_count, refuse_gateway, refuse_name,
+    refuse_stopped, refuse_unknown, size, stopped,
 };
 use crate::pool::LivePools;
 use crate::pool::keys::UpgradeKeys;
@@ -17,17 +17,17 @@ use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
 use klab_az::notes::{PoolNote, Stopped};
 use klab_az::refusal::{Code, Refusal};
-use klab_az::{checks, messages, pool as document, versions};
+use klab_az::{checks, messages, pool as document};
 
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
-const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];
+const WITHOUT_FLAG: [&str; 5] = ["annotations", "images", "node_image", "resources", "os_disk"];
 
 /// The flags that set how a pool is upgraded.
-const UPGRADE: [&str; 5] =
+pub(super) const UPGRADE: [&str; 5] =
     ["--max-surge", "--max-unavailable", "--drain-timeout", "--node-soak-duration", "--undrainable-node-behavior"];
 
 /// Lays what was typed of how a pool is upgraded over its keys.
-fn lay_upgrade(given: &Arguments, keys: &mut Table) {
+pub(super) fn lay_upgrade(given: &Arguments, keys: &mut Table) {
     let word = |flag: &str| given.word(flag).map(str::to_owned);
     let minutes = |flag: &str| given.number(flag).map(|minutes| u32::try_from(minutes).unwrap_or(u32::MAX));
     let upgrade = UpgradeKeys {
@@ -40,7 +40,7 @@ fn lay_upgrade(given: &Arguments, keys: &mut Table) {
     upgrade.lay_over(keys);
 }
 
-fn cluster(on: &dyn Clusters, given: &Arguments) -> Result<Known, Refusal> {
+pub(super) fn cluster(on: &dyn Clusters, given: &Arguments) -> Result<Known, Refusal> {
     on.cluster(given, "--cluster-name")
 }
 
@@ -60,7 +60,7 @@ fn idle<'s>(
 }
 
 /// A pool that is there, as its document; az's `get` of one that is not is Azure's refusal.
-fn shown(known: &Known, live: &LivePools, name: &str) -> Answer {
+pub(super) fn shown(known: &Known, live: &LivePools, name: &str) -> Answer {
     let site = known.site(live);
     let pools = Pools::of(live);
     let found = pools.shown(known).into_iter().find(|shown| shown.pool.name.value == name);
@@ -68,7 +68,7 @@ fn shown(known: &Known, live: &LivePools, name: &str) -> Answer {
 }
 
 /// What a command that changed a pool answers.
-fn changed(on: &dyn Clusters, known: &Known, name: &str, given: &Arguments) -> Answer {
+pub(super) fn changed(on: &dyn Clusters, known: &Known, name: &str, given: &Arguments) -> Answer {
     if is_later(given) {
         return Ok(Value::Null);
     }
@@ -87,24 +87,6 @@ pub(super) fn list(on: &dyn Clusters, given: &Arguments) -> Answer {
 pub fn show(on: &dyn Clusters, given: &Arguments) -> Answer {
     let known = cluster(on, given)?;
     shown(&known, &on.displayed(&known)?, given.needed("--nodepool-name"))
-}
-
-/// `get-upgrades`.
-pub(super) fn get_upgrades(on: &dyn Clusters, given: &Arguments) -> Answer {
-    let known = cluster(on, given)?;
-    let live = on.look_even_stopped(&known)?;
-    let pool = shown(&known, &live, given.needed("--nodepool-name"))?;
-    let text = |key: &str| pool[key].as_str().unwrap_or_default();
-    let now: KubernetesVersion = text("currentOrchestratorVersion").parse().unwrap_or_else(|()| versions::newest());
-    let of_cluster = version(&live);
-    let to: Vec<String> = versions::minors()
-        .into_iter()
-        .filter(|minor| *minor > now.minor && *minor <= of_cluster.minor)
-        .map(|minor| versions::patched(KubernetesVersion { minor, patch: None }))
-        .collect();
-    let site = known.site(&live);
-    let current = text("currentOrchestratorVersion");
-    Ok(document::upgrades(&site, text("name"), text("osType"), current, text("nodeImageVersion"), &to))
 }
 
 /// `add`.
@@ -184,7 +166,8 @@ pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
         given.has("--disable-cluster-autoscaler"),
     );
     let (labels, taints) = labels_and_taints(given, "--labels", "--node-taints")?;
-    let flags = ["--labels", "--node-taints", "--mode", "--tags", "--os-sku", "--scale-down-mode"];
+    let flags =
+        ["--labels", "--node-taints", "--mode", "--tags", "--os-sku", "--scale-down-mode", "--node-vm-size", "--zones"];
     let autoscaler = ["--min-count", "--max-count"];
     if !(enable || update || disable)
         && [&flags[..], &UPGRADE, &autoscaler].iter().all(|flags| given.has_none_of(flags))
@@ -198,11 +181,18 @@ pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
             "Can only specify one of --enable-cluster-autoscaler, --update-cluster-autoscaler and --disable-cluster-autoscaler",
         ));
     }
+    let zones = given.words("--zones").map(|zones| zones.join(" "));
+    if zones.as_ref().is_some_and(|zones| !zones.eq_ignore_ascii_case("auto")) {
+        return Err(Refusal::new(
+            "klab's az brings a pool to no other zones than '--zones auto': AKS documents no other change.",
+        ));
+    }
     let mut known = cluster(on, given)?;
     let mut pools = idle(on, &known, given, name, OperationKind::Updating)?;
     let before = shown(&known, pools.live(), name)?;
     refuse_stopped(&known, pools.live(), name)?;
     let mut keys = pools.live().keys(name)?.clone();
+    let location = pools.live().lab.aks.location.value.clone();
     let mode = given.word("--mode").unwrap_or(before["mode"].as_str().unwrap_or_default());
     let bounds = checks::bounds(given, enable || update, mode == "System", None)?;
     let is_scaled = before["enableAutoScaling"] == json!(true);
@@ -229,6 +219,10 @@ pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
     taints.map(|taints| set("taints", taints));
     set("mode", mode.to_lowercase().into());
     given.word("--os-sku").map(|flavour| set("os_sku", flavour.into()));
+    zones.map(|zones| set("zones", zones.to_lowercase().into()));
+    if let Some(wanted) = given.word("--node-vm-size") {
+        set("size", size(wanted, &location)?.into());
+    }
     if let Some((min, max)) = bounds {
         set("autoscale", autoscale((min, max)));
         let now = before["count"].as_i64().unwrap_or(min);
@@ -268,48 +262,6 @@ pub fn scale_pool(on: &dyn Clusters, known: &Known, name: &str, given: &Argument
     pools.put(name, keys)?;
     pools.end()?;
     changed(on, known, name, given)
-}
-
-/// `upgrade`.
-pub(super) fn upgrade(on: &dyn Clusters, given: &Arguments) -> Answer {
-    let name = given.needed("--nodepool-name");
-    let asked = given.word("--kubernetes-version").filter(|text| !text.is_empty()).map(checks::version).transpose()?;
-    let is_image_only = given.has("--node-image-only");
-    if asked.is_some() && is_image_only {
-        return Err(Refusal::new(
-            "Conflicting flags. Upgrading the Kubernetes version will also upgrade node image version. If you only want to upgrade the node version please use the \"--node-image-only\" option only.",
-        ));
-    }
-    let mut known = cluster(on, given)?;
-    let mut pools = on.pools(&known, given, name, OperationKind::Upgrading)?;
-    let before = shown(&known, pools.live(), name)?;
-    refuse_stopped(&known, pools.live(), name)?;
-    if is_image_only {
-        return Ok(if is_later(given) { Value::Null } else { before });
-    }
-    let now = before["orchestratorVersion"].as_str().unwrap_or_default();
-    // What failed is asked for again.
-    let has_failed = before["provisioningState"] == "Failed";
-    let Some(wanted) = asked.filter(|wanted| *wanted != now || has_failed) else {
-        let question = format!(
-            "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
-        );
-        let is_agreed = given.has("--yes") || on.agrees(&question);
-        return Ok(if is_agreed && !is_later(given) { before } else { Value::Null });
-    };
-    let current = before["currentOrchestratorVersion"].as_str().unwrap_or_default();
-    let target = offered(pools.live(), wanted)?;
-    let current_version: KubernetesVersion = current.parse().unwrap_or(target);
-    if target < (KubernetesVersion { patch: target.patch.and(current_version.patch), ..current_version }) {
-        return Err(messages::no_upgrade(current, &versions::patched(target), &versions::upgrades(current_version)));
-    }
-    let mut keys = pools.live().keys(name)?.clone();
-    keys.insert("kubernetes".to_owned(), target.to_string().into());
-    lay_upgrade(given, &mut keys);
-    pools.put(name, keys)?;
-    pools.end()?;
-    remember(on, &mut known, name, given)?;
-    changed(on, &known, name, given)
 }
 
 /// `delete`.
@@ -386,7 +338,7 @@ pub(super) fn start(on: &dyn Clusters, given: &Arguments) -> Answer {
 }
 
 /// Keeps what a lab has no place for: tags.
-fn remember(on: &dyn Clusters, known: &mut Known, name: &str, given: &Arguments) -> Result<(), Refusal> {
+pub(super) fn remember(on: &dyn Clusters, known: &mut Known, name: &str, given: &Arguments) -> Result<(), Refusal> {
     let note = known.note.pool(name);
     if let Some(tags) = given.words("--tags") {
         let tags = checks::tags(tags);

@@ -89,7 +89,7 @@ fn is_within(prefix: &str, domain: &str) -> bool {
 }
 
 /// A size that klab knows, as Azure spells it.
-fn size(name: &str, location: &str) -> Result<String, Refusal> {
+pub(super) fn size(name: &str, location: &str) -> Result<String, Refusal> {
     if let Some(size) = VmSize::find(name) {
         return Ok(size.name.clone());
     }
@@ -131,8 +131,12 @@ impl NewPool {
         self.max_pods.map(|count| set("max_pods", count.into()));
         self.bounds.map(|bounds| set("autoscale", autoscale(bounds)));
         if let Some(zones) = given.words("--zones") {
-            let zones = checks::zones(zones, location)?;
-            set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
+            if zones.len() == 1 && zones[0].eq_ignore_ascii_case("auto") {
+                set("zones", "auto".into());
+            } else {
+                let zones = checks::zones(zones, location)?;
+                set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
+            }
         }
         given.word("--os-sku").map(|flavour| set("os_sku", flavour.into()));
         Ok(keys)

@@ -163,7 +163,7 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
             }),
             None => Undo::Nothing,
         },
-        Action::UpgradePool { pool, .. } => downgrade(&before, pool),
+        Action::UpgradePool { pool, to, .. } => downgrade(&before, pool, to),
         Action::ReclaimPool { pool, .. } => returned(&before, pool),
         Action::UpgradeControlPlane { .. } => {
             let profile = before.provider.profile();

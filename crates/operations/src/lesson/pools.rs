@@ -6,8 +6,8 @@ use crate::pool::perform::{perform, pool_of};
 use crate::provider::{Work, refuse_absent};
 use crate::stage::advance;
 use klab_lab::plan::{self, Declared, Observed, plan};
-use klab_lab::pool_upgrade::as_upgrade;
-use klab_lab::spec::{Action, Lab, Located, Pool};
+use klab_lab::pool_upgrade::{as_upgrade, image_upgrade};
+use klab_lab::spec::{Action, Lab, Located, Pool, UpgradeKind};
 
 use super::performer::Performer;
 
@@ -22,9 +22,15 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
     refuse_absent(&stage.name.value, &observed)?;
     // The lab file names it; who typed it does not matter.
     observed.take(name);
-    let no_wait = matches!(action, Action::UpgradePool { no_wait: true, .. });
+    let (kind, no_wait) = match action {
+        Action::UpgradePool { to, no_wait, .. } => (to.kind(), *no_wait),
+        _ => (UpgradeKind::default(), false),
+    };
     let planned = plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed));
-    let actions: Vec<plan::Action> = planned.map(|planned| as_upgrade(stage, &observed, planned, no_wait)).collect();
+    let planned = planned.map(|planned| as_upgrade(stage, &observed, planned, kind, no_wait));
+    let images = (kind == UpgradeKind::NodeImage).then(|| image_upgrade(stage, pool, &observed, no_wait)).flatten();
+    let actions: Vec<plan::Action> =
+        if kind == UpgradeKind::NodeImage { images.into_iter().collect() } else { planned.collect() };
     if actions.is_empty() {
         work.events.about(About::Pool, name).note(Verb::FindPool, format!("pool {name}, which needs no change"));
         return Ok(());

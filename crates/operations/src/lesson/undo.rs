@@ -6,8 +6,8 @@ use crate::apply::ObjectKey;
 use crate::render::{Manifest, render, render_content};
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{
-    Action, Diagnostics, Lab, ManifestContent, NodeForm, NodeSet, ObjectRef, UpgradeSettings, Workload, WorkloadChange,
-    singular,
+    Action, Diagnostics, Lab, ManifestContent, NodeForm, NodeSet, ObjectRef, UpgradeSettings, UpgradeTarget, Workload,
+    WorkloadChange, singular,
 };
 
 /// What undoes an action.
@@ -78,18 +78,28 @@ pub(super) fn previous(fields: &WorkloadChange, workload: &Workload) -> Workload
     }
 }
 
-pub(super) fn downgrade(before: &Lab, name: &str) -> Undo {
+pub(super) fn downgrade(before: &Lab, name: &str, to: &UpgradeTarget) -> Undo {
     let Some(pool) = before.pool(name) else { return Undo::Nothing };
     let profile = before.provider.profile();
+    let back = |to: UpgradeTarget| {
+        let settings = UpgradeSettings::default();
+        Undo::Actions(vec![Action::UpgradePool { pool: name.to_owned(), to, settings, no_wait: false }])
+    };
+    match to {
+        UpgradeTarget::NodeImage => {
+            return Undo::Impossible(format!("pool `{name}` does not go back to an older node image"));
+        }
+        UpgradeTarget::Size(_) if profile.has_managed_pools => {
+            return pool.machine.size.map_or(Undo::Nothing, |size| back(UpgradeTarget::Size(size)));
+        }
+        _ => {}
+    }
     if profile.has_managed_pools {
         return Undo::Impossible(format!("{} does not bring pool `{name}` back to an older version", profile.title));
     }
     let version = wanted_version(before, Some(pool)).and_then(|text| text.parse().ok());
     match version {
-        Some(kubernetes) => {
-            let (pool, settings) = (name.to_owned(), UpgradeSettings::default());
-            Undo::Actions(vec![Action::UpgradePool { pool, kubernetes, settings, no_wait: false }])
-        }
+        Some(kubernetes) => back(UpgradeTarget::Kubernetes(kubernetes)),
         None => Undo::Impossible(format!("the lab file does not say which version pool `{name}` had")),
     }
 }

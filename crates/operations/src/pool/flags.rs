@@ -3,11 +3,11 @@
 use toml::{Table, Value};
 
 use crate::exec::Command;
-use klab_lab::spec::{Action, Lab, pool_table};
+use klab_lab::spec::{Action, Lab, UpgradeTarget, pool_table};
 
 /// Keys that have no flag, and keys in the order in which they are read best.
 const FIRST: [&str; 5] = ["nodes", "size", "cpu", "memory", "mode"];
-const WITHOUT_FLAG: [&str; 5] = ["capacity", "deferred", "extra_args", "images", "os_disk"];
+const WITHOUT_FLAG: [&str; 6] = ["capacity", "deferred", "extra_args", "images", "node_image", "os_disk"];
 
 /// The command for an action on a pool; `stage` is the lab as it is afterwards.
 pub fn command(stage: &Lab, action: &Action) -> Option<String> {
@@ -21,13 +21,18 @@ pub fn command(stage: &Lab, action: &Action) -> Option<String> {
         Action::ScalePool { pool, nodes, .. } => {
             klab("scale", pool).args(["--nodes".to_owned(), nodes.unwrap_or_default().to_string()])
         }
-        Action::UpgradePool { pool, kubernetes, settings, no_wait } => {
+        Action::UpgradePool { pool, to, settings, no_wait } => {
             let settings =
                 settings.given().into_iter().flat_map(|(key, value)| [format!("--{}", key.replace('_', "-")), value]);
-            klab("upgrade", pool)
-                .args(["--kubernetes".to_owned(), kubernetes.to_string()])
-                .args(settings.collect::<Vec<_>>())
-                .args(no_wait.then(|| "--no-wait".to_owned()))
+            match to {
+                UpgradeTarget::Kubernetes(version) => {
+                    klab("upgrade", pool).args(["--kubernetes".to_owned(), version.to_string()])
+                }
+                UpgradeTarget::NodeImage => klab("upgrade", pool).args(["--node-image-only"]),
+                UpgradeTarget::Size(size) => klab("resize", pool).args(["--size", &size.name]),
+            }
+            .args(settings.collect::<Vec<_>>())
+            .args(no_wait.then(|| "--no-wait".to_owned()))
         }
         _ => return None,
     };
@@ -100,7 +105,7 @@ mod tests {
     fn every_action_on_a_pool_is_a_command() {
         let text = "lab = \"demo\"\n[pool.main]\n[pool.extra]\nlabels = { workload = \"extra\" }\ndeferred = true\n[[step]]\nname = \"all\"\ndo = [\
                     { add_pool = \"extra\" }, { scale_pool = \"extra\", nodes = 3 }, { scale_pool = \"extra\", autoscale = { min = 1, max = 3 } }, \
-                    { upgrade_pool = \"extra\", kubernetes = \"1.35\" }, { remove_pool = \"extra\" }]\n[[step.check]]\nnodes = \"pool:extra\"\nexist = 0\n";
+                    { upgrade_pool = \"extra\", kubernetes = \"1.35\" }, { upgrade_pool = \"extra\", node_image_only = true }, { resize_pool = \"extra\", size = \"Standard_D4s_v5\" }, { remove_pool = \"extra\" }]\n[[step.check]]\nnodes = \"pool:extra\"\nexist = 0\n";
         let lab = parse("lab.toml", text, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
         let commands: Vec<_> = lab.steps[0].actions.iter().filter_map(|action| command(&lab, &action.value)).collect();
         assert_eq!(
@@ -110,6 +115,8 @@ mod tests {
                 "klab pool scale extra --nodes 3",
                 "klab pool update extra --autoscale 1..3",
                 "klab pool upgrade extra --kubernetes 1.35",
+                "klab pool upgrade extra --node-image-only",
+                "klab pool resize extra --size Standard_D4s_v5",
                 "klab pool delete extra",
             ]
         );

@@ -27,7 +27,7 @@ pub struct Keys {
     /// Taints of the nodes, in place of those there are; `--taints ""` takes all off.
     #[arg(long, value_name = "KEY=VALUE:EFFECT,…", value_delimiter = ',')]
     pub taints: Option<Vec<String>>,
-    /// Availability zones, 1 to 3.
+    /// Availability zones, 1 to 3, or `auto`.
     #[arg(long, value_name = "ZONE,…", value_delimiter = ',')]
     pub zones: Option<Vec<String>>,
     /// Most pods on a node.
@@ -174,6 +174,9 @@ fn map(pairs: &[String]) -> Result<Value, String> {
 }
 
 fn zones(words: &[String]) -> Result<Value, String> {
+    if words == ["auto"] {
+        return Ok("auto".into());
+    }
     let zone = |word: &str| word.parse::<i64>().map(Value::from).map_err(|_| format!("`{word}` is not a zone"));
     given(words).map(zone).collect::<Result<Vec<_>, String>>().map(Value::Array)
 }

@@ -8,7 +8,7 @@ use super::changed_pools::ChangedPools;
 use super::read::{Tables, read, refuse_new};
 use crate::error::{Code, Error, Result};
 use klab_lab::plan::{Declared, Observed, ObservedPool, is_version, size_name, wanted_version};
-use klab_lab::spec::{Diagnostics, Lab, Pool, PoolMode, pool_table};
+use klab_lab::spec::{Diagnostics, Lab, NODE_IMAGE, Pool, PoolMode, pool_table};
 use klab_lab::words::listed;
 
 /// The pools of a lab that is up.
@@ -152,6 +152,10 @@ fn number(keys: &Table, key: &str) -> Option<i64> {
 /// Lays what is seen of a pool over what was said of it.
 fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
     keys.remove("deferred");
+    let is_auto = keys.get("zones").is_some_and(Value::is_str);
+    if let Some(image) = seen.node_image.as_ref().filter(|_| lab.provider.profile().is_embedded) {
+        set_node_image(keys, image);
+    }
     let mut set = |key: &str, value: Option<Value>| match value {
         Some(value) => drop(keys.insert(key.to_owned(), value)),
         None => drop(keys.remove(key)),
@@ -166,7 +170,9 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
     set("os", (os != "linux").then(|| os.clone().into()));
     set("max_pods", Some(i64::from(*max_pods).into()));
     let list = |values: Vec<Value>| (!values.is_empty()).then_some(Value::Array(values));
-    set("zones", list(zones.iter().map(|zone| i64::from(*zone).into()).collect()));
+    if !is_auto || *zones != [1, 2, 3] {
+        set("zones", list(zones.iter().map(|zone| i64::from(*zone).into()).collect()));
+    }
     set("taints", list(taints.iter().map(|taint| taint.clone().into()).collect()));
     set("labels", (!labels.is_empty()).then(|| text_table(labels)));
     let bounds = autoscale.map(|(min, max)| {
@@ -194,6 +200,15 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
         && wanted.is_some_and(|wanted| !is_version(live, &wanted))
     {
         keys.insert("kubernetes".to_owned(), live.clone().into());
+    }
+}
+
+/// Says which node image a pool has, by its full name; the newest goes without saying.
+pub(crate) fn set_node_image(keys: &mut Table, full: &str) {
+    let version = full.rsplit('-').next().unwrap_or_default();
+    keys.remove("node_image");
+    if version != NODE_IMAGE && keys.get("os").is_none() {
+        keys.insert("node_image".to_owned(), version.into());
     }
 }
 

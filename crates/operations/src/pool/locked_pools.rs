@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use klab_lab::plan::{Action, Declared};
-use klab_lab::spec::{KubernetesVersion, Lab, LoadOptions, Located, Reach};
+use klab_lab::spec::{KubernetesVersion, Lab, LoadOptions, Located, Reach, UpgradeKind};
 use toml::Table;
 
 use super::changed_pools::ChangedPools;
@@ -79,9 +79,9 @@ pub fn live(provider: &dyn Provider, lab: &Lab, done: usize, folder: &Path) -> R
 /// # Errors
 /// When the pool is being upgraded to something else, or the folder cannot be written.
 pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Action>> {
-    let Wanted { lab, pool, keys, no_wait, .. } = wanted;
+    let Wanted { lab, pool, keys, upgrade, no_wait } = wanted;
     let is_there = lab.pool(pool).is_some_and(|pool| !pool.deferred);
-    if live.is_upgrading(pool) && is_there && !asks_for_version(live, wanted) {
+    if live.is_upgrading(pool) && is_there && upgrade.is_none() && !asks_for_version(live, wanted) {
         return Err(upgrading(pool));
     }
     let is_empty = lab.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && live.names().contains(&pool.as_str());
@@ -91,7 +91,7 @@ pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Ac
         // Nodes that are older than the control plane stay so until they are upgraded.
         seen.kubernetes = None;
     }
-    let actions = if !is_seen && is_empty { Vec::new() } else { actions(lab, pool, &observed, *no_wait) };
+    let actions = if !is_seen && is_empty { Vec::new() } else { actions(lab, pool, &observed, *upgrade, *no_wait) };
     let mut kept = ChangedPools::read(folder)?;
     kept.put(pool, keys.clone());
     // Before it is done: of a pool that is half made, its nodes say less than what was typed.
@@ -102,7 +102,7 @@ pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Ac
 /// Whether the version of a pool's nodes is to be another one.
 fn asks_for_version(live: &LivePools, wanted: &Wanted) -> bool {
     let before = live.keys(&wanted.pool).ok().and_then(|keys| keys.get("kubernetes"));
-    wanted.is_upgrade || before != wanted.keys.get("kubernetes")
+    wanted.upgrade == Some(UpgradeKind::Kubernetes) || before != wanted.keys.get("kubernetes")
 }
 
 /// Does what has to be done for a pool.
@@ -147,7 +147,7 @@ impl<'c> LockedPools<'c> {
     /// # Errors
     /// When that breaks a rule, or the provider cannot.
     pub fn put(&mut self, pool: &str, keys: Table) -> Result<bool> {
-        self.bring_about(&Wanted::with(&self.live, pool, keys)?)
+        self.bring_about(&Wanted::put(&self.live, pool, keys)?)
     }
 
     /// Removes a pool.

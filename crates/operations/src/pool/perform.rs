@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::provider::{Options, Provider, Work};
 use klab_lab::plan::{Action, Declared, Observed, is_system_taint, plan, taint_text};
-use klab_lab::pool_upgrade::as_upgrade;
-use klab_lab::spec::{Lab, Located};
+use klab_lab::pool_upgrade::{as_upgrade, image_upgrade, rollback};
+use klab_lab::spec::{Lab, Located, UpgradeKind};
 
 /// The pool that an action is about.
 pub fn pool_of(action: &Action) -> Option<&str> {
@@ -19,20 +19,32 @@ pub fn pool_of(action: &Action) -> Option<&str> {
     }
 }
 
-/// What has to be done so that a pool is what `lab` says; `no_wait`: an upgrade is only begun. What others put on its nodes is none of it.
-pub fn actions(lab: &Lab, pool: &str, observed: &Observed, no_wait: bool) -> Vec<Action> {
+/// What has to be done so that a pool is what `lab` says, by an upgrade of this kind where one is asked for; `no_wait`: an upgrade
+/// is only begun. What others put on its nodes is none of it.
+pub fn actions(lab: &Lab, pool: &str, observed: &Observed, kind: Option<UpgradeKind>, no_wait: bool) -> Vec<Action> {
+    let spec = lab.pool(pool);
+    match kind {
+        Some(UpgradeKind::NodeImage) => {
+            return spec.and_then(|spec| image_upgrade(lab, spec, observed, no_wait)).into_iter().collect();
+        }
+        Some(UpgradeKind::Rollback) => {
+            return spec.and_then(|spec| rollback(spec, observed, no_wait)).into_iter().collect();
+        }
+        _ => {}
+    }
+    let kind = kind.unwrap_or_default();
     let mut observed = observed.clone();
     // It was named; who made it does not matter.
     observed.take(pool);
     let live = observed.pools.get(pool);
-    let declared = lab.pool(pool).map(Declared::of);
+    let declared = spec.map(Declared::of);
     let is_asked_for = |action: &Action| match action {
         Action::UpdatePool { .. } => live.is_some_and(|live| live.failed || Some(&live.declared) != declared.as_ref()),
         _ => true,
     };
     let all = plan(lab, &observed).into_iter();
     let asked = all.filter(|action| pool_of(action) == Some(pool) && is_asked_for(action));
-    asked.map(|action| as_upgrade(lab, &observed, action, no_wait)).collect()
+    asked.map(|action| as_upgrade(lab, &observed, action, kind, no_wait)).collect()
 }
 
 /// Does these actions on one pool. Labels and taints that others put on its nodes stay there; `before` is what was declared

@@ -1,14 +1,15 @@
 //! Pure: what is asked of the pools of a lab, as it is typed, and what the pools are to be then.
 
-use klab_lab::plan::{taint_text, wanted_version};
-use klab_lab::spec::{Lab, Pool, pool_table};
+use klab_lab::nodes::node_image;
+use klab_lab::plan::{Declared, fixed_changes, size_name, taint_text, wanted_version};
+use klab_lab::spec::{Lab, Pool, UpgradeKind, exchange_refusal, pool_table};
 use klab_lab::words::table;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toml::Table;
 
 use super::keys::{Keys, UpgradeKeys};
-use super::live_pools::{LivePools, deferred};
+use super::live_pools::{LivePools, deferred, set_node_image};
 use crate::error::{Code, Error, Result};
 
 /// What is asked of the pools of a lab.
@@ -57,10 +58,41 @@ pub enum PoolRequest {
         /// The version; the cluster's by default.
         #[arg(long, value_name = "VERSION")]
         kubernetes: Option<String>,
+        /// Bring the nodes to the newest node image alone, at the version that they have.
+        #[arg(long, conflicts_with_all = ["kubernetes", "max_surge", "max_unavailable", "drain_timeout", "node_soak",
+            "undrainable_node_behavior"])]
+        #[serde(default)]
+        node_image_only: bool,
         /// How; what is not given is as the pool has it.
         #[command(flatten)]
         upgrade: UpgradeKeys,
         /// Do not wait until the upgrade is over.
+        #[arg(long)]
+        #[serde(default)]
+        no_wait: bool,
+    },
+    /// Bring the nodes to machines of another size, with surge nodes that take their place. On kind a size changes on the nodes.
+    Resize {
+        /// The lab and the pool.
+        #[command(flatten)]
+        which: Which,
+        /// Azure VM size, such as Standard_D4s_v5.
+        #[arg(long, value_name = "SIZE")]
+        size: String,
+        /// How; what is not given is as the pool has it.
+        #[command(flatten)]
+        upgrade: UpgradeKeys,
+        /// Do not wait until the nodes are exchanged.
+        #[arg(long)]
+        #[serde(default)]
+        no_wait: bool,
+    },
+    /// Bring the nodes back to the Kubernetes version and the node image that they had before the last upgrade, within seven days.
+    Rollback {
+        /// The lab and the pool.
+        #[command(flatten)]
+        which: Which,
+        /// Do not wait until the nodes are back.
         #[arg(long)]
         #[serde(default)]
         no_wait: bool,
@@ -99,8 +131,8 @@ pub struct Wanted {
     pub pool: String,
     /// Its keys, which klab keeps.
     pub keys: Table,
-    /// Whether the version of its nodes is asked for.
-    pub is_upgrade: bool,
+    /// What its nodes are to be upgraded to, where that is asked for.
+    pub upgrade: Option<UpgradeKind>,
     /// Whether an upgrade is only begun.
     pub no_wait: bool,
 }
@@ -116,6 +148,8 @@ impl PoolRequest {
             | Self::Scale { which, .. }
             | Self::Update { which, .. }
             | Self::Upgrade { which, .. }
+            | Self::Resize { which, .. }
+            | Self::Rollback { which, .. }
             | Self::Delete { which } => Some(which),
         }
     }
@@ -139,6 +173,7 @@ impl PoolRequest {
     /// When a rule of pools is broken, or the pool is not there.
     pub fn wanted(&self, live: &LivePools) -> Result<Option<Wanted>> {
         let Some(pool) = self.pool() else { return Ok(None) };
+        self.refuse_unlike_aks(live)?;
         let mut keys = match self {
             Self::Add { .. } => Table::new(),
             _ => live.keys(pool)?.clone(),
@@ -159,29 +194,92 @@ impl PoolRequest {
                 }
                 refuse_for_life(live, pool, &now, &keys, *replace)?;
             }
-            Self::Upgrade { kubernetes, upgrade, no_wait, .. } => {
-                if !live.lab.is_like_aks() && (*no_wait || *upgrade != UpgradeKeys::default()) {
-                    return Err(not_like_aks(live));
-                }
+            Self::Upgrade { kubernetes, upgrade, node_image_only, .. } => {
                 upgrade.lay_over(&mut keys);
+                keys.remove("node_image");
                 match kubernetes {
+                    _ if *node_image_only => {}
                     Some(version) => drop(keys.insert("kubernetes".to_owned(), version.clone().into())),
                     None => drop(keys.remove("kubernetes")),
                 }
             }
+            Self::Resize { size, upgrade, .. } => {
+                upgrade.lay_over(&mut keys);
+                let size = Keys { size: Some(size.clone()), ..Keys::default() };
+                laid(&size, &mut keys)?;
+            }
+            Self::Rollback { .. } => used_before(live, pool, &mut keys)?,
         }
         let wanted = Wanted::with(live, pool, keys)?;
-        Ok(Some(match self {
-            Self::Upgrade { no_wait, .. } => Wanted { is_upgrade: true, no_wait: *no_wait, ..wanted },
-            _ => wanted,
-        }))
+        let Some((kind, no_wait)) = self.kind() else { return Ok(Some(wanted)) };
+        if kind == UpgradeKind::Machines {
+            refuse_exchange(live, &wanted)?;
+        }
+        Ok(Some(Wanted { upgrade: Some(kind), no_wait, ..wanted }))
+    }
+
+    /// The upgrade that is asked for, and whether it is only begun.
+    fn kind(&self) -> Option<(UpgradeKind, bool)> {
+        match self {
+            Self::Upgrade { node_image_only: true, no_wait, .. } => Some((UpgradeKind::NodeImage, *no_wait)),
+            Self::Upgrade { no_wait, .. } => Some((UpgradeKind::Kubernetes, *no_wait)),
+            Self::Resize { no_wait, .. } => Some((UpgradeKind::Machines, *no_wait)),
+            Self::Rollback { no_wait, .. } => Some((UpgradeKind::Rollback, *no_wait)),
+            _ => None,
+        }
+    }
+
+    /// Refuses what only AKS does to nodes.
+    fn refuse_unlike_aks(&self, live: &LivePools) -> Result<()> {
+        let is_plain = match self {
+            Self::Upgrade { upgrade, node_image_only, no_wait, .. } => {
+                !no_wait && !node_image_only && *upgrade == UpgradeKeys::default()
+            }
+            Self::Resize { upgrade, no_wait, .. } => !no_wait && *upgrade == UpgradeKeys::default(),
+            Self::Rollback { .. } => false,
+            _ => true,
+        };
+        if live.lab.is_like_aks() || is_plain {
+            return Ok(());
+        }
+        let title = live.lab.provider.profile().title;
+        let message = format!(
+            "{title} replaces nodes at once: there is no surge and no drain to configure, no node image and no way back"
+        );
+        Err(Error::message(Code::Upgrade, message).hint("leave the options out"))
     }
 }
 
-fn not_like_aks(live: &LivePools) -> Error {
-    let title = live.lab.provider.profile().title;
-    let message = format!("{title} replaces nodes at once: there is no surge and no drain to configure");
-    Error::message(Code::Upgrade, message).hint("leave the options out")
+/// Lays over a pool's keys what it had before its last upgrade.
+fn used_before(live: &LivePools, pool: &str, keys: &mut Table) -> Result<()> {
+    // Azure knows by itself.
+    if live.lab.provider.profile().has_managed_pools {
+        return Ok(());
+    }
+    let seen = live.observed.pools.get(pool);
+    let Some((version, image, _)) = seen.and_then(|seen| seen.rollback.as_ref()) else {
+        let message = "No rollback versions available. The nodepool must have been upgraded at least once to have rollback \
+                       history available.";
+        return Err(Error::message(Code::PoolUpgrade, message)
+            .hint("a pool can be rolled back once, within seven days after an upgrade that succeeded"));
+    };
+    keys.insert("kubernetes".to_owned(), version.clone().into());
+    set_node_image(keys, image);
+    Ok(())
+}
+
+/// Refuses machines that AKS does not exchange for others.
+fn refuse_exchange(live: &LivePools, wanted: &Wanted) -> Result<()> {
+    let pools = (live.lab.pool(&wanted.pool), wanted.lab.pool(&wanted.pool));
+    let (Some(before), Some(after)) = pools else { return Ok(()) };
+    if !live.lab.is_like_aks() || before.machine == after.machine {
+        return Ok(());
+    }
+    let Some(why) = exchange_refusal(before, after) else { return Ok(()) };
+    let size = size_name(after);
+    let message = format!("AKS does not resize pool `{}` in place: {why}", wanted.pool);
+    Err(Error::message(Code::Upgrade, message)
+        .hint(format!("`klab pool add NAME --size {size}` makes another pool, to which a drain moves the pods")))
 }
 
 impl Wanted {
@@ -190,7 +288,36 @@ impl Wanted {
     /// # Errors
     /// When that breaks a rule.
     pub fn with(live: &LivePools, pool: &str, keys: Table) -> Result<Self> {
-        Ok(Self { lab: live.with(pool, keys.clone())?, pool: pool.to_owned(), keys, is_upgrade: false, no_wait: false })
+        Ok(Self { lab: live.with(pool, keys.clone())?, pool: pool.to_owned(), keys, upgrade: None, no_wait: false })
+    }
+
+    /// The same, where nodes may not be replaced: what differs says which upgrade is asked for.
+    ///
+    /// # Errors
+    /// When that breaks a rule, or AKS does not exchange such machines.
+    pub fn put(live: &LivePools, pool: &str, keys: Table) -> Result<Self> {
+        let wanted = Self::with(live, pool, keys)?;
+        let pools = (live.observed.pools.get(pool), live.lab.pool(pool), wanted.lab.pool(pool));
+        let (Some(seen), Some(before), Some(after)) = pools else { return Ok(wanted) };
+        let image = |pool: &Pool| pool.node_image.as_ref().map(|image| image.value.clone());
+        let version = |lab: &Lab, pool: &Pool| wanted_version(lab, Some(pool));
+        let is_same_version = version(&live.lab, before) == version(&wanted.lab, after);
+        let is_back = seen.rollback.as_ref().is_some_and(|(kubernetes, full, _)| {
+            *full == node_image(after) && wanted_version(&wanted.lab, Some(after)).as_ref() == Some(kubernetes)
+        });
+        let upgrade = if !live.lab.is_like_aks() {
+            None
+        } else if !fixed_changes(&Declared::of(before), &Declared::of(after)).is_empty() {
+            refuse_exchange(live, &wanted)?;
+            Some(UpgradeKind::Machines)
+        } else if is_back && !(is_same_version && image(before) == image(after)) {
+            Some(UpgradeKind::Rollback)
+        } else if is_same_version && image(before) != image(after) {
+            Some(UpgradeKind::NodeImage)
+        } else {
+            None
+        };
+        Ok(Self { upgrade, ..wanted })
     }
 
     /// The lab without a pool.
@@ -201,7 +328,7 @@ impl Wanted {
         let lab = live.without(pool)?;
         let mut keys = live.keys(pool)?.clone();
         deferred(&mut keys);
-        Ok(Self { lab, pool: pool.to_owned(), keys, is_upgrade: false, no_wait: false })
+        Ok(Self { lab, pool: pool.to_owned(), keys, upgrade: None, no_wait: false })
     }
 }
 
@@ -254,7 +381,7 @@ pub fn list(live: &LivePools) -> String {
             pool.name.value.clone(),
             pool.mode.as_str().to_owned(),
             format!("{}{}", pool.nodes.value, bounds.unwrap_or_default()),
-            klab_lab::plan::size_name(pool),
+            size_name(pool),
             version(live, &live.lab, pool).unwrap_or_default(),
             pool.labels.iter().map(|(key, value)| format!("{key}={}", value.value)).collect::<Vec<_>>().join(" "),
             pool.taints.iter().map(|taint| taint_text(&taint.value)).collect::<Vec<_>>().join(" "),

@@ -29,7 +29,7 @@ pub(super) use skip::Skip;
 pub(super) use step::{ACTIONS, Action, ActionForm, Step};
 pub(super) use text::{
     Anything, At, CountText, KubernetesObject, KubernetesType, NodesText, PortText, QuantityText, SettingText, Table,
-    TolerationText,
+    TolerationText, ZonesText,
 };
 pub(super) use workload::{Config, Manifest, Namespace, RestartPolicy, Secret, Workload, WorkloadKind};
 

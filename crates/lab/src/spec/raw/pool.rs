@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{At, NodesText, QuantityText, Table};
+use super::{At, NodesText, QuantityText, Table, ZonesText};
 
 /// A group of equal nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -46,9 +46,8 @@ pub(in crate::spec) struct Pool {
     /// Taints of the nodes: "key=value:Effect" or "key:Effect"; effects are NoSchedule, PreferNoSchedule and NoExecute.
     #[serde(default)]
     pub taints: Vec<At<String>>,
-    /// Availability zones, 1 to 3. Default: none.
-    #[serde(default)]
-    pub zones: Vec<At<u8>>,
+    /// Availability zones, 1 to 3; "auto": AKS chooses (preview), and sim takes all three. Default: none.
+    pub zones: Option<At<ZonesText>>,
     /// Most pods on a node, 10 to 250. Default: 250 (30 or 110 with other AKS networks).
     pub max_pods: Option<At<u32>>,
     /// Spare capacity that can be taken away at any time; the nodes get the label and the taint that AKS gives them. Default: false.
@@ -70,6 +69,8 @@ pub(in crate::spec) struct Pool {
     pub os_disk: Option<At<OsDisk>>,
     /// Kubernetes version of the nodes, where it is to differ from the cluster's (two minor versions older at most).
     pub kubernetes: Option<At<String>>,
+    /// Node image that the nodes of the embedded cluster begin with, such as "202607.20.0"; an upgrade brings them to the newest. AKS begins with the newest. Default: the newest.
+    pub node_image: Option<At<String>>,
     /// How AKS upgrades the pool: { max_surge = "33%", drain_timeout = "30m" }. AKS and the embedded cluster; kind replaces its workers.
     pub upgrade: Option<At<Upgrade>>,
     /// Further arguments for `az aks nodepool add`, for what klab does not model.

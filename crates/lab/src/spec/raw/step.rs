@@ -90,6 +90,8 @@ table! {
         scale_pool: String,
         /// Bring this pool to another `kubernetes` version.
         upgrade_pool: String,
+        /// Bring this pool to machines of another `size`, one after the other (sim and AKS).
+        resize_pool: String,
         /// Have Azure take nodes of this spot pool back (sim and AKS).
         reclaim_pool: String,
         /// Bring the control plane alone to this Kubernetes version; the nodes stay as they are (sim and AKS).
@@ -117,7 +119,7 @@ table! {
         within: String,
         /// With `drain`: delete pods that nobody owns, too. Default: false.
         force: bool,
-        /// With `apply`, `yaml`, `deploy`, `delete`, `drain` and `upgrade_pool`: the cluster is to refuse it, with this text in its words.
+        /// With `apply`, `yaml`, `deploy`, `delete`, `drain`, `upgrade_pool` and `resize_pool`: the cluster is to refuse it, with this text in its words.
         refused: String,
         /// With `fail_node` and `reclaim_pool`: how many of the nodes, the first by name. Default: all.
         count: u32,
@@ -125,9 +127,13 @@ table! {
         autoscale: Autoscale,
         /// With `upgrade_pool`: the version.
         kubernetes: String,
-        /// With `upgrade_pool`: how, where it is not as the pool's own `upgrade` says: { max_surge = 2 } (sim and AKS).
+        /// With `upgrade_pool`: in place of `kubernetes`, the newest node image at the version that there is (sim and AKS).
+        node_image_only: bool,
+        /// With `resize_pool`: the Azure VM size.
+        size: String,
+        /// With `upgrade_pool` and `resize_pool`: how, where it is not as the pool's own `upgrade` says: { max_surge = 2 } (sim and AKS).
         upgrade: Upgrade,
-        /// With `upgrade_pool`: go on while the upgrade is under way. Default: false (sim and AKS).
+        /// With `upgrade_pool` and `resize_pool`: go on while the upgrade is under way. Default: false (sim and AKS).
         no_wait: bool,
         /// With `set`: new image.
         image: String,
@@ -193,7 +199,8 @@ pub(in crate::spec) const ACTIONS: &[ActionForm] = &[
     form("add_pool", &[], &[]),
     form("remove_pool", &[], &[]),
     form("scale_pool", &[], &["nodes", "autoscale"]),
-    form("upgrade_pool", &["kubernetes"], &["upgrade", "no_wait", "refused"]),
+    form("upgrade_pool", &[], &["kubernetes", "node_image_only", "upgrade", "no_wait", "refused"]),
+    form("resize_pool", &["size"], &["upgrade", "no_wait", "refused"]),
     form("reclaim_pool", &[], &["count"]),
     form("upgrade_control_plane", &[], &[]),
     form("fail_node", &[], &["count"]),

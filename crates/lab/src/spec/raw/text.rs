@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint}
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::super::tree::{LOCATED, Place};
 use klab_scheduler::typed::Typed;
@@ -156,6 +156,50 @@ impl JsonSchema for CountText {
             "description": "A number, or a range such as \"1..3\" (both included), \"2..\" and \"..4\".",
             "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }]
         })
+    }
+}
+
+/// Availability zones: their numbers, or "auto".
+#[derive(Debug)]
+pub(in crate::spec) enum ZonesText {
+    Numbers(Vec<At<u8>>),
+    Word(String),
+}
+
+impl<'de> Deserialize<'de> for ZonesText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = ZonesText;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of zones, or \"auto\"")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<ZonesText, E> {
+                Ok(ZonesText::Word(text.to_owned()))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ZonesText, A::Error> {
+                let mut zones = Vec::new();
+                while let Some(zone) = list.next_element()? {
+                    zones.push(zone);
+                }
+                Ok(ZonesText::Numbers(zones))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl JsonSchema for ZonesText {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Zones".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "type": "array", "items": { "type": "integer" } }, { "const": "auto" },
+        ] })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::spec::diagnostic::Diagnostic;
 use crate::spec::machine::{Machine, VmSize};
 use crate::spec::pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, Spot};
 use crate::spec::provider::{AksNetwork, ExistingSettings};
-use crate::spec::raw::{self, At, Table};
+use crate::spec::raw::{self, At, Table, ZonesText};
 use crate::spec::source::Located;
 use klab_scheduler::quantity::Quantity as Amount;
 
@@ -118,7 +118,8 @@ impl Reader<'_> {
             selector,
             annotations: raw.annotations.clone(),
             taints: self.texts(&raw.taints, Code::Taint, syntax::taint),
-            zones: self.zones(&raw.zones),
+            zones: self.zones(raw.zones.as_ref()),
+            zones_auto: matches!(raw.zones.as_ref().map(At::get), Some(ZonesText::Word(_))),
             max_pods: raw.max_pods.as_ref().map_or(network.default_max_pods(), |pods| *pods.get()),
             max_pods_given: raw.max_pods.as_ref().map(|pods| self.at(pods.span())),
             spot: self.spot(raw),
@@ -134,6 +135,7 @@ impl Reader<'_> {
             os,
             os_sku: raw.os_sku.clone(),
             kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, Code::Version, syntax::version)),
+            node_image: self.node_image(raw, os),
             upgrade: raw.upgrade.as_ref().map(|upgrade| self.upgrade(upgrade)).unwrap_or_default(),
             resources: self.quantities(&raw.resources),
             images: self.images(&raw.images),
@@ -194,7 +196,7 @@ impl Reader<'_> {
         }
     }
 
-    fn unknown_size(&mut self, size: &At<String>) {
+    pub(super) fn unknown_size(&mut self, size: &At<String>) {
         let at = self.at(size.span());
         let mut diagnostic =
             Diagnostic::error(Code::UnknownSize, format!("klab does not know the VM size `{}`", size.get()))
@@ -208,9 +210,24 @@ impl Reader<'_> {
         self.report(diagnostic);
     }
 
-    fn zones(&mut self, raw: &[At<u8>]) -> Vec<u8> {
+    fn zones(&mut self, raw: Option<&At<ZonesText>>) -> Vec<u8> {
         let mut zones = Vec::new();
-        for zone in raw {
+        let numbers = match raw.map(|raw| (raw, raw.get())) {
+            None => return zones,
+            Some((_, ZonesText::Numbers(numbers))) => numbers,
+            Some((raw, ZonesText::Word(word))) => {
+                if word != "auto" {
+                    let at = self.at(raw.span());
+                    self.report(
+                        Diagnostic::error(Code::Zone, format!("`{word}` cannot be zones"))
+                            .at(&at, "zones are 1, 2 and 3")
+                            .help("write `zones = [1, 2]`, or `zones = \"auto\"` to have AKS choose them"),
+                    );
+                }
+                return vec![1, 2, 3];
+            }
+        };
+        for zone in numbers {
             let number = *zone.get();
             let label = if !(1..=3).contains(&number) {
                 "zones are 1, 2 and 3"

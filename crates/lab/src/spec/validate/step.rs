@@ -8,10 +8,11 @@ use super::{Reader, syntax};
 use crate::code::Code;
 use crate::spec::check::NodeSet;
 use crate::spec::diagnostic::Diagnostic;
+use crate::spec::machine::VmSize;
 use crate::spec::pool::Autoscale;
 use crate::spec::raw::{self, ACTIONS, ActionForm, At, NodesText};
 use crate::spec::source::Located;
-use crate::spec::step::{Action, SkippedStep, Step, WorkloadChange};
+use crate::spec::step::{Action, SkippedStep, Step, UpgradeTarget, WorkloadChange};
 use crate::spec::workload::ManifestContent;
 use crate::words::quoted;
 
@@ -154,12 +155,15 @@ impl Reader<'_> {
             "add_pool" => Action::AddPool { pool: written(&raw.add_pool)? },
             "remove_pool" => Action::RemovePool { pool: written(&raw.remove_pool)? },
             "scale_pool" => self.scale_pool(raw)?,
-            "upgrade_pool" => Action::UpgradePool {
-                pool: written(&raw.upgrade_pool)?,
-                kubernetes: self.text(raw.kubernetes.as_ref()?, Code::Version, syntax::version)?.value,
-                settings: raw.upgrade.as_ref().map(|upgrade| self.upgrade(upgrade)).unwrap_or_default(),
-                no_wait: raw.no_wait.as_ref().is_some_and(|no_wait| *no_wait.get()),
-            },
+            "upgrade_pool" | "resize_pool" => {
+                let to = self.upgrade_target(raw)?;
+                Action::UpgradePool {
+                    pool: raw.upgrade_pool.as_ref().or(raw.resize_pool.as_ref()).map(|pool| pool.get().clone())?,
+                    to,
+                    settings: raw.upgrade.as_ref().map(|upgrade| self.upgrade(upgrade)).unwrap_or_default(),
+                    no_wait: raw.no_wait.as_ref().is_some_and(|no_wait| *no_wait.get()),
+                }
+            }
             "reclaim_pool" => Action::ReclaimPool {
                 pool: written(&raw.reclaim_pool)?,
                 count: raw.count.as_ref().map(|count| *count.get()),
@@ -244,6 +248,34 @@ impl Reader<'_> {
             return None;
         }
         Some(Action::FailApi { duration })
+    }
+
+    /// What a pool is to be upgraded to.
+    fn upgrade_target(&mut self, raw: &raw::Action) -> Option<UpgradeTarget> {
+        if let Some(size) = &raw.size {
+            let known = VmSize::find(size.get());
+            if known.is_none() {
+                self.unknown_size(size);
+            }
+            return known.map(UpgradeTarget::Size);
+        }
+        let pool = raw.upgrade_pool.as_ref()?;
+        let is_image_only = raw.node_image_only.as_ref().is_some_and(|only| *only.get());
+        match (&raw.kubernetes, is_image_only) {
+            (Some(version), false) => {
+                Some(UpgradeTarget::Kubernetes(self.text(version, Code::Version, syntax::version)?.value))
+            }
+            (None, true) => Some(UpgradeTarget::NodeImage),
+            (None, false) => {
+                self.wrong(pool.span(), "`upgrade_pool` needs `kubernetes` or `node_image_only`", "to what?");
+                None
+            }
+            (Some(version), true) => {
+                let label = "a version comes with its node image: leave out one of the two";
+                self.wrong(version.span(), "`upgrade_pool` has both `kubernetes` and `node_image_only`", label);
+                None
+            }
+        }
     }
 
     fn scale_pool(&mut self, raw: &raw::Action) -> Option<Action> {

@@ -7,8 +7,10 @@ use jiff::SignedDuration;
 use super::{Reader, syntax};
 use crate::code::Code;
 use crate::spec::diagnostic::Diagnostic;
+use crate::spec::pool::Os;
 use crate::spec::raw::{self, At, NodesText};
-use crate::spec::upgrade::{Share, UndrainableNodeBehavior, UpgradeSettings};
+use crate::spec::source::Located;
+use crate::spec::upgrade::{NODE_IMAGE, Share, UndrainableNodeBehavior, UpgradeSettings};
 
 impl Reader<'_> {
     pub(super) fn upgrade(&mut self, raw: &raw::Upgrade) -> UpgradeSettings {
@@ -23,6 +25,28 @@ impl Reader<'_> {
                 raw::UndrainableNodeBehavior::Cordon => UndrainableNodeBehavior::Cordon,
             }),
         }
+    }
+
+    /// The node image that a pool begins with.
+    pub(super) fn node_image(&mut self, raw: &raw::Pool, os: Os) -> Option<Located<String>> {
+        let text = raw.node_image.as_ref()?;
+        let image = text.get();
+        let parts: Vec<&str> = image.split('.').collect();
+        let is_digits = |part: &&str| !part.is_empty() && part.chars().all(|digit| digit.is_ascii_digit());
+        let label = if parts.len() != 3 || parts[0].len() != 6 || !parts.iter().all(is_digits) {
+            "expected the date of an image, such as \"202607.20.0\""
+        } else if image.as_str() > NODE_IMAGE {
+            "klab knows no newer image than \"202608.14.0\""
+        } else if os == Os::Windows {
+            "klab knows one image of Windows"
+        } else if !self.provider.profile().is_embedded {
+            return None;
+        } else {
+            return Some(self.located(text, image.clone())).filter(|image| image.value != NODE_IMAGE);
+        };
+        let at = self.at(text.span());
+        self.report(Diagnostic::error(Code::Upgrade, format!("`{image}` is no node image here")).at(&at, label));
+        None
     }
 
     fn share(&mut self, raw: &At<NodesText>) -> Option<Share> {

@@ -297,6 +297,8 @@ pub(super) struct AgentPool {
     pub(super) orchestrator_version: Option<String>,
     /// Version down to the patch.
     pub(super) current_orchestrator_version: Option<String>,
+    /// Node image.
+    pub(super) node_image_version: Option<String>,
     /// Tags; none where the answer does not tell them.
     pub(super) tags: Option<BTreeMap<String, String>>,
     /// Why it failed.
@@ -349,7 +351,8 @@ impl AgentPool {
         };
         let nodes = (0..self.count).map(node).collect();
         let kubernetes = self.current_orchestrator_version.clone().or_else(|| self.orchestrator_version.clone());
-        ObservedPool { declared, nodes, kubernetes, failed: self.is_failed(), ..ObservedPool::default() }
+        let (node_image, failed) = (self.node_image_version.clone(), self.is_failed());
+        ObservedPool { declared, nodes, kubernetes, node_image, failed, ..ObservedPool::default() }
     }
 }
 

@@ -220,8 +220,9 @@ fn machines(line: Line, spec: &Pool, count: &str) -> Line {
             .option("--max-count", max),
     };
     let size = spec.machine.os_disk_gib.max(30);
+    let zones = if spec.zones_auto { vec!["auto".to_owned()] } else { spec.zones.iter().map(u8::to_string).collect() };
     line.option("--max-pods", spec.max_pods)
-        .list("--zones", spec.zones.iter().map(u8::to_string))
+        .list("--zones", zones)
         .option("--node-osdisk-type", if spec.machine.os_disk_ephemeral { "Ephemeral" } else { "Managed" })
         .option("--node-osdisk-size", size)
         .optional("--os-sku", spec.os_sku.as_ref())
@@ -303,13 +304,32 @@ pub(super) fn pool_upgrade(
     version: Option<&str>,
     settings: &UpgradeSettings,
 ) -> Arguments {
-    let mut line = pool("aks nodepool upgrade", place, name).optional("-k", version);
-    for (key, value) in settings.given() {
+    let line = pool("aks nodepool upgrade", place, name).optional("-k", version);
+    with_settings(line, settings).flag("--yes").flag("--no-wait").0
+}
+
+fn with_settings(line: Line, settings: &UpgradeSettings) -> Line {
+    settings.given().into_iter().fold(line, |line, (key, value)| {
         // az has another name for one of them.
         let key = if key == "node_soak" { "node_soak_duration" } else { key };
-        line = line.option(&format!("--{}", key.replace('_', "-")), value);
-    }
-    line.flag("--yes").flag("--no-wait").0
+        line.option(&format!("--{}", key.replace('_', "-")), value)
+    })
+}
+
+/// A pool's upgrade to the newest node image. az takes no settings beside it.
+pub(super) fn pool_image_upgrade(place: &AzureSite, name: &str) -> Arguments {
+    pool("aks nodepool upgrade", place, name).flag("--node-image-only").flag("--yes").flag("--no-wait").0
+}
+
+/// Machines of another size for a pool, a preview.
+pub(super) fn pool_resize(place: &AzureSite, name: &str, size: &str, settings: &UpgradeSettings) -> Arguments {
+    let line = pool("aks nodepool update", place, name).option("--node-vm-size", size);
+    with_settings(line, settings).flag("--no-wait").0
+}
+
+/// A pool as it was before its last upgrade.
+pub(super) fn pool_rollback(place: &AzureSite, name: &str) -> Arguments {
+    pool("aks nodepool rollback", place, name).flag("--no-wait").0
 }
 
 pub(super) fn pool_delete(place: &AzureSite, name: &str) -> Arguments {
@@ -379,6 +399,7 @@ mod tests {
             ("labels = { b = \"2\", a = \"1\" }", "--labels a=1 b=2"),
             ("taints = [\"k=v:NoSchedule\", \"l=w:NoExecute\"]", "--node-taints k=v:NoSchedule,l=w:NoExecute"),
             ("zones = [1, 3]", "--zones 1 3"),
+            ("zones = \"auto\"", "--zones auto --node-osdisk-type"),
             ("max_pods = 30", "--max-pods 30"),
             ("spot = true", "--priority Spot --eviction-policy Delete --spot-max-price -1"),
             (

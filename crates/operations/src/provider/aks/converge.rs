@@ -23,7 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{About, Verb};
 use crate::provider::{Options, Work, refuse_absent};
 use klab_lab::plan::{Action, Observed, is_version, size_name, wanted_version};
-use klab_lab::spec::{Lab, Pool};
+use klab_lab::spec::{Lab, Pool, UpgradeKind};
 use klab_lab::words::plural;
 
 /// What the plan compares with the lab file.
@@ -34,8 +34,12 @@ pub(super) fn observed(world: &AzureState, place: &AzureSite, asked: &RequestedP
             let all = &cluster.agent_pool_profiles;
             cluster.pool(name).is_some_and(|pool| !asked.owns(place, pool, all))
         });
+        let wanted = lab.and_then(|lab| lab.pool(name));
+        if let Some(wanted) = wanted.filter(|wanted| wanted.zones_auto) {
+            pool.declared.zones.clone_from(&wanted.zones);
+        }
         // Azure does not care how a size is spelt.
-        let spelt = lab.and_then(|lab| lab.pool(name)).map(size_name);
+        let spelt = wanted.map(size_name);
         if let Some(spelt) = spelt.filter(|spelt| spelt.eq_ignore_ascii_case(&pool.declared.size)) {
             pool.declared.size = spelt;
         }
@@ -225,9 +229,9 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
                     _ => agenda.replacements.push((spec, changes)),
                 }
             }
-            Action::UpgradePool { pool, nodes, changes, no_wait } => {
+            Action::UpgradePool { pool, kind, nodes, changes, no_wait } => {
                 let what = format!("pool {pool}: {}", changes.join(", "));
-                let steps = VecDeque::from([upgrade(at, find(pool)?, *no_wait)]);
+                let steps = VecDeque::from([upgrade(at, find(pool)?, *kind, *no_wait)]);
                 agenda.changes.push(job(pool, steps, Verb::UpgradePool, what, Some(*nodes)));
             }
             Action::RemovePool { pool, nodes } => {
@@ -240,10 +244,17 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
     Ok(agenda)
 }
 
-fn upgrade(at: &LabSite<'_>, pool: &Pool, no_wait: bool) -> Step {
+fn upgrade(at: &LabSite<'_>, pool: &Pool, kind: UpgradeKind, no_wait: bool) -> Step {
     let operation = if no_wait { Operation::BeginUpgrade } else { Operation::Upgrade };
+    let (place, name, settings) = (at.site.place, &pool.name.value, &pool.upgrade);
     let version = wanted_version(at.lab, Some(pool));
-    Step::new(operation, arguments::pool_upgrade(at.site.place, &pool.name.value, version.as_deref(), &pool.upgrade))
+    let line = match kind {
+        UpgradeKind::Kubernetes => arguments::pool_upgrade(place, name, version.as_deref(), settings),
+        UpgradeKind::NodeImage => arguments::pool_image_upgrade(place, name),
+        UpgradeKind::Machines => arguments::pool_resize(place, name, &size_name(pool), settings),
+        UpgradeKind::Rollback => arguments::pool_rollback(place, name),
+    };
+    Step::new(operation, line)
 }
 
 fn job(pool: &str, steps: VecDeque<Step>, verb: Verb, what: String, nodes: Option<u32>) -> Job {

@@ -299,7 +299,8 @@ fn needs(lab: &Lab, actions: &[Action]) -> Vec<Need> {
             pool: name.clone(),
             size: size_name(pool),
             machines,
-            zones: pool.zones.clone(),
+            // AKS takes those that there are.
+            zones: if pool.zones_auto { Vec::new() } else { pool.zones.clone() },
             spot: pool.spot.is_some(),
             cpus: u32::try_from(pool.machine.cpu_millis.div_ceil(1000)).unwrap_or(u32::MAX),
         });

@@ -6,7 +6,7 @@ use super::arguments;
 use super::azure_site::AzureSite;
 use crate::exec;
 use crate::provider::AzureNames;
-use klab_lab::spec::{Action, Lab};
+use klab_lab::spec::{Action, Lab, UpgradeTarget};
 
 /// The command lines for an action on a pool or on the control plane; `before` and `stage` are the lab as it is before and afterwards.
 pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNames) -> Vec<String> {
@@ -37,8 +37,14 @@ pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNa
             let scale = nodes.iter().map(|nodes| arguments::pool_scale(&place, pool, *nodes));
             off.into_iter().chain(scale).collect()
         }
-        Action::UpgradePool { pool, kubernetes, settings, no_wait } => {
-            let line = arguments::pool_upgrade(&place, pool, Some(&kubernetes.to_string()), settings);
+        Action::UpgradePool { pool, to, settings, no_wait } => {
+            let line = match to {
+                UpgradeTarget::Kubernetes(version) => {
+                    arguments::pool_upgrade(&place, pool, Some(&version.to_string()), settings)
+                }
+                UpgradeTarget::NodeImage => arguments::pool_image_upgrade(&place, pool),
+                UpgradeTarget::Size(size) => arguments::pool_resize(&place, pool, &size.name, settings),
+            };
             if *no_wait {
                 return vec![exec::Command::new("az").args(line).to_string()];
             }

@@ -32,14 +32,15 @@ pub(super) struct AutoscalerSettings {
 /// Reads the autoscaler's settings.
 pub(super) async fn read(client: &Client) -> Result<AutoscalerSettings> {
     let pools = find(client, NODE_POOLS).await?.map(|map| NodePool::read(&json!({ "data": map.data })));
-    let declared = |(name, pool): (String, NodePool)| {
-        let template = pool.templates.into_iter().next()?;
-        let text = template["metadata"]["annotations"][DECLARED_ANNOTATION].as_str()?;
-        Some((name, serde_json::from_str(text).ok()?))
-    };
-    let pools = pools.into_iter().flatten().filter_map(declared).collect();
+    let named = |(name, pool): (String, NodePool)| Some((name, declared(pool.templates.first()?)?));
+    let pools = pools.into_iter().flatten().filter_map(named).collect();
     let settings = find(client, PROFILE).await?.and_then(|map| map.data).unwrap_or_default();
     Ok(AutoscalerSettings { pools, settings })
+}
+
+/// What was declared for the pool of a node.
+pub(super) fn declared(node: &Value) -> Option<Declared> {
+    serde_json::from_str(node["metadata"]["annotations"][DECLARED_ANNOTATION].as_str()?).ok()
 }
 
 /// Tells the autoscaler about a pool; it must know nothing of one that is not autoscaled.

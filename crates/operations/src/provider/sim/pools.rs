@@ -17,7 +17,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
 use klab_cluster::VERSION_ANNOTATION;
 use klab_cluster::pool_upgrades::{End, UPGRADE_STATUS_LABEL};
-use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, POOL_LABEL};
+use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, NODE_IMAGE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
 use klab_lab::plan::{
     Action, Declared, Observed, ObservedNode, ObservedPool, is_system_taint, is_version, size_name, wanted_version,
@@ -44,17 +44,25 @@ pub(super) async fn observe(client: &Client, file: Option<&Lab>) -> Result<Obser
         let version =
             node.status.as_ref().and_then(|status| status.node_info.as_ref()).map(|info| &info.kubelet_version);
         pool.kubernetes = version_of_all(pool.kubernetes.take(), version.map(String::as_str), wanted.as_deref());
+        let image = node.labels().get(NODE_IMAGE_LABEL).cloned();
+        pool.node_image = pool.node_image.take().into_iter().chain(image).min();
         pool.nodes.push(ObservedNode { name: node.name_any(), labels: node.labels().clone(), taints: taints(&node) });
     }
     for (name, upgrade) in upgrades {
         let Some(pool) = observed.pools.get_mut(&name) else { continue };
         pool.upgrading = upgrade.end.is_none();
-        // What it becomes counts as well.
+        // Nodes differ meanwhile: it is what it becomes.
+        if let Some(declared) = upgrade.pool.templates.first().and_then(node_pools::declared).filter(|_| pool.upgrading)
+        {
+            pool.declared = declared;
+        }
         let becomes = upgrade.pool.templates.first().map(|node| node["status"]["nodeInfo"]["kubeletVersion"].clone());
         if let Some(Value::String(becomes)) = becomes.filter(|_| pool.upgrading) {
             let wanted = file.and_then(|lab| wanted_version(lab, lab.pool(&name)));
             pool.kubernetes = version_of_all(pool.kubernetes.take(), Some(&becomes), wanted.as_deref());
         }
+        let back = upgrade.rollback.and_then(|back| Some((back.kubernetes, back.node_image, back.used?.to_string())));
+        pool.rollback = back;
         pool.failed = matches!(upgrade.end, Some(End::Failed(_) | End::Canceled(_)));
     }
     let autoscaled = node_pools::read(client).await?;
@@ -131,7 +139,7 @@ pub(super) async fn perform(
             let activity = of(pool)
                 .counting(*nodes as usize)
                 .start(Verb::ReplacePool, format!("pool {pool}: {}", changes.join(", ")));
-            upgrades::forget(client, pool).await?;
+            upgrades::forget(client, pool, true).await?;
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             scale(client, make, lab, find(pool)?, *nodes).await?;
@@ -143,10 +151,10 @@ pub(super) async fn perform(
             ));
             Ok(())
         }
-        Action::UpgradePool { pool, nodes, changes, no_wait } => {
+        Action::UpgradePool { pool, kind, nodes, changes, no_wait } => {
             let what = format!("pool {pool}: {}", changes.join(", "));
             let activity = of(pool).counting(*nodes as usize).start(Verb::UpgradePool, what.clone());
-            upgrades::begin(client, lab, find(pool)?, nodes_of(client, Some(pool)).await?).await?;
+            upgrades::begin(client, lab, find(pool)?, nodes_of(client, Some(pool)).await?, *kind).await?;
             // What the autoscaler adds once the upgrade is over is of the new version, too.
             node_pools::set(client, lab, find(pool)?).await?;
             if *no_wait {
@@ -159,7 +167,7 @@ pub(super) async fn perform(
         }
         Action::RemovePool { pool, nodes } => {
             let activity = of(pool).counting(*nodes as usize).start(Verb::RemovePool, format!("pool {pool}"));
-            upgrades::forget(client, pool).await?;
+            upgrades::forget(client, pool, true).await?;
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             activity.finish(format!("pool {pool} and its {}", plural(*nodes as usize, "node")));

@@ -10,15 +10,17 @@ use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::node_pools::{change, find, machines};
+use super::node_pools::{self, change, find, machines};
 use crate::client::{cause, objects};
 use crate::error::{Code, Error, Result};
 use crate::event::Activity;
 use crate::provider::upgrading;
 use klab_cluster::node_pools::NodePool;
-use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL};
-use klab_lab::plan::{is_version, wanted_version};
-use klab_lab::spec::{Lab, Pool, UndrainableNodeBehavior};
+use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL, UsedVersion};
+use klab_lab::names::NODE_IMAGE_LABEL;
+use klab_lab::nodes::node_image;
+use klab_lab::plan::{Declared, fixed_changes, is_version, wanted_version};
+use klab_lab::spec::{KubernetesVersion, Lab, Pool, UndrainableNodeBehavior, UpgradeKind};
 use klab_lab::words::plural;
 
 /// How often a klab that waits for an upgrade looks.
@@ -55,31 +57,53 @@ async fn under_way(client: &Client, pool: &str) -> Result<Option<PoolUpgrade>> {
 /// Refuses a change of a pool that is being upgraded. That an upgrade failed is forgotten with the next change.
 pub(super) async fn refuse_under_way(client: &Client, pool: &str) -> Result<()> {
     if under_way(client, pool).await?.is_none() {
-        return forget(client, pool).await;
+        return forget(client, pool, false).await;
     }
     Err(upgrading(pool))
 }
 
-/// Forgets the upgrade of a pool; one that is under way ends where it is.
-pub(super) async fn forget(client: &Client, pool: &str) -> Result<()> {
+/// Forgets the upgrade of a pool; one that is under way ends where it is. What succeeded is kept, unless `all` goes: the pool can
+/// be rolled back.
+pub(super) async fn forget(client: &Client, pool: &str, all: bool) -> Result<()> {
     change(client, POOL_UPGRADES, |known| {
-        let is_known = known?.data.as_ref().is_some_and(|data| data.contains_key(pool));
-        is_known.then(|| json!({ pool: null }))
+        let known = PoolUpgrade::read(&json!({ "data": known?.data })).remove(pool)?;
+        (all || known.end != Some(End::Succeeded)).then(|| json!({ pool: null }))
     })
     .await
 }
 
 /// Begins to upgrade the nodes of a pool, `nodes`, to what the lab says. One that is under way goes on.
-pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<Node>) -> Result<()> {
+pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<Node>, kind: UpgradeKind) -> Result<()> {
     let name = &pool.name.value;
     let machines = machines(lab, pool);
-    if let Some(known) = under_way(client, name).await? {
-        return if known.pool.templates == machines.templates { Ok(()) } else { refuse_under_way(client, name).await };
+    let known = read(client).await?.remove(name);
+    if let Some(known) = known.as_ref().filter(|known| known.end.is_none()) {
+        return if known.pool.templates == machines.templates { Ok(()) } else { Err(upgrading(name)) };
     }
     refuse_impossible_budgets(client).await?;
-    let upgrade = upgrade(lab, pool, machines, nodes)?;
+    let rollback = match kind {
+        UpgradeKind::Kubernetes | UpgradeKind::NodeImage => used_version(&nodes),
+        UpgradeKind::Machines => known.and_then(|known| known.rollback),
+        // One cannot go back twice.
+        UpgradeKind::Rollback => None,
+    };
+    let replaces = kind == UpgradeKind::Machines;
+    let upgrade = PoolUpgrade { replaces, rollback, ..upgrade(lab, pool, machines, nodes)? };
     let text = serde_json::to_string(&upgrade).unwrap_or_default();
     change(client, POOL_UPGRADES, |_: Option<&ConfigMap>| Some(json!({ name: text }))).await
+}
+
+/// The kubelet's version.
+fn version(node: &Node) -> Option<&str> {
+    Some(node.status.as_ref()?.node_info.as_ref()?.kubelet_version.trim_start_matches('v'))
+}
+
+/// The oldest version and node image of these nodes.
+fn used_version(nodes: &[Node]) -> Option<UsedVersion> {
+    let parsed = |node: &Node| version(node)?.parse::<KubernetesVersion>().ok();
+    let kubernetes = nodes.iter().filter_map(parsed).min()?.to_string();
+    let node_image = nodes.iter().filter_map(|node| node.labels().get(NODE_IMAGE_LABEL)).min()?.clone();
+    Some(UsedVersion { kubernetes, node_image, used: None })
 }
 
 /// What is asked of AKS: these nodes, in sets of a size that follows from the pool's settings.
@@ -87,9 +111,11 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>) -> 
     let all = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     let wanted = wanted_version(lab, Some(pool)).unwrap_or_default();
     nodes.sort_by_key(|node| (node.name_any().len(), node.name_any()));
+    let (image, declared) = (node_image(pool), Declared::of(pool));
     let is_old = |node: &&Node| {
-        let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
-        let is_wanted = info.is_some_and(|info| is_version(info.kubelet_version.trim_start_matches('v'), &wanted));
+        let is_wanted = version(node).is_some_and(|version| is_version(version, &wanted))
+            && node.labels().get(NODE_IMAGE_LABEL).is_none_or(|own| *own == image)
+            && node_pools::declared(&json!(node)).is_none_or(|own| fixed_changes(&own, &declared).is_empty());
         // One that an upgrade could not drain is left alone until its mark is taken off.
         !is_wanted && node.labels().get(UPGRADE_STATUS_LABEL).is_none_or(|mark| mark != QUARANTINED)
     };
