@@ -23,6 +23,7 @@ mod ephemeral;
 mod existing;
 mod explained;
 mod faults;
+mod features;
 mod followed;
 mod host;
 mod hostile;

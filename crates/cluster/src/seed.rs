@@ -4,16 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use klab_api_machinery::part::Part;
+use klab_api_machinery::resource::NAMESPACES;
 use klab_api_machinery::status::Status;
 use klab_scheduler::Profiles;
 use klab_scheduler::features::Features;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::{self, Metrics};
-use super::cluster::Cluster;
+use super::cluster::{Cluster, WriteOptions};
 use super::control::{Controller, HollowDelays, Settings};
 use super::system::{self, Flavour};
+
+/// The annotation of `kube-system` that says which features a cluster has that are not as by default.
+pub const FEATURES_ANNOTATION: &str = "klab.dev/features";
 
 /// What a new cluster holds and how it behaves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -166,6 +171,12 @@ impl Seed {
         cluster.set_flavour(self.flavour);
         cluster.set_features(self.features);
         let mut made = system::bootstrap(cluster, self.flavour);
+        if !is_default(&self.features) {
+            let text = self.features.to_string();
+            cluster.modify(NAMESPACES, Part::Main, "", "kube-system", &WriteOptions::by("klab"), |namespace| {
+                namespace["metadata"]["annotations"][FEATURES_ANNOTATION] = json!(text);
+            })?;
+        }
         // A seed may bring the control planes itself.
         let brings_it = self.objects.iter().any(system::is_control_plane);
         if self.flavour == Flavour::Kind && !brings_it {

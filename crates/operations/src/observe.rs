@@ -116,7 +116,7 @@ impl Observer {
             updates::<ReplicaSet>(client, |world| &mut world.replica_sets),
             updates::<DaemonSet>(client, |world| &mut world.daemon_sets),
             updates::<StatefulSet>(client, |world| &mut world.stateful_sets),
-            updates::<Job>(client, |world| &mut world.jobs),
+            jobs(client),
         ]);
         Self { updates, world: WatchedObjects::default(), broken: None }
     }
@@ -228,6 +228,21 @@ where
             Ok(Box::new(move |world: &mut WatchedObjects| cache(world).take(event)) as Update)
         })
         .boxed()
+}
+
+/// Those of Jobs. There are none where the cluster does not serve them.
+fn jobs(client: &Client) -> BoxStream<'static, Result<Update, watcher::Error>> {
+    let whole = updates::<Job>(client, |world| &mut world.jobs).scan(true, |is_served, update| {
+        std::future::ready(match update {
+            _ if !*is_served => None,
+            Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) if status.code == 404 => {
+                *is_served = false;
+                Some(Ok(Box::new(|world: &mut WatchedObjects| world.jobs.complete = true) as Update))
+            }
+            update => Some(update),
+        })
+    });
+    whole.boxed()
 }
 
 /// The lab with the names of nodes where it says `node_name = "pool:NAME"`: the first node of the pool by name, as

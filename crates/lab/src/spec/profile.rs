@@ -37,6 +37,8 @@ pub struct Profile {
     pub makes_nodes: bool,
     /// Whether the lab file can configure the scheduler.
     pub configures_scheduler: bool,
+    /// Whether the lab file can switch feature gates.
+    pub switches_features: bool,
     /// Whether what runs costs money.
     pub is_billed: bool,
     /// Whether pools are a service's, with rules of its own: it refuses custom machine sizes, reserved labels and taints without
@@ -75,6 +77,7 @@ const PROFILES: [Profile; 4] = [
         is_embedded: true,
         makes_nodes: true,
         configures_scheduler: true,
+        switches_features: true,
         is_billed: false,
         has_managed_pools: false,
         has_autoscaler: true,
@@ -97,6 +100,7 @@ const PROFILES: [Profile; 4] = [
         is_embedded: false,
         makes_nodes: true,
         configures_scheduler: true,
+        switches_features: true,
         is_billed: false,
         has_managed_pools: false,
         has_autoscaler: false,
@@ -119,6 +123,7 @@ const PROFILES: [Profile; 4] = [
         is_embedded: false,
         makes_nodes: true,
         configures_scheduler: true,
+        switches_features: false,
         is_billed: true,
         has_managed_pools: true,
         has_autoscaler: true,
@@ -140,6 +145,7 @@ const PROFILES: [Profile; 4] = [
         is_embedded: false,
         makes_nodes: false,
         configures_scheduler: false,
+        switches_features: false,
         is_billed: false,
         has_managed_pools: false,
         upgrades_control_plane: false,

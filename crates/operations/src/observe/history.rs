@@ -71,8 +71,12 @@ where
     K: Typed + Resource<DynamicType = ()> + Send + Sync + 'static,
 {
     // What was there in the first version is what a cluster is made of, and none of these kinds.
-    let watched = objects::watched::<K>(client).watch(&WatchParams::default(), "1").await.ok()?;
-    let mut watched = watched.boxed();
+    let mut watched = match objects::watched::<K>(client).watch(&WatchParams::default(), "1").await {
+        Ok(watched) => watched.boxed(),
+        // The cluster does not serve the kind.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Some(Vec::new()),
+        Err(_) => return None,
+    };
     let mut all = Vec::new();
     while let Ok(next) = tokio::time::timeout(QUIET, watched.try_next()).await {
         let (object, is_gone) = match next.ok()? {

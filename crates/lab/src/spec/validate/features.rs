@@ -12,6 +12,17 @@ use crate::spec::raw::{self, At};
 use crate::words::quoted;
 
 impl Reader<'_> {
+    /// Whether the lab's cluster has a gate on.
+    pub(super) fn has_gate(&self, raw: &raw::Lab, gate: Gate) -> bool {
+        let profile = self.provider.profile();
+        let own = match (&raw.sim, &raw.kind) {
+            (Some(sim), _) if profile.is_embedded => sim.feature_gates.get(gate.name()).map(|on| *on.get()),
+            (_, Some(kind)) if !profile.is_embedded => kind.feature_gates.get(gate.name()).copied(),
+            _ => None,
+        };
+        own.filter(|_| profile.switches_features).unwrap_or(gate.is_on())
+    }
+
     pub(super) fn features(&mut self, raw: &raw::Sim) -> Features {
         let values =
             |map: &BTreeMap<String, At<bool>>| map.iter().map(|(name, on)| (name.clone(), *on.get())).collect();

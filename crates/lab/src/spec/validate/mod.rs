@@ -35,6 +35,7 @@ use super::template::Rendered;
 use crate::code::Code;
 use crate::printable::printable;
 use klab_scheduler::autoscaler::{self, SettingError};
+use klab_scheduler::features::Gate;
 
 /// Turns the raw lab into a valid one; `broken` gains the tables in which something was left out.
 pub(super) fn lab(
@@ -44,7 +45,8 @@ pub(super) fn lab(
     broken: &mut Broken,
     diagnostics: &mut Diagnostics,
 ) -> Lab {
-    let mut reader = Reader { source, diagnostics, provider: rendered.provider };
+    let mut reader = Reader { source, diagnostics, provider: rendered.provider, compares: false };
+    reader.compares = reader.has_gate(raw, COMPARES);
     let name = reader.text(&raw.lab, Code::LabName, syntax::lab_name);
     let aks = reader.aks(raw.aks.as_ref());
     let before = reader.diagnostics.errors();
@@ -91,6 +93,9 @@ pub(super) fn lab(
     }
 }
 
+/// The gate of tolerations that compare numbers.
+const COMPARES: Gate = Gate::TaintTolerationComparisonOperators;
+
 /// A text that is there to be shown, as it may be shown.
 fn shown(text: Option<&String>) -> Option<String> {
     text.map(|text| printable(text).into_owned())
@@ -101,6 +106,8 @@ struct Reader<'a> {
     source: &'a Arc<Source>,
     diagnostics: &'a mut Diagnostics,
     provider: Provider,
+    /// Whether tolerations may compare numbers.
+    compares: bool,
 }
 
 /// What a parser of `syntax` says about a text.

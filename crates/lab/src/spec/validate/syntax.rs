@@ -27,7 +27,7 @@ impl Mistake {
         Self { message: message.into(), label: label.into(), help: None, instead: None }
     }
 
-    fn help(mut self, help: impl Into<String>) -> Self {
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -334,8 +334,11 @@ fn toleration_table(table: &Toleration) -> Parsed<Toleration> {
         "" | "Equal" if key.is_empty() => return mistake("without a key, `operator` must be \"Exists\""),
         "" | "Equal" => label_value(&value).map(|_| ())?,
         "Exists" if !value.is_empty() => return mistake("with `operator = \"Exists\"` there is no value"),
-        "Exists" => {}
-        other => return mistake(&format!("there is no operator `{other}`; there are Equal and Exists")),
+        "Lt" | "Gt" if key.is_empty() || !value.parse().is_ok_and(|number: i64| number.to_string() == value) => {
+            return mistake("with this operator, there is a key, and `value` is a whole number, as a string");
+        }
+        "Exists" | "Lt" | "Gt" => {}
+        other => return mistake(&format!("there is no operator `{other}`; there are Equal, Exists, Lt and Gt")),
     }
     if table.toleration_seconds.is_some() && given != "NoExecute" {
         return mistake("`tolerationSeconds` needs `effect = \"NoExecute\"`");

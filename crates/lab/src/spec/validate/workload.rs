@@ -6,7 +6,8 @@ use std::ops::Range;
 use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint};
 
 use super::placement::{self, Problem};
-use super::{Reader, references, syntax};
+use super::syntax::Mistake;
+use super::{COMPARES, Reader, references, syntax};
 use crate::code::Code;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
@@ -212,6 +213,14 @@ impl Reader<'_> {
     pub(super) fn tolerations(&mut self, raw: &[At<raw::TolerationText>]) -> Vec<Located<Toleration>> {
         raw.iter()
             .filter_map(|toleration| match syntax::toleration(toleration.get()) {
+                Ok(value) if !self.compares && matches!(value.operator.as_deref(), Some("Lt" | "Gt")) => {
+                    let needs = format!("it needs the feature gate `{}`", COMPARES.name());
+                    let help =
+                        format!("`[sim]` and `[kind]` switch it: `feature_gates = {{ {} = true }}`", COMPARES.name());
+                    let mistake = Mistake::new("Kubernetes refuses this toleration", needs).help(help);
+                    self.mistake(Code::Toleration, toleration.span(), mistake);
+                    None
+                }
                 Ok(value) => Some(self.located(toleration, value)),
                 Err(mistake) => {
                     self.mistake(Code::Toleration, toleration.span(), mistake);

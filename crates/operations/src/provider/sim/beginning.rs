@@ -15,7 +15,7 @@ pub(super) fn seed(lab: &Lab, seed: u64) -> Seed {
         objects.push(system::scheduler_configurations());
         scheduler = None;
     }
-    let features = lab.sim.features;
+    let features = lab.features();
     Seed { flavour: flavour(lab), seed, objects, missing_images, scheduler, features, ..Seed::default() }
 }
 

@@ -1,4 +1,4 @@
-//! The configuration of a running embedded cluster's scheduler: brought to what the lab file says now.
+//! The configuration of a running embedded cluster: its scheduler's brought to what the lab file says now, its features read.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -11,6 +11,7 @@ use crate::apply::patch_parameters;
 use crate::error::{Code, Context, Result};
 use crate::event::{About, Events, Verb};
 use klab_cluster::control::SCHEDULER_CONFIGURATION_ANNOTATION;
+use klab_cluster::seed::FEATURES_ANNOTATION;
 use klab_cluster::system;
 use klab_lab::spec::{Lab, SimLike};
 
@@ -43,6 +44,19 @@ pub(super) async fn configure(client: &Client, lab: &Lab, events: &Events) -> Re
         events.about(About::Cluster, &lab.name.value).note(Verb::ConfigureScheduler, "the scheduler".to_owned());
     }
     Ok(())
+}
+
+/// What differs between the features of a running cluster and those of the lab file.
+///
+/// # Errors
+/// When the cluster does not say.
+pub(super) async fn other_features(client: &Client, lab: &Lab) -> Result<Option<String>> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let live = namespaces.get_metadata(NAMESPACE).await.map_err(|error| failure("read", NAMESPACE, &error))?;
+    let have = live.metadata.annotations.unwrap_or_default().remove(FEATURES_ANNOTATION).unwrap_or_default();
+    let wanted = lab.sim.features.to_string();
+    let shown = |text: &str| if text.is_empty() { "those of Kubernetes".to_owned() } else { text.to_owned() };
+    Ok((have != wanted).then(|| format!("features {} become {}", shown(&have), shown(&wanted))))
 }
 
 fn default_configuration() -> Value {

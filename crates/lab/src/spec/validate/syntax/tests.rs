@@ -64,6 +64,9 @@ fn tolerations_mean_what_kubernetes_means() {
         (table("", "Equal", "", "", None), false),
         (table("a", "Exists", "b", "", None), false),
         (table("a", "In", "b", "", None), false),
+        (table("a", "Gt", "-5", "NoSchedule", None), true),
+        (table("a", "Lt", "05", "", None), false),
+        (table("", "Lt", "5", "", None), false),
         (table("a", "Equal", "b", "Never", None), false),
         (table("a", "Equal", "b", "NoSchedule", Some(30)), false),
     ] {
