@@ -80,6 +80,10 @@ enum Command {
     Explain(commands::explain::Arguments),
     /// Explain the code of a message (K0103): its cause, an example, and the fix.
     ExplainCode(commands::explain_code::Arguments),
+    /// Try changes on a copy of a cluster: which pods move, wait or are lost, which budgets block, what the nodes cost.
+    Whatif(commands::whatif::Arguments),
+    /// Read a cluster, without its secrets, into a folder that `whatif` takes.
+    Capture(commands::capture::Arguments),
     /// Practise: tasks against the clock, drawn from those that come with klab.
     Practice(commands::practice::Arguments),
     /// Practice: leave the open task for later, and open the next one.
@@ -259,6 +263,8 @@ impl Cli {
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::ExplainCode(arguments) => commands::explain_code::run(context, &arguments),
+            Command::Whatif(arguments) => commands::whatif::run(context, &arguments),
+            Command::Capture(arguments) => commands::capture::run(context, &arguments),
             Command::Practice(arguments) => commands::practice::run(context, &arguments),
             Command::Next => commands::practice::next(context),
             Command::Submit => commands::practice::submit(context),

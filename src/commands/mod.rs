@@ -8,6 +8,7 @@ use klab_operations::environment;
 
 pub mod az;
 pub mod board;
+pub mod capture;
 pub mod check;
 pub mod completions;
 pub mod diff;
@@ -54,6 +55,7 @@ pub mod up;
 pub mod verify;
 mod verify_watch;
 pub mod watch;
+pub mod whatif;
 
 /// Options that say how a lab file is read.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -155,7 +155,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// Writes what came of it, and the page that was asked for.
 fn tell(context: &Context, arguments: &Arguments, trials: &[LabTrial]) -> Result<()> {
     match context.ui.format() {
-        Format::Human | Format::Csv | Format::Svg | Format::Mermaid => {
+        Format::Human | Format::Csv | Format::Svg | Format::Mermaid | Format::Markdown => {
             context.ui.result(&lesson_test::report::human(trials));
         }
         Format::Json => context.ui.result(&lesson_test::report::json(trials).to_string()),

@@ -49,4 +49,5 @@ mod skipped;
 mod spec;
 mod typed;
 mod watch;
+mod whatif;
 mod written;

@@ -415,6 +415,8 @@ codes! {
     NothingToExplain "nothing-to-explain" 905 2;
     NoSuchWorkload "no-such-workload" 906 2;
     KlabFault "klab-fault" 907 4;
+    BadCapture "bad-capture" 908 2;
+    WouldNotRun "would-not-run" 909 1;
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub fn hinted(report: &mut Report, hint: Option<&str>) {
 pub fn write_report(context: &Context, report: &Report, grading: &Grading<'_>) -> Result<()> {
     let quietly = grading.quietly && report.ok();
     match context.ui.format() {
-        Format::Human | Format::Csv | Format::Svg | Format::Mermaid => {
+        Format::Human | Format::Csv | Format::Svg | Format::Mermaid | Format::Markdown => {
             let text = context.ui.fitted(&report::human(report, report::Styles::coloured()));
             if quietly { context.ui.say(text.trim_end()) } else { context.ui.result(&text) }
         }

@@ -17,6 +17,7 @@ pub mod background;
 pub mod behind_klab;
 pub mod board;
 pub mod bundled_lessons;
+pub mod capture;
 pub mod changes;
 pub mod client;
 pub mod context;

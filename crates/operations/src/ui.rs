@@ -48,6 +48,8 @@ pub enum Format {
     Svg,
     /// A Mermaid flowchart, for `board`.
     Mermaid,
+    /// Markdown, for `whatif`.
+    Markdown,
 }
 
 /// The terminal, or what stands in its place.

@@ -130,7 +130,7 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
 fn write(context: &Context, class: &Class, glances: &[Glance], failed: &[Failed]) -> Result<()> {
     let ui = &context.ui;
     match ui.format() {
-        Format::Human | Format::Svg | Format::Mermaid => {
+        Format::Human | Format::Svg | Format::Mermaid | Format::Markdown => {
             let mut rows =
                 vec![["SEAT", "LAB", "STEP", "CHECKS", "FIRST THAT DOES NOT HOLD"].map(str::to_owned).to_vec()];
             rows.extend(glances.iter().map(|glance| {

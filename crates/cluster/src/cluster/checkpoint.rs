@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::renaming::Renaming;
+use klab_api_machinery::resource::ResourceId;
+use serde_json::Value;
 
 use super::Cluster;
 use crate::clock::Clock;
@@ -32,6 +34,13 @@ impl Checkpoint {
     /// The same with other objects.
     pub(crate) fn with_objects(&self, objects: Vec<Arc<Object>>) -> Self {
         Self { objects, root_certificate: self.root_certificate.clone(), ..*self }
+    }
+
+    /// Holds an object, too, as it is but for its resourceVersion.
+    pub(crate) fn add(&mut self, resource: ResourceId, mut object: Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.objects.push(Arc::new(Object::new(resource, self.version, &object)));
     }
 
     /// The same under other names; what has none of them is shared.
@@ -89,7 +98,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::clock::SteppedClock;

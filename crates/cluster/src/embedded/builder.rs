@@ -23,6 +23,7 @@ pub struct ClusterBuilder {
     features: Features,
     nodes: usize,
     objects: Vec<Value>,
+    kept: Vec<Value>,
     clock: Option<Arc<SteppedClock>>,
     switched_off: Vec<Controller>,
     webhooks: Option<Arc<dyn Transport>>,
@@ -71,6 +72,14 @@ impl ClusterBuilder {
                 Err(error) => self.refuse(error),
             }
         }
+        self
+    }
+
+    /// Objects as another cluster keeps them, with their uids, times and status, after all others: no admission and no
+    /// validation judges them. One that a new cluster has, too, takes its place. Experimental.
+    #[must_use]
+    pub fn kept(mut self, objects: impl IntoIterator<Item = Value>) -> Self {
+        self.kept.extend(objects);
         self
     }
 
@@ -137,7 +146,9 @@ impl ClusterBuilder {
         let mut settings = seed.settings();
         settings.switched_off.extend(self.switched_off);
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
-        Ok(Cluster::planted("test", &seed, settings, self.clock.unwrap_or_default(), webhooks)?)
+        let clock = self.clock.unwrap_or_default();
+        let cluster = Cluster::planted("test", &seed, settings, Arc::clone(&clock), webhooks)?;
+        if self.kept.is_empty() { Ok(cluster) } else { Ok(cluster.holding(&self.kept, clock)?) }
     }
 
     fn refuse(&mut self, error: impl Into<BuildError>) {

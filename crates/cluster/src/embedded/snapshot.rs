@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
+use klab_api_machinery::registry;
 use klab_api_machinery::renaming::Renaming;
+use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::schema::{Mismatch, schema};
+use klab_api_machinery::status::Status;
+use serde_json::Value;
 
 use super::{Cluster, Conduct};
 use crate::clock::SteppedClock;
@@ -63,6 +68,21 @@ impl Cluster {
         Snapshot { checkpoint: self.inner().checkpoint(), at: self.now(), conduct: self.0.conduct.clone() }
     }
 
+    /// A cluster that acts as this one and holds these objects beside its own.
+    pub(super) fn holding(&self, objects: &[Value], clock: Arc<SteppedClock>) -> Result<Self, Status> {
+        let mut checkpoint = self.inner().checkpoint();
+        for object in objects {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+            let resource = self.inner().resource_of_kind(&version, &kind).ok_or_else(|| {
+                Status::bad_request(format!("there is a {kind} of {version} among the objects, which is not served"))
+            })?;
+            checkpoint.add(resource, completed(resource, object)?);
+        }
+        let inner = cluster::Cluster::from_checkpoint(&checkpoint, Arc::<SteppedClock>::clone(&clock));
+        Ok(Self::assembled(inner, self.0.conduct.clone(), clock))
+    }
+
     /// Puts the objects of a snapshot in the place of those there are, as a restore of etcd from a backup does while
     /// clients are connected: the clock and resourceVersions go on, and every watch ends with 410 Expired, so that
     /// clients list again. [`Snapshot::to_cluster`] goes back in time instead.
@@ -74,6 +94,21 @@ impl Cluster {
         }
         self.settle();
     }
+}
+
+/// An object as it is kept: of the types of its kind, with the defaults of fields that it does not have.
+fn completed(resource: ResourceId, object: &Value) -> Result<Value, Status> {
+    let mut value = registry::stored(resource, object.clone());
+    let row = resource.row();
+    if let Some(id) = schema().kind(&row.api_version(), row.kind) {
+        let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let wrong = |mismatch: Mismatch| Status::bad_request(format!("{} {name}: {}", row.kind, mismatch.0));
+        schema().tidy(id, &mut value).map_err(wrong)?;
+    }
+    if let Some(fill) = registry::of(resource).defaults {
+        fill(&mut value);
+    }
+    Ok(value)
 }
 
 #[cfg(test)]

@@ -25,4 +25,5 @@ pub use model::{
     Amounts, Board, Check, MissingPods, Move, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage,
     Workload, Zone,
 };
+pub use plain_words::in_plain_words;
 pub use svg::{escaped, parts, svg};

@@ -29,7 +29,7 @@ const MEANINGS: [(&str, &str, &str); 14] = [
 ];
 
 /// The message in plain words, where it counts nodes and all that it says of them is known.
-pub(super) fn in_plain_words(message: &str) -> Option<String> {
+pub fn in_plain_words(message: &str) -> Option<String> {
     let (of, reasons) = message.strip_prefix("0/")?.split_once(" nodes are available: ")?;
     let nodes: usize = of.parse().ok()?;
     let meanings: Option<Vec<String>> = reasons.trim_end_matches('.').split(", ").map(meaning).collect();

@@ -1,0 +1,187 @@
+//! A cluster read for `klab capture` and `klab whatif`, with the rights that you have; and the files they take.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use klab_scheduler::Profiles;
+use klab_whatif::{Capture, FILE, Gap, KINDS, Kind};
+use kube::Client;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::client::cause;
+use crate::error::{Code, Context as _, Error, Result};
+use crate::render::yaml::documents;
+
+/// How many objects an answer of the API server has at most.
+const PAGE: usize = 500;
+/// Most bytes of a file that is read.
+const MAX_BYTES: u64 = 1 << 30;
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(default)]
+    items: Option<Vec<Value>>,
+}
+
+#[derive(Default, Deserialize)]
+struct ListMeta {
+    #[serde(default, rename = "continue")]
+    next: Option<String>,
+}
+
+/// How a list ended.
+enum Listed {
+    Whole,
+    /// The user may not read it.
+    Refused,
+}
+
+/// Reads what placement depends on. What the API server refuses is a gap; kinds that it does not serve have no objects.
+///
+/// # Errors
+/// When the cluster does not answer, or answers with anything but a refusal.
+pub async fn capture(client: &Client, namespace: &str) -> Result<Capture> {
+    let mut capture = Capture::default();
+    for kind in KINDS {
+        let gap = match list(client, kind, None, &mut capture).await? {
+            Listed::Whole => continue,
+            Listed::Refused if !kind.namespaced => None,
+            Listed::Refused => match list(client, kind, Some(namespace), &mut capture).await? {
+                Listed::Whole => Some(namespace.to_owned()),
+                Listed::Refused => None,
+            },
+        };
+        capture.gaps.push(Gap { kind: kind.plural.to_owned(), namespace: gap });
+    }
+    capture.version = client.apiserver_version().await.ok().map(|info| info.git_version);
+    capture.finish();
+    Ok(capture)
+}
+
+/// Takes in the objects of a kind, page by page. A list that expired between two pages is read again, as one.
+async fn list(client: &Client, kind: &Kind, namespace: Option<&str>, capture: &mut Capture) -> Result<Listed> {
+    let path = kind.path(namespace);
+    let mut next: Option<String> = None;
+    let mut limit = Some(PAGE);
+    loop {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if let Some(limit) = limit {
+            query.append_pair("limit", &limit.to_string());
+        }
+        if let Some(next) = &next {
+            query.append_pair("continue", next);
+        }
+        let asked = http::Request::get(format!("{path}?{}", query.finish())).body(Vec::new());
+        let request = asked.code(Code::KlabFault, || format!("could not ask for {}", kind.plural))?;
+        let list: List = match client.request(request).await {
+            Ok(list) => list,
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Listed::Whole),
+            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Listed::Refused),
+            Err(kube::Error::Api(status)) if status.code == 410 && limit.is_some() => {
+                (next, limit) = (None, None);
+                continue;
+            }
+            Err(error) => {
+                let source = cause(&error).context(format!("could not list the cluster's {}", kind.plural));
+                return Err(Error::new(Code::NoAnswer, source));
+            }
+        };
+        capture.add(kind, list.items.iter().flatten());
+        next = list.metadata.next.filter(|next| !next.is_empty());
+        if next.is_none() {
+            return Ok(Listed::Whole);
+        }
+    }
+}
+
+/// The file of a capture that a path means: itself, or the one in its folder, or the one beside a lab file.
+pub fn file_of(path: &Path) -> Option<PathBuf> {
+    if path.is_dir() {
+        return Some(path.join(FILE)).filter(|file| file.is_file());
+    }
+    if path.extension().is_some_and(|extension| extension == "jsonl") {
+        return Some(path.to_owned());
+    }
+    path.is_file().then(|| path.with_file_name(FILE)).filter(|file| file.is_file())
+}
+
+/// Reads the file of a capture.
+///
+/// # Errors
+/// When it cannot be read, or is another file.
+pub fn read(file: &Path) -> Result<Capture> {
+    let text = text_of(file)?;
+    let problem = || format!("`{}` is no capture", file.display());
+    Capture::read(&text)
+        .code(Code::BadCapture, problem)
+        .map_err(|error| error.hint("`klab capture --context NAME -o FOLDER` writes one"))
+}
+
+/// The objects of a file with YAML or JSON, or of such files in a folder; the items of lists one by one.
+///
+/// # Errors
+/// When one cannot be read, or holds something else.
+pub fn objects(path: &Path) -> Result<Vec<Value>> {
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let unread = || format!("could not read `{}`", path.display());
+        let entries = fs::read_dir(path).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+        files = entries.code(Code::ManifestYaml, unread)?.into_iter().map(|entry| entry.path()).collect();
+        files.retain(|file| {
+            file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
+        });
+        files.sort();
+    }
+    let mut objects = Vec::new();
+    for file in &files {
+        let text = text_of(file)?;
+        for document in documents(&text) {
+            let wrong = |line: usize, words: &str| {
+                Error::message(Code::ManifestYaml, format!("{}:{line}: {words}", file.display()))
+            };
+            let value = document.parse().map_err(|problem| wrong(problem.line, &problem.message))?;
+            match &value["items"] {
+                Value::Array(items) if value["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => {
+                    objects.extend(items.iter().cloned());
+                }
+                _ if value["kind"].is_string() && value["metadata"]["name"].is_string() => objects.push(value),
+                _ => return Err(wrong(document.line, "no object: it needs `kind` and `metadata.name`")),
+            }
+        }
+    }
+    if objects.is_empty() {
+        return Err(Error::message(Code::ManifestYaml, format!("`{}` holds no object", path.display())));
+    }
+    Ok(objects)
+}
+
+/// The scheduler's configuration of a file.
+///
+/// # Errors
+/// When it cannot be read, or kube-scheduler would refuse it.
+pub fn configuration(file: &Path) -> Result<Value> {
+    let wrong = |words: String| Error::message(Code::SchedulerConfiguration, format!("{}: {words}", file.display()));
+    let text = text_of(file)?;
+    let documents = documents(&text);
+    let [document] = documents.as_slice() else { return Err(wrong("it is to hold one document".to_owned())) };
+    let configuration =
+        document.parse().map_err(|problem| wrong(format!("line {}: {}", problem.line, problem.message)))?;
+    Profiles::from_configuration(&configuration).map_err(|error| wrong(error.to_string()))?;
+    Ok(configuration)
+}
+
+/// The text of a file of a bounded size.
+fn text_of(file: &Path) -> Result<String> {
+    let unread = || format!("could not read `{}`", file.display());
+    let size = fs::metadata(file).code(Code::ManifestYaml, unread)?.len();
+    if size > MAX_BYTES {
+        return Err(Error::message(
+            Code::ManifestYaml,
+            format!("`{}` has more than {MAX_BYTES} bytes", file.display()),
+        ));
+    }
+    fs::read_to_string(file).code(Code::ManifestYaml, unread)
+}

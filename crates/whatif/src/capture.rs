@@ -1,0 +1,215 @@
+//! What was read of a cluster, as a file: one line of JSON about the whole, then one for each object.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::kinds::{KINDS, Kind};
+use crate::sanitise::sanitised;
+
+/// The name of the file in the folder of a captured lab.
+pub const FILE: &str = "capture.jsonl";
+/// The version of the format.
+const SCHEMA: &str = "klab.capture/1";
+
+/// What was read of a cluster. Equal clusters give equal captures.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Capture {
+    /// The cluster's Kubernetes version, such as `v1.36.2`, where its API server says it.
+    pub version: Option<String>,
+    /// The objects, sorted by kind in the order of [`KINDS`], namespace and name.
+    pub objects: Vec<Value>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}
+
+/// A kind of objects that could not be read, or not of all namespaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Gap {
+    /// The kind, by its plural.
+    pub kind: String,
+    /// The only namespace that was read; none where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+impl Gap {
+    /// What is missing, and what that leaves open.
+    pub fn words(&self) -> String {
+        let kind = KINDS.iter().find(|kind| kind.plural == self.kind);
+        let open = kind.map_or("klab does not know what that changes", |kind| kind.leaves_open);
+        match &self.namespace {
+            Some(namespace) => format!("{} of namespace {namespace} alone; without the others {open}", self.kind),
+            None => format!("{}; without them {open}", self.kind),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Header {
+    schema: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kubernetes: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<Gap>,
+}
+
+/// Why a text is no capture.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// It does not begin as one.
+    #[error("the first line is not that of a capture of this version of klab (`{SCHEMA}`): {0}")]
+    Header(String),
+    /// A line is not an object that a capture holds.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Capture {
+    /// Takes in the objects of a kind, as its list has them. What placement does not depend on is left out.
+    pub fn add<'a>(&mut self, kind: &Kind, items: impl IntoIterator<Item = &'a Value>) {
+        self.objects.extend(items.into_iter().filter_map(|item| sanitised(kind, item)));
+    }
+
+    /// Puts the objects into their order, after the last was added, each once.
+    pub fn finish(&mut self) {
+        let place = |object: &Value| KINDS.iter().position(|kind| object["kind"] == kind.kind);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        self.objects.sort_by_cached_key(|object| {
+            (place(object), text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
+        });
+        self.objects.dedup_by(|one, other| {
+            one["kind"] == other["kind"]
+                && ["name", "namespace"].iter().all(|key| one["metadata"][*key] == other["metadata"][*key])
+        });
+    }
+
+    /// The objects of a kind, by its `kind`.
+    pub fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.objects.iter().filter(move |object| object["kind"] == kind)
+    }
+
+    /// Pods that were bound to nodes which were not there when nodes were read, by namespace and name: the cluster changed in
+    /// between.
+    pub fn torn(&self) -> Vec<String> {
+        let nodes: BTreeSet<&str> = self.of("Node").filter_map(|node| node["metadata"]["name"].as_str()).collect();
+        let is_torn = |pod: &&Value| pod["spec"]["nodeName"].as_str().is_some_and(|node| !nodes.contains(node));
+        self.of("Pod").filter(is_torn).map(path).collect()
+    }
+
+    /// The latest moment that the objects speak of: what the copy's clock shows.
+    pub fn moment(&self) -> Option<Timestamp> {
+        let time = |value: &Value| value.as_str()?.parse().ok();
+        let of_object =
+            |object: &Value| [time(&object["metadata"]["creationTimestamp"]), time(&object["status"]["startTime"])];
+        self.objects.iter().flat_map(of_object).flatten().max()
+    }
+
+    /// The text of the file.
+    pub fn text(&self) -> String {
+        let header = Header { schema: SCHEMA.to_owned(), kubernetes: self.version.clone(), gaps: self.gaps.clone() };
+        let mut text = serde_json::to_string(&header).unwrap_or_default();
+        for object in &self.objects {
+            text.push('\n');
+            text.push_str(&object.to_string());
+        }
+        text.push('\n');
+        text
+    }
+
+    /// Reads the text of a file. Fields that a capture does not keep are left out.
+    ///
+    /// # Errors
+    /// [`CaptureError`] where it is another text.
+    pub fn read(text: &str) -> Result<Self, CaptureError> {
+        let mut lines = text.lines().enumerate();
+        let first = lines.next().map_or("", |(_, line)| line);
+        let header: Header = serde_json::from_str(first).map_err(|error| CaptureError::Header(error.to_string()))?;
+        if header.schema != SCHEMA {
+            return Err(CaptureError::Header(format!("it says `{}`", header.schema)));
+        }
+        let mut capture = Self { version: header.kubernetes, gaps: header.gaps, ..Self::default() };
+        for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+            let wrong = |problem: String| CaptureError::Line { line: number + 1, problem };
+            let object: Value = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+            let kind = Kind::of(&object)
+                .ok_or_else(|| wrong(format!("a capture holds no {} of {}", object["kind"], object["apiVersion"])))?;
+            capture.add(kind, [&object]);
+        }
+        capture.finish();
+        Ok(capture)
+    }
+}
+
+/// `namespace/name`.
+pub(crate) fn path(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn capture() -> Capture {
+        let mut capture = Capture {
+            version: Some("v1.36.2".to_owned()),
+            gaps: vec![Gap { kind: "services".to_owned(), namespace: Some("team".to_owned()) }],
+            ..Capture::default()
+        };
+        let kind = |plural: &str| KINDS.iter().find(|kind| kind.plural == plural).unwrap();
+        let pod = |name: &str, node: &str| {
+            json!({
+                "metadata": { "name": name, "namespace": "team", "creationTimestamp": "2026-06-01T08:00:00Z" },
+                "spec": { "nodeName": node }, "status": { "startTime": "2026-06-01T08:00:05Z" },
+            })
+        };
+        capture.add(kind("nodes"), &[json!({ "metadata": { "name": "n" } })]);
+        capture.add(kind("pods"), &[pod("b", "n"), pod("a", "gone"), pod("b", "n")]);
+        capture.finish();
+        capture
+    }
+
+    #[test]
+    fn a_text_gives_the_capture_it_was_made_of() {
+        let capture = capture();
+        assert_eq!(capture.objects.len(), 3, "each object once");
+        assert_eq!(Capture::read(&capture.text()).unwrap(), capture);
+        assert_eq!(capture.torn(), ["team/a"]);
+        assert_eq!(capture.moment().unwrap().to_string(), "2026-06-01T08:00:05Z");
+        assert_eq!(
+            capture.gaps[0].words(),
+            "services of namespace team alone; without the others pods spread by default over other nodes"
+        );
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_their_line() {
+        for (text, problem) in [
+            ("", "the first line is not that of a capture"),
+            ("{\"schema\":\"klab.capture/9\"}", "it says `klab.capture/9`"),
+            ("{\"schema\":\"klab.capture/1\"}\n{", "line 2: EOF while parsing"),
+            (
+                "{\"schema\":\"klab.capture/1\"}\n\n{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}",
+                "line 3: a capture holds no \"Secret\" of \"v1\"",
+            ),
+        ] {
+            let error = Capture::read(text).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+}

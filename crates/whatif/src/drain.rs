@@ -1,0 +1,81 @@
+//! Drains of a copy's nodes: evictions by the budgets' leave, round by round, as kubectl and AKS do it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use klab_api_machinery::resource::{NODES, PODS};
+use klab_api_machinery::value::items;
+use klab_cluster::Cluster;
+use klab_cluster::cluster::{DeleteOptions, Part, WriteOptions};
+use serde_json::json;
+
+/// The pause between two rounds.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How many rounds without an eviction show that a budget blocks for good: two minutes, in which new pods become ready.
+const MAX_IDLE_ROUNDS: usize = 24;
+
+/// A pod that a drain cannot evict.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Blocked {
+    /// The node.
+    pub node: String,
+    /// `namespace/name`.
+    pub pod: String,
+    /// Why, in the API server's words.
+    pub why: String,
+}
+
+/// Who writes in a copy.
+pub(crate) fn writer() -> WriteOptions<'static> {
+    WriteOptions::client("klab-whatif")
+}
+
+/// Keeps new pods off nodes, or lets them come again.
+pub(crate) fn cordon(cluster: &Cluster, nodes: &[String], unschedulable: bool) {
+    for node in nodes {
+        // A node that is gone needs none.
+        let _changed = cluster.inner().modify(NODES, Part::Main, "", node, &writer(), |node| {
+            node["spec"]["unschedulable"] = json!(unschedulable);
+        });
+    }
+    cluster.settle();
+}
+
+/// Cordons nodes and evicts their pods; gives those that no budget lets go.
+pub(crate) fn drain(cluster: &Cluster, nodes: &[String]) -> Vec<Blocked> {
+    cordon(cluster, nodes, true);
+    let names: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
+    let mut idle = 0;
+    loop {
+        let mut blocked = Vec::new();
+        let (mut evicted, mut leaving) = (0, 0);
+        for pod in cluster.inner().list(PODS, None).0 {
+            let value = pod.value();
+            let Some(node) = value["spec"]["nodeName"].as_str().filter(|node| names.contains(node)) else { continue };
+            if pod.controller().is_some_and(|owner| matches!(&*owner.kind, "DaemonSet" | "Node")) {
+                continue;
+            }
+            if pod.deleting {
+                leaving += 1;
+                continue;
+            }
+            match cluster.inner().evict(&pod.namespace, &pod.name, &DeleteOptions::default()) {
+                Ok(_) => evicted += 1,
+                Err(status) => {
+                    let causes = items(&status.details["causes"]).iter().filter_map(|cause| cause["message"].as_str());
+                    let why = causes.map(str::to_owned).next().unwrap_or(status.message);
+                    let (node, pod) = (node.to_owned(), format!("{}/{}", pod.namespace, pod.name));
+                    blocked.push(Blocked { node, pod, why });
+                }
+            }
+        }
+        idle = if evicted + leaving > 0 { 0 } else { idle + 1 };
+        if evicted + leaving == 0 && blocked.is_empty() {
+            return blocked;
+        }
+        if idle > MAX_IDLE_ROUNDS {
+            return blocked;
+        }
+        cluster.advance(PAUSE);
+    }
+}

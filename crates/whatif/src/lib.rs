@@ -1,0 +1,37 @@
+//! What if: the placement of a cluster without its secrets, copies of it in this process, and changes that are tried on them.
+//!
+//! ```text
+//! objects ─ sanitised ▶ Capture ─ Twin ▶ a copy ─ Change ▶ Answer ─▶ human | markdown | json | junit
+//! ```
+//!
+//! Everything here is a function of its arguments; klab reads the cluster and prints what these functions give.
+
+#![deny(missing_docs)]
+
+mod answer;
+mod capture;
+mod change;
+mod document;
+mod drain;
+mod error;
+mod kinds;
+mod nodes;
+mod pool;
+mod sanitise;
+mod text;
+mod trial;
+mod twin;
+mod world;
+
+pub use answer::{Answer, COPIES, PoolChange, PoolState, TryError, WorkloadChange, what_if};
+pub use capture::{Capture, CaptureError, FILE, Gap};
+pub use change::Change;
+pub use document::{json, junit};
+pub use drain::Blocked;
+pub use error::ChangeError;
+pub use kinds::{KINDS, Kind};
+pub use pool::pool_of;
+pub use sanitise::sanitised;
+pub use text::{human, markdown};
+pub use twin::{Twin, TwinError};
+pub use world::Workload;

@@ -1,0 +1,238 @@
+//! Changes performed on a copy, and what stood in their way.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use klab_api_machinery::resource::{
+    DEPLOYMENTS, NAMESPACES, NODES, REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId, STATEFUL_SETS,
+};
+use klab_api_machinery::value::list_mut;
+use klab_cluster::Cluster;
+use klab_cluster::cluster::Part;
+use klab_cluster::control::SCHEDULER_CONFIGURATION_ANNOTATION;
+use klab_fields::Patch;
+use klab_lab::spec::VmSize;
+use serde_json::{Value, json};
+
+use crate::change::{Change, parts, taint};
+use crate::drain::{Blocked, cordon, drain, writer};
+use crate::error::ChangeError;
+use crate::kinds::Kind;
+use crate::nodes;
+use crate::sanitise::sanitised;
+use crate::twin::completed;
+
+/// How long a copy goes on after a change: longer than the five minutes after which pods leave a node that is silent.
+const AFTERWARDS: Duration = Duration::from_mins(6);
+/// The share of a pool that an upgrade adds for its time, as AKS does where nothing else is set.
+const SURGE_PERCENT: usize = 10;
+
+/// What a trial came to, beside what became of the pods.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trial {
+    /// Pods that could not be evicted.
+    pub(crate) blocked: BTreeSet<Blocked>,
+    /// Objects that the copy has no place for.
+    pub(crate) ignored: BTreeSet<String>,
+}
+
+impl Trial {
+    /// Performs a change.
+    pub(crate) fn perform(&mut self, cluster: &Cluster, change: &Change) -> Result<(), ChangeError> {
+        match change {
+            Change::Nodes { pool, nodes } => self.resize_pool(cluster, pool, *nodes)?,
+            Change::Size { pool, size } => self.replace(cluster, pool, Some(size))?,
+            Change::Upgrade { pool } => self.upgrade(cluster, pool)?,
+            Change::Taint { target, key, value, effect } => {
+                change_nodes(cluster, target, |node| {
+                    let taints = list_mut(&mut node["spec"]["taints"]);
+                    taints.retain(|other| {
+                        other["key"] != key.as_str()
+                            || effect.as_ref().is_some_and(|effect| other["effect"] != effect.as_str())
+                    });
+                    taints.extend(effect.as_ref().map(|effect| taint(key, value, effect)));
+                })?;
+            }
+            Change::Label { target, key, value } => {
+                change_nodes(cluster, target, |node| match value {
+                    Some(value) => node["metadata"]["labels"][key] = json!(value),
+                    None => {
+                        node["metadata"]["labels"].as_object_mut().map(|labels| labels.remove(key));
+                    }
+                })?;
+            }
+            Change::Drain { target } => {
+                let nodes = nodes::targeted(cluster, target)?;
+                self.blocked.extend(drain(cluster, &nodes));
+            }
+            Change::ZoneDown { zone } => {
+                for node in nodes::of_zone(cluster, zone)? {
+                    nodes::remove(cluster, &node);
+                }
+            }
+            Change::Scale { workload, replicas } => scale(cluster, workload, *replicas)?,
+            Change::Add { objects, times } => self.add(cluster, objects, *times)?,
+            Change::Apply { objects } => self.apply(cluster, objects)?,
+            Change::Profile { configuration } => {
+                cluster.inner().modify(NAMESPACES, Part::Main, "", "kube-system", &writer(), |namespace| {
+                    namespace["metadata"]["annotations"][SCHEDULER_CONFIGURATION_ANNOTATION] =
+                        json!(configuration.to_string());
+                })?;
+            }
+        }
+        cluster.settle();
+        Ok(())
+    }
+
+    fn resize_pool(&mut self, cluster: &Cluster, pool: &str, wanted: usize) -> Result<(), ChangeError> {
+        let present = nodes::of_pool(cluster, pool)?;
+        let surplus: Vec<String> = present.iter().skip(wanted).map(|(name, _)| name.clone()).collect();
+        if !surplus.is_empty() {
+            self.take_away(cluster, &surplus);
+        }
+        for _ in present.len()..wanted {
+            let present = nodes::of_pool(cluster, pool)?;
+            nodes::add(cluster, &present, &free_name(cluster, pool), None)?;
+        }
+        Ok(())
+    }
+
+    /// Drains nodes and removes those that are empty then.
+    fn take_away(&mut self, cluster: &Cluster, names: &[String]) {
+        let blocked = drain(cluster, names);
+        let held: BTreeSet<&str> = blocked.iter().map(|blocked| blocked.node.as_str()).collect();
+        for name in names.iter().filter(|name| !held.contains(name.as_str())) {
+            nodes::remove(cluster, name);
+        }
+        cluster.settle();
+        self.blocked.extend(blocked);
+    }
+
+    /// As many new nodes as there are, then the old ones go.
+    fn replace(&mut self, cluster: &Cluster, pool: &str, size: Option<&'static VmSize>) -> Result<(), ChangeError> {
+        let present = nodes::of_pool(cluster, pool)?;
+        for (name, node) in &present {
+            nodes::make(cluster, name, node, &free_name(cluster, pool), size)?;
+        }
+        let names: Vec<String> = present.into_iter().map(|(name, _)| name).collect();
+        self.take_away(cluster, &names);
+        Ok(())
+    }
+
+    /// A tenth more nodes, then node by node: drained, and back empty under its name. Ends at the first that a budget keeps.
+    fn upgrade(&mut self, cluster: &Cluster, pool: &str) -> Result<(), ChangeError> {
+        let present = nodes::of_pool(cluster, pool)?;
+        let surge = (present.len() * SURGE_PERCENT).div_ceil(100).max(1);
+        let mut added = Vec::new();
+        for (name, node) in present.iter().cycle().take(surge) {
+            let free = free_name(cluster, pool);
+            nodes::make(cluster, name, node, &free, None)?;
+            added.push(free);
+        }
+        for group in present.chunks(surge) {
+            let names: Vec<String> = group.iter().map(|(name, _)| name.clone()).collect();
+            let before = self.blocked.len();
+            self.take_away(cluster, &names);
+            if self.blocked.len() > before {
+                cordon(cluster, &names, false);
+                break;
+            }
+            for (name, node) in group {
+                nodes::make(cluster, name, node, name, None)?;
+            }
+        }
+        self.take_away(cluster, &added);
+        Ok(())
+    }
+
+    fn add(&mut self, cluster: &Cluster, objects: &[Value], times: usize) -> Result<(), ChangeError> {
+        for number in 1..=times {
+            for object in objects {
+                let Some(mut object) = self.of_copy(object) else { continue };
+                if times > 1 {
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                    object["metadata"]["name"] = json!(format!("{name}-{number}"));
+                }
+                cluster.add_objects(&[object])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, cluster: &Cluster, objects: &[Value]) -> Result<(), ChangeError> {
+        for object in objects {
+            let Some(value) = self.of_copy(object) else { continue };
+            let Some(resource) = Kind::of(&value).and_then(|kind| ResourceId::by_kind(kind.api_version, kind.kind))
+            else {
+                continue;
+            };
+            let namespace = value["metadata"]["namespace"].as_str().unwrap_or("default");
+            let namespace = if resource.row().namespaced { namespace.to_owned() } else { String::new() };
+            let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let patch = Patch::Apply { value, force: true };
+            cluster.inner().patch(resource, Part::Main, &namespace, &name, patch, &writer())?;
+        }
+        Ok(())
+    }
+
+    /// An object of a user as the copy has its like; none where placement does not depend on it.
+    fn of_copy(&mut self, object: &Value) -> Option<Value> {
+        let Some(kind) = Kind::of(object) else {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            self.ignored.insert(format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"])));
+            return None;
+        };
+        let mut kept = sanitised(kind, object)?;
+        kept.as_object_mut().map(|kept| kept.remove("status"));
+        Some(completed(&kept))
+    }
+}
+
+/// Lets a copy go on until it rests.
+pub(crate) fn rest(cluster: &Cluster) {
+    cluster.advance(AFTERWARDS);
+}
+
+fn change_nodes(cluster: &Cluster, target: &str, change: impl Fn(&mut Value)) -> Result<(), ChangeError> {
+    for node in nodes::targeted(cluster, target)? {
+        cluster.inner().modify(NODES, Part::Main, "", &node, &writer(), &change)?;
+    }
+    Ok(())
+}
+
+/// A name for a node that no other has.
+fn free_name(cluster: &Cluster, pool: &str) -> String {
+    let taken = |name: &str| cluster.inner().get(NODES, "", name).is_some();
+    let base: String =
+        pool.to_lowercase().chars().map(|each| if each.is_ascii_alphanumeric() { each } else { '-' }).collect();
+    (1..usize::MAX).map(|number| format!("{base}-new-{number}")).find(|name| !taken(name)).unwrap_or_default()
+}
+
+const SCALED: [(&str, ResourceId); 4] = [
+    ("deployment", DEPLOYMENTS),
+    ("statefulset", STATEFUL_SETS),
+    ("replicaset", REPLICA_SETS),
+    ("replicationcontroller", REPLICATION_CONTROLLERS),
+];
+
+fn scale(cluster: &Cluster, workload: &str, replicas: u32) -> Result<(), ChangeError> {
+    let (namespace, kind, name) = parts(workload);
+    let kind = kind.to_lowercase();
+    let none = || ChangeError::NoWorkload(workload.to_owned());
+    let (_, resource) =
+        SCALED.iter().find(|(known, _)| *known == kind || format!("{known}s") == kind).ok_or_else(none)?;
+    let all = cluster.inner().list(*resource, namespace).0;
+    let found: Vec<_> = all.iter().filter(|object| &*object.name == name).collect();
+    match found.as_slice() {
+        [] => Err(none()),
+        [one] => {
+            let change = |object: &mut Value| object["spec"]["replicas"] = json!(replicas);
+            cluster.inner().modify(*resource, Part::Main, &one.namespace, name, &writer(), change)?;
+            Ok(())
+        }
+        several => {
+            let all: Vec<String> = several.iter().map(|object| format!("{}/{kind}/{name}", object.namespace)).collect();
+            Err(ChangeError::SeveralWorkloads { name: workload.to_owned(), all: all.join(", ") })
+        }
+    }
+}

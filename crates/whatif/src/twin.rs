@@ -1,0 +1,154 @@
+//! A copy of a captured cluster in this process: the same nodes, with the same pods on them, and Kubernetes' own controllers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use klab_api_machinery::defaults::pod::template;
+use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, SteppedClock};
+use serde_json::{Value, json};
+
+use crate::capture::Capture;
+use crate::sanitise::pod_spec;
+
+/// Controllers that a copy does without: those that depend on what a capture leaves out, and those that change no placement.
+const WITHOUT: [&str; 7] = [
+    "horizontal-pod-autoscaler",
+    "cronjob",
+    "endpointslice",
+    "endpointslice-mirroring",
+    "ttl-after-finished",
+    "cluster-autoscaler",
+    "hollow-devices",
+];
+
+/// Seeds of copies are none of those that labs have: a copy gives no uid that a captured lab of klab has given.
+const SEED: u64 = 0x6b6c_6162_7768_6174;
+
+/// Why a capture has no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum TwinError {
+    /// There is no node in it.
+    #[error("the capture has no nodes, and without nodes no pod can run")]
+    NoNodes,
+    /// The embedded cluster does not take it.
+    #[error("klab could not copy the cluster: {0}")]
+    Build(#[from] BuildError),
+}
+
+/// A copy of a captured cluster.
+pub struct Twin {
+    pub(crate) cluster: Cluster,
+}
+
+impl Twin {
+    /// The copy, with all done that is due. The seed decides among equal nodes.
+    ///
+    /// # Errors
+    /// [`TwinError`] where there is nothing to copy.
+    pub fn of(capture: &Capture, seed: u64) -> Result<Self, TwinError> {
+        if capture.of("Node").next().is_none() {
+            return Err(TwinError::NoNodes);
+        }
+        let torn: BTreeSet<String> = capture.torn().into_iter().collect();
+        let objects = capture
+            .objects
+            .iter()
+            .filter(|object| object["kind"] != "Pod" || !torn.contains(&crate::capture::path(object)));
+        let moment = capture.moment().unwrap_or_default();
+        let now = moment.checked_add(SignedDuration::from_mins(1)).unwrap_or(moment);
+        let mut builder = Cluster::builder().seed(SEED ^ seed).clock(Arc::new(SteppedClock::new(now)));
+        for controller in WITHOUT {
+            builder = builder.without_controller(controller);
+        }
+        let cluster = builder.kept(objects.map(completed)).build()?;
+        Ok(Self { cluster })
+    }
+}
+
+/// An object of a capture as an API server would keep it. Containers run until they are stopped: the capture does not say what
+/// they do.
+pub(crate) fn completed(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(spec) = pod_spec(&mut object) {
+        for (containers, command) in [("containers", json!(["sleep", "infinity"])), ("initContainers", json!(["true"]))]
+        {
+            for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
+                let is_sidecar = container["restartPolicy"] == "Always";
+                container["command"] = if is_sidecar { json!(["sleep", "infinity"]) } else { command.clone() };
+            }
+        }
+    }
+    match object["kind"].as_str() {
+        // What a revision keeps is compared with the template, which has its defaults.
+        Some("ControllerRevision") => {
+            if let Some(kept) = object.pointer_mut("/data/spec/template") {
+                template(kept);
+            }
+        }
+        Some("Node") => complete_node(&mut object),
+        Some("Pod") => complete_pod(&mut object),
+        Some("PersistentVolume") => complete_volume(&mut object),
+        _ => {}
+    }
+    object
+}
+
+/// A node that is not ready keeps silent, so that it stays so.
+fn complete_node(node: &mut Value) {
+    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    if conditions.any(|condition| condition["type"] == "Ready" && condition["status"] != "True") {
+        node["metadata"]["annotations"][HEARTBEAT_ANNOTATION] = json!("stopped");
+    }
+}
+
+fn complete_pod(pod: &mut Value) {
+    let since = pod["status"]["startTime"].clone();
+    let is_ready = pod["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    if pod["spec"]["nodeName"].is_null() {
+        pod["status"] = json!({ "phase": "Pending" });
+        return;
+    }
+    if !is_ready {
+        for container in pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut).into_iter().flatten() {
+            container["readinessProbe"] = json!({ "exec": { "command": ["false"] } });
+        }
+    }
+    let containers: Vec<Value> = pod["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|container| running(container, &since, is_ready))
+        .collect();
+    pod["status"]["phase"] = json!("Running");
+    pod["status"]["containerStatuses"] = json!(containers);
+}
+
+/// The status of a container that runs.
+fn running(container: &Value, since: &Value, is_ready: bool) -> Value {
+    let requests = &container["resources"]["requests"];
+    let mut status = json!({
+        "name": container["name"], "image": container["image"], "imageID": container["image"],
+        "containerID": "containerd://captured", "ready": is_ready, "started": true, "restartCount": 0,
+        "lastState": {}, "state": { "running": { "startedAt": since } },
+        "resources": { "requests": requests, "limits": container["resources"]["limits"] },
+    });
+    if requests.as_object().is_some_and(|requests| !requests.is_empty()) {
+        status["allocatedResources"] = requests.clone();
+    }
+    status
+}
+
+/// A volume needs a source; which disk it is does not matter.
+fn complete_volume(volume: &mut Value) {
+    let name = volume["metadata"]["name"].clone();
+    if volume["spec"]["csi"]["driver"].is_string() {
+        volume["spec"]["csi"]["volumeHandle"] = name;
+    } else {
+        volume["spec"]["csi"] = json!({ "driver": "unknown", "volumeHandle": name });
+    }
+}

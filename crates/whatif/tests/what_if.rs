@@ -1,0 +1,212 @@
+//! Changes tried on copies of clusters that klab made: what becomes of their pods.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::Duration;
+
+use klab_api_machinery::resource::ResourceId;
+use klab_cluster::Cluster;
+use klab_whatif::{Capture, Change, KINDS, what_if};
+use serde_json::{Value, json};
+
+fn node(name: &str, pool: &str, zone: usize, cpu: &str) -> Value {
+    let resources = json!({ "cpu": cpu, "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi" });
+    let labels = json!({
+        "agentpool": pool, "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("westeurope-{zone}"),
+        "topology.kubernetes.io/region": "westeurope", "node.kubernetes.io/instance-type": "Standard_D4s_v5",
+    });
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels },
+        "status": { "capacity": resources, "allocatable": resources, "nodeInfo": { "kubeletVersion": "v1.36.2" } },
+    })
+}
+
+fn template(app: &str, cpu: &str) -> Value {
+    json!({
+        "metadata": { "labels": { "app": app } },
+        "spec": {
+            "terminationGracePeriodSeconds": 5,
+            "containers": [{
+                "name": "main", "image": "nginx:1.27", "env": [{ "name": "TOKEN", "value": "planted-secret" }],
+                "command": ["serve", "--password=planted-secret"], "resources": { "requests": { "cpu": cpu, "memory": "64Mi" } },
+            }],
+        },
+    })
+}
+
+fn workload(kind: &str, app: &str, replicas: usize, cpu: &str) -> Value {
+    let mut spec = json!({ "selector": { "matchLabels": { "app": app } }, "template": template(app, cpu) });
+    if kind != "DaemonSet" {
+        spec["replicas"] = json!(replicas);
+    }
+    if kind == "StatefulSet" {
+        spec["serviceName"] = json!(app);
+    }
+    json!({ "apiVersion": "apps/v1", "kind": kind, "metadata": { "name": app }, "spec": spec })
+}
+
+fn budget(app: &str, least: usize) -> Value {
+    let spec = json!({ "minAvailable": least, "selector": { "matchLabels": { "app": app } } });
+    json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": app }, "spec": spec })
+}
+
+/// Three nodes of 4 CPUs in two pools, with a Deployment, a StatefulSet and a DaemonSet.
+fn cluster() -> Cluster {
+    let nodes = [node("g0", "general", 1, "4"), node("g1", "general", 2, "4"), node("s0", "system", 1, "4")];
+    let workloads = [
+        workload("Deployment", "web", 4, "1"),
+        workload("StatefulSet", "db", 2, "500m"),
+        workload("DaemonSet", "agent", 0, "100m"),
+    ];
+    let cluster = Cluster::builder().objects(nodes).objects(workloads).objects([budget("db", 2)]).build().unwrap();
+    cluster.advance(Duration::from_mins(2));
+    cluster
+}
+
+fn captured(cluster: &Cluster) -> Capture {
+    let mut capture = Capture::default();
+    for kind in KINDS {
+        let resource = ResourceId::by_kind(kind.api_version, kind.kind).unwrap();
+        let objects: Vec<Value> =
+            cluster.inner().list(resource, None).0.iter().map(|object| object.to_value()).collect();
+        capture.add(kind, &objects);
+    }
+    capture.finish();
+    capture
+}
+
+/// The answer in short lines, one a workload.
+fn lines(capture: &Capture, changes: &[Change]) -> Vec<String> {
+    let answer = what_if(capture, changes).unwrap();
+    let mut lines: Vec<String> = answer
+        .workloads
+        .iter()
+        .map(|change| {
+            let waiting: usize = change.waiting.values().sum();
+            let fails = if change.fails { ", fails" } else { "" };
+            format!(
+                "{}: {} → {}, {} move, {waiting} wait{fails}",
+                change.workload,
+                change.placed.0,
+                change.placed.1,
+                change.moving()
+            )
+        })
+        .collect();
+    lines.extend(answer.blocked.iter().map(|blocked| format!("{} blocks: {}", blocked.pod, blocked.why)));
+    lines
+}
+
+#[test]
+fn without_a_change_nothing_happens() {
+    let capture = captured(&cluster());
+    assert_eq!(lines(&capture, &[]), Vec::<String>::new());
+    assert!(!capture.text().contains("planted-secret"));
+    assert_eq!(Capture::read(&capture.text()).unwrap(), capture);
+}
+
+fn pool(text: &str) -> Change {
+    Change::pool(text).unwrap()
+}
+
+#[test]
+fn a_drained_pool_moves_its_pods_and_a_budget_blocks() {
+    let capture = captured(&cluster());
+    let wanted = [
+        "deployment default/web: 4 → 3, 2 move, 1 wait, fails",
+        "default/db-1 blocks: The disruption budget db needs 2 healthy pods and has 2 currently",
+    ];
+    assert_eq!(lines(&capture, &[Change::Drain { target: "general".to_owned() }]), wanted);
+    let answer = what_if(&capture, &[Change::Drain { target: "general".to_owned() }]).unwrap();
+    let waits: Vec<&String> = answer.workloads[0].waiting.keys().collect();
+    assert!(
+        waits[0].starts_with("0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable."),
+        "{waits:?}"
+    );
+    assert!(answer.fails());
+}
+
+#[test]
+fn pools_grow_and_shrink_and_get_another_size() {
+    let capture = captured(&cluster());
+    let state = |changes: &[Change]| {
+        let answer = what_if(&capture, changes).unwrap();
+        let general = answer.pools["general"].clone();
+        (general.before.nodes, general.after.nodes, general.after.allocatable.cpu, answer.fails())
+    };
+    assert_eq!(state(&[pool("general=5")]), (2, 5, 20_000, false));
+    assert_eq!(state(&[pool("general=1")]), (2, 2, 8000, true), "a budget keeps the node");
+    assert_eq!(state(&[pool("general=3"), Change::Drain { target: "g1".to_owned() }]), (2, 3, 12_000, true));
+    let (_, nodes, cpu, fails) = state(&[pool("general.size=Standard_D8s_v5")]);
+    assert_eq!((nodes, cpu > 19_000, fails), (3, true, true), "one old node is kept by the budget");
+    let error = what_if(&capture, &[pool("other=1")]).unwrap_err().to_string();
+    assert_eq!(error, "pool other has 1 node: there is no pool `other`; there are: general, system");
+}
+
+#[test]
+fn without_the_budget_an_upgrade_moves_everything_and_ends_where_it_began() {
+    let mut capture = captured(&cluster());
+    capture.objects.retain(|object| object["kind"] != "PodDisruptionBudget");
+    let answer = what_if(&capture, &[Change::Upgrade { pool: "general".to_owned() }]).unwrap();
+    assert!(!answer.fails(), "{answer:?}");
+    assert_eq!((answer.pools["general"].before.nodes, answer.pools["general"].after.nodes), (2, 2));
+    assert!(answer.workloads.iter().any(|change| change.moving() > 0));
+}
+
+#[test]
+fn a_zone_fails_with_its_nodes() {
+    let capture = captured(&cluster());
+    let answer = what_if(&capture, &[Change::ZoneDown { zone: "1".to_owned() }]).unwrap();
+    assert_eq!((answer.pools["general"].after.nodes, answer.pools["system"].after.nodes), (1, 0));
+    assert!(answer.fails());
+    let error = what_if(&capture, &[Change::ZoneDown { zone: "9".to_owned() }]).unwrap_err().to_string();
+    assert_eq!(error, "zone 9 is down: no node is in a zone `9`; the zones are: westeurope-1, westeurope-2");
+}
+
+#[test]
+fn workloads_are_scaled_added_and_applied() {
+    let capture = captured(&cluster());
+    let scaled = lines(&capture, &[Change::scale("deployment/web=12").unwrap()]);
+    assert_eq!(scaled.len(), 1);
+    assert!(scaled[0].starts_with("deployment default/web: 4 → "), "{scaled:?}");
+    assert!(!scaled[0].ends_with("fails"), "pods that do not run today are no loss: {scaled:?}");
+    let add = Change::Add { objects: vec![workload("Deployment", "extra", 1, "100m")], times: 3 };
+    assert_eq!(
+        lines(&capture, &[add]),
+        ["extra-1", "extra-2", "extra-3"].map(|name| format!("deployment default/{name}: 0 → 1, 0 move, 0 wait"))
+    );
+    // Applied as it is, nothing changes, whatever its environment says; a larger request rolls out.
+    assert_eq!(
+        lines(&capture, &[Change::Apply { objects: vec![workload("Deployment", "web", 4, "1")] }]),
+        Vec::<String>::new()
+    );
+    let larger = lines(&capture, &[Change::Apply { objects: vec![workload("Deployment", "web", 4, "3500m")] }]);
+    assert!(larger[0].contains("fails") || larger[0].contains("wait"), "{larger:?}");
+    let error = what_if(&capture, &[Change::scale("deployment/none=1").unwrap()]).unwrap_err().to_string();
+    assert_eq!(error, "deployment/none has 1 pod: there is no workload `deployment/none`");
+}
+
+#[test]
+fn taints_and_labels_of_nodes_count() {
+    let capture = captured(&cluster());
+    let tainted = lines(&capture, &[Change::taint("general:maintenance:NoExecute").unwrap()]);
+    assert!(
+        tainted.iter().any(|line| line.starts_with("deployment default/web: 4 → ") && line.ends_with("fails")),
+        "{tainted:?}"
+    );
+    assert_eq!(lines(&capture, &[Change::label("general:disk=ssd").unwrap()]), Vec::<String>::new());
+}
+
+#[test]
+fn a_capture_that_was_changed_by_hand_is_refused_where_it_is_no_cluster() {
+    let capture = captured(&cluster());
+    let text = capture.text().replace("\"tolerations\":[", "\"tolerations\":[7,");
+    let error = what_if(&Capture::read(&text).unwrap(), &[]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("klab could not copy the cluster: an object of the new cluster is refused: Pod agent-"),
+        "{error}"
+    );
+    assert_eq!(
+        what_if(&Capture::default(), &[]).unwrap_err().to_string(),
+        "the capture has no nodes, and without nodes no pod can run"
+    );
+}

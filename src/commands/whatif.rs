@@ -1,0 +1,147 @@
+//! `klab whatif`: changes tried on a copy of a cluster, and what becomes of its pods.
+
+use std::path::{Path, PathBuf};
+
+use klab_whatif::{Answer, Capture, Change, human, json, junit, markdown, what_if};
+
+use super::elsewhere::Elsewhere;
+use super::{Context, LabOptions, running_lab};
+use klab_operations::capture;
+use klab_operations::error::{Code, Context as _, Error, Result};
+use klab_operations::ui::Format;
+
+/// What can be typed after `klab whatif`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// A lab that is up, or a folder that `klab capture` wrote; the lab that is up by default.
+    #[arg(value_name = "LAB|FOLDER", conflicts_with_all = ["context", "kubeconfig"])]
+    lab: Option<String>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+    #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
+    options: LabOptions,
+}
+
+/// The changes, in the order in which they are made: nodes come first, and go last.
+#[derive(Debug, clap::Args)]
+struct Changes {
+    /// A pool has this number of nodes, or nodes of another size: `general=3`, `general.size=Standard_D8s_v5`.
+    #[arg(long, value_name = "POOL=NODES", value_parser = Change::pool)]
+    pool: Vec<Change>,
+    /// Nodes get a taint: `general:dedicated=web:NoSchedule`; `general:dedicated-` takes it away.
+    #[arg(long, value_name = "NODE|POOL:TAINT", value_parser = Change::taint)]
+    taint: Vec<Change>,
+    /// Nodes get a label: `general:disk=ssd`; `general:disk-` takes it away.
+    #[arg(long, value_name = "NODE|POOL:LABEL", value_parser = Change::label)]
+    label: Vec<Change>,
+    /// The scheduler has the configuration of this file, a KubeSchedulerConfiguration.
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// A workload has this number of pods: `deployment/web=30`, `team/statefulset/db=3`.
+    #[arg(long, value_name = "WORKLOAD=REPLICAS", value_parser = Change::scale)]
+    scale: Vec<Change>,
+    /// The objects of a file are made, too, once or several times: `web.yaml`, `web.yaml*20`.
+    #[arg(long, value_name = "FILE[*TIMES]")]
+    add: Vec<String>,
+    /// The manifests of a file or a folder are applied.
+    #[arg(long, value_name = "FILE|FOLDER")]
+    apply: Vec<PathBuf>,
+    /// A node or a pool is cordoned and drained.
+    #[arg(long, value_name = "NODE|POOL")]
+    drain: Vec<String>,
+    /// A pool is upgraded: its nodes are drained and replaced, a tenth at a time.
+    #[arg(long, value_name = "POOL")]
+    upgrade: Vec<String>,
+    /// All nodes of a zone fail: `1`, or `westeurope-1`.
+    #[arg(long, value_name = "ZONE")]
+    zone_down: Vec<String>,
+}
+
+/// Reads the cluster, tries the changes, and prints what becomes of it.
+///
+/// # Errors
+/// When the cluster or a file cannot be read, a change names what is not there, or something that runs today would not run.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let changes = arguments.changes.in_order()?;
+    if changes.is_empty() {
+        let error = Error::message(Code::Flags, "no change is given, so there is nothing to try");
+        return Err(
+            error.hint("`klab whatif --help` lists the changes: --pool general=3, --drain general, --zone-down 1, …")
+        );
+    }
+    let capture = captured(context, arguments.lab.as_deref(), &arguments.elsewhere, &arguments.options)?;
+    let answer = what_if(&capture, &changes).map_err(|error| Error::new(Code::Flags, error))?;
+    show(context, &answer)?;
+    if answer.fails() { Err(would_not_run(&answer)) } else { Ok(()) }
+}
+
+impl Changes {
+    fn in_order(&self) -> Result<Vec<Change>> {
+        let mut changes: Vec<Change> = [&self.pool, &self.taint, &self.label].into_iter().flatten().cloned().collect();
+        if let Some(file) = &self.profile {
+            let configuration = capture::configuration(file)?;
+            changes.push(Change::Profile { configuration });
+        }
+        changes.extend(self.scale.iter().cloned());
+        for text in &self.add {
+            let (file, times) = Change::times(text).map_err(|why| Error::message(Code::Usage, why))?;
+            changes.push(Change::Add { objects: capture::objects(Path::new(file))?, times });
+        }
+        for file in &self.apply {
+            changes.push(Change::Apply { objects: capture::objects(file)? });
+        }
+        changes.extend(self.drain.iter().map(|target| Change::Drain { target: target.clone() }));
+        changes.extend(self.upgrade.iter().map(|pool| Change::Upgrade { pool: pool.clone() }));
+        changes.extend(self.zone_down.iter().map(|zone| Change::ZoneDown { zone: zone.clone() }));
+        Ok(changes)
+    }
+}
+
+/// The cluster that is meant: one of others, one that was captured, or that of a lab that is up.
+pub(super) fn captured(
+    context: &Context,
+    lab: Option<&str>,
+    elsewhere: &Elsewhere,
+    options: &LabOptions,
+) -> Result<Capture> {
+    if elsewhere.is_meant() {
+        return context.block_on(async {
+            let (client, namespace) = elsewhere.connect()?.client().await?;
+            capture::capture(&client, &namespace).await
+        });
+    }
+    if let Some(file) = lab.and_then(|lab| capture::file_of(Path::new(lab))) {
+        return capture::read(&file);
+    }
+    let lab = running_lab::lab(context, lab, options)
+        .map_err(|error| error.hint("`klab whatif --context NAME` asks about a cluster that klab did not make"))?;
+    let name = &lab.name.value;
+    let client = context.client(name, &context.kubeconfig(name)?)?;
+    context.block_on(capture::capture(&client, "default"))
+}
+
+fn show(context: &Context, answer: &Answer) -> Result<()> {
+    match context.ui.format() {
+        Format::Json => context.ui.result(&json(answer).to_string()),
+        Format::Junit => {
+            let text = junit(answer).code(Code::KlabFault, || "could not write the answer as JUnit".to_owned())?;
+            context.ui.result(&text);
+        }
+        Format::Markdown => context.ui.result(&markdown(answer)),
+        _ => context.ui.result(&human(answer)),
+    }
+    Ok(())
+}
+
+fn would_not_run(answer: &Answer) -> Error {
+    let lost = answer.lost();
+    let words = if lost == 0 {
+        "a drain does not come to its end".to_owned()
+    } else {
+        let pods = klab_lab::words::plural(lost, "pod");
+        format!("{pods} that {} today would not run", if lost == 1 { "runs" } else { "run" })
+    };
+    Error::message(Code::WouldNotRun, words)
+}

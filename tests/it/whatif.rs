@@ -1,0 +1,127 @@
+//! `klab capture` and `klab whatif`, through the binary, on a lab that is up and on what was captured of it.
+
+use insta::assert_snapshot;
+
+use crate::environment::Environment;
+
+const LAB: &str = r#"lab = "shop"
+
+[pool.general]
+mode = "system"
+nodes = 2
+size = "Standard_B2ms"
+
+[pool.extra]
+nodes = 1
+size = "Standard_B2ms"
+labels = { disk = "ssd" }
+
+[secret.token]
+data = { password = "planted-secret" }
+
+[workload.web]
+image = "nginx"
+replicas = 2
+requests = { cpu = "100m", memory = "64Mi" }
+node_selector = { disk = "ssd" }
+env = { PASSWORD = "planted-secret" }
+
+[[check]]
+workload = "web"
+running = 2
+"#;
+
+fn up() -> Environment {
+    let environment = Environment::new();
+    environment.write("shop.toml", LAB);
+    environment.succeeds(&["up", "shop.toml"]);
+    environment
+}
+
+#[test]
+fn a_change_is_tried_on_a_lab_that_is_up_and_on_what_was_captured_of_it() {
+    let environment = up();
+    let before = environment.json(&["status"]);
+    let shown = environment.klab(&["whatif", "--drain", "extra"]);
+    assert_eq!(environment.json(&["status"])["nodes"], before["nodes"], "nothing is changed");
+    assert_snapshot!(shown, @r"
+    --- stdout
+    What if extra is drained
+
+    POOL     NODES  PODS   CPU REQUESTED                      MEMORY REQUESTED
+    extra    1      8 → 6  ██░░░░░░░░  28% → █░░░░░░░░░  18%  ░░░░░░░░░░   9% → ░░░░░░░░░░   7%
+    general  2      19     ███░░░░░░░  33%                    █░░░░░░░░░  11%
+    The nodes cost $0.29 an hour, as before.
+
+    2 pods that run today would not run:
+      deployment default/web: 0 of 2 run
+        2 pods wait: None of 3 nodes takes them: 1 is cordoned, 2 lack a label that they ask for.
+    --- stderr
+    error[K0909]: 2 pods that run today would not run
+    --- status 1
+    ");
+    environment.succeeds(&["capture", "-o", "kept"]);
+    let text = environment.read("kept/capture.jsonl");
+    assert!(text.contains("nginx") && !text.contains("planted-secret"), "{text}");
+    environment.succeeds(&["down"]);
+    assert_eq!(environment.klab(&["whatif", "kept", "--drain", "extra"]), shown);
+    let output = environment.run(&["whatif", "kept", "--drain", "extra", "--format", "json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!((&answer["schema"], &answer["runs"]), (&"klab.whatif/1".into(), &false.into()));
+    assert_snapshot!(environment.klab(&["whatif", "kept", "--scale", "deployment/web=3", "--format", "markdown"]), @r"
+    --- stdout
+    ### What if deployment/web has 3 pods
+
+    | POOL | NODES | PODS | CPU REQUESTED | MEMORY REQUESTED |
+    | --- | --- | --- | --- | --- |
+    | extra | 1 | 8 → 9 | ██░░░░░░░░  28% → ███░░░░░░░  34% | ░░░░░░░░░░   9% → █░░░░░░░░░  10% |
+    | general | 2 | 19 | ███░░░░░░░  33% | █░░░░░░░░░  11% |
+
+    The nodes cost $0.29 an hour, as before.
+
+    **Everything that runs today still runs.**
+
+    **Pods that come or go:**
+
+    - deployment default/web: 1 more on extra
+    --- status 0
+    ");
+    assert_snapshot!(environment.klab(&["whatif", "kept", "--drain", "extra", "--format", "junit"]), @r#"
+    --- stdout
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="klab" tests="1" skipped="0" failures="1" errors="0">
+        <testsuite name="what if extra is drained" tests="1" skipped="0" errors="0" failures="1">
+            <testcase name="deployment default/web">
+                <failure message="0 of 2 pods run, 2 before. 0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn&apos;t match Pod&apos;s node affinity/selector."/>
+            </testcase>
+        </testsuite>
+    </testsuites>
+    --- stderr
+    error[K0909]: 2 pods that run today would not run
+    --- status 1
+    "#);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_there_is() {
+    let environment = up();
+    environment.succeeds(&["capture", "-o", "kept"]);
+    for (line, words) in [
+        ("kept", "no change is given"),
+        ("kept --pool other=2", "there is no pool `other`; there are: extra, general"),
+        ("kept --drain other", "there is no node and no pool `other`"),
+        ("kept --zone-down 7", "no node is in a zone `7`; the zones are: none"),
+        ("kept --scale deployment/none=2", "there is no workload `deployment/none`"),
+        ("kept --pool extra", "not of the form POOL=NODES"),
+        ("kept --add none.yaml", "could not read `none.yaml`"),
+        ("kept --apply shop.toml", "shop.toml:1"),
+        ("kept --profile shop.toml", "shop.toml"),
+        ("torn.jsonl --drain extra", "line 2: EOF while parsing"),
+    ] {
+        environment.write("torn.jsonl", "{\"schema\":\"klab.capture/1\"}\n{");
+        let arguments: Vec<&str> = ["whatif"].into_iter().chain(line.split_whitespace()).collect();
+        let shown = environment.klab(&arguments);
+        assert!(shown.contains(words) && shown.contains("--- status 2"), "{line}: {shown}");
+    }
+}
