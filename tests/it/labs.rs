@@ -46,6 +46,7 @@ fn only_what_a_provider_cannot_do_is_left_out() {
         assert_eq!(left_out(&name, Provider::Sim), [""; 0], "{name}");
         let not_on_kind: &[&str] = match name.as_str() {
             "nodepools.toml" => &["grow", "maximum", "no-help", "shrink", "control-plane", "windows", "gpu"],
+            "drain.toml" => &["upgrade"],
             "hpa.toml" => &["raise-the-pool"],
             "placeholders.toml" => &["cold", "refill", "maximum", "calm", "shrink"],
             "volumes.toml" => &["same-zone", "allowed", "allowed-one"],

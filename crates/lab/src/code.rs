@@ -336,6 +336,7 @@ codes! {
     Ready "ready" 608 1;
     Schedulable "schedulable" 608 1;
     Tainted "tainted" 608 1;
+    NodeVersion "node-version" 608 1;
     Cel "cel" 609 1;
     NoPods "no-pods" 610 1;
     NoNodes "no-nodes" 610 1;

@@ -232,6 +232,7 @@ fn every_condition_has_an_example() {
         "ready",
         "schedulable",
         "tainted",
+        "version",
         "cel",
     ] {
         assert!(

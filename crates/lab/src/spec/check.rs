@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::source::{Located, Location};
+use super::version::KubernetesVersion;
 use klab_scheduler::selector::Selector;
 
 /// `[[check]]`, `[[step.check]]`, `[[step.before]]`: a subject and what must hold of it, all conditions at once.
@@ -107,6 +108,8 @@ pub enum Condition {
     Schedulable(bool),
     /// Every node carries this taint.
     Tainted(k8s_openapi::api::core::v1::Taint),
+    /// Every node's kubelet has this version.
+    Version(KubernetesVersion),
     /// A CEL expression on `object` is true.
     Cel(String),
 }

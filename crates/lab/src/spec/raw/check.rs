@@ -68,6 +68,8 @@ pub(in crate::spec) struct Check {
     pub schedulable: Option<At<bool>>,
     /// Nodes: every one carries this taint, "key=value:Effect" or "key:Effect".
     pub tainted: Option<At<String>>,
+    /// Nodes: every one has this Kubernetes version, such as "1.36" or "1.36.2".
+    pub version: Option<At<String>>,
     /// A CEL expression on `object` that is true.
     pub cel: Option<At<String>>,
     /// How long to wait for the check to hold, such as "3m". Default: 2m, or `--timeout`.
@@ -173,5 +175,6 @@ pub(in crate::spec) const CONDITIONS: &[ConditionKey] = &[
     key("ready", NODES, ConditionForm::Flag(|raw| raw.ready.as_ref(), Condition::Ready)),
     key("schedulable", NODES, ConditionForm::Flag(|raw| raw.schedulable.as_ref(), Condition::Schedulable)),
     key("tainted", NODES, ConditionForm::Own),
+    key("version", NODES, ConditionForm::Own),
     key("cel", &[SubjectKind::Object], ConditionForm::Own),
 ];

@@ -177,6 +177,11 @@ impl Reader<'_> {
                 let taint = self.text(text, Code::Taint, syntax::taint);
                 (self.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value)))
             }
+            (ConditionForm::Own, "version") => {
+                let text = raw.version.as_ref()?;
+                let version = self.text(text, Code::Version, syntax::version);
+                (self.at(text.span()), version.map(|version| Condition::Version(version.value)))
+            }
             (ConditionForm::Own, _) => {
                 let text = raw.cel.as_ref()?;
                 let expression = self.text(text, Code::CelSyntax, syntax::expression);

@@ -22,6 +22,7 @@ mod spread;
 mod standing;
 mod succeeded;
 mod tainted;
+mod version;
 mod with;
 
 pub(crate) use self::rule::Subject;
@@ -59,6 +60,7 @@ pub(crate) fn rule(condition: &Condition) -> Box<dyn Rule + '_> {
         Condition::Ready(wanted) => Box::new(ready::Ready(*wanted)),
         Condition::Schedulable(wanted) => Box::new(schedulable::Schedulable(*wanted)),
         Condition::Tainted(taint) => Box::new(tainted::Tainted(taint)),
+        Condition::Version(version) => Box::new(version::Version(version)),
         Condition::Cel(expression) => Box::new(cel::Cel(expression)),
     }
 }
@@ -132,6 +134,7 @@ mod tests {
             "with" | "apart_from" => "'app=web'",
             "ready" | "schedulable" | "same_pods" => "true",
             "tainted" => "'a=b:NoSchedule'",
+            "version" => "'1.36'",
             "event" => "'Preempted'",
             "cel" => "'object.spec.replicas == 1'",
             key => panic!("the condition `{key}` has no example"),
