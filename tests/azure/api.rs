@@ -163,6 +163,8 @@ pub struct Model {
     /// Most pools of one cluster that were created at the same time.
     pub most_busy_pools: usize,
     groups: BTreeMap<String, Group>,
+    /// What pools were before their last upgrade, by their keys.
+    used: BTreeMap<String, Value>,
     /// Outcome of operations that are over.
     ended: BTreeMap<u64, Option<Failure>>,
     next_operation: u64,
@@ -175,6 +177,7 @@ impl Model {
             tenant: "00000000-0000-0000-0000-0000000007e4".to_owned(),
             latency,
             faults: Vec::new(),
+            used: BTreeMap::new(),
             registered: true,
             held: false,
             keeps_reasons: true,

@@ -332,6 +332,40 @@ fn pool_whose_change_failed_is_changed_by_the_real_az_again() {
     setup.nothing_is_left();
 }
 
+/// Another version with its settings, back to the one before, the newest image alone; a preview says which extension it needs.
+#[test]
+fn pools_are_upgraded_rolled_back_and_reimaged_by_the_real_az() {
+    let Some(az) = az_or_skip() else { return };
+    let setup = Setup::new(&az, Latency::NONE);
+    let apps = "[pool.apps]\nkubernetes = \"1.34\"\nupgrade = { max_surge = 2 }\n";
+    let lab = "lab = \"real\"\nprovider = \"aks\"\nkubernetes = \"1.35\"\n[pool.system]\nmode = \"system\"\n";
+    setup.write("real.toml", &format!("{lab}{apps}"));
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    let apps = |key: &str| {
+        let pools = setup.server.model().pools();
+        pools.into_iter().find(|pool| pool.name == "apps").unwrap().properties[key].clone()
+    };
+    let image = apps("nodeImageVersion");
+    setup.succeeds(&["pool", "upgrade", "apps", "--kubernetes", "1.35", "--drain-timeout", "10"]);
+    assert_eq!(
+        (apps("currentOrchestratorVersion"), &apps("upgradeSettings")["maxSurge"]),
+        ("1.35.0".into(), &"2".into())
+    );
+    assert_eq!(apps("upgradeSettings")["drainTimeoutInMinutes"], 10);
+    assert_ne!(apps("nodeImageVersion"), image, "a version comes with its image");
+    setup.succeeds(&["pool", "rollback", "apps"]);
+    assert_eq!((apps("currentOrchestratorVersion"), apps("nodeImageVersion")), ("1.34.2".into(), image.clone()));
+    setup.succeeds(&["pool", "upgrade", "apps", "--node-image-only"]);
+    assert_ne!(apps("nodeImageVersion"), image);
+    assert_eq!(apps("currentOrchestratorVersion"), "1.34.2");
+    let said = setup.fails(&["pool", "resize", "apps", "--size", "Standard_B4ms"], 4);
+    assert!(said.contains("--node-vm-size") && said.contains("az extension add --name aks-preview"), "{said}");
+    let transcript = setup.transcript();
+    assert!(transcript.contains("aks nodepool rollback") && transcript.contains("--node-image-only"), "{transcript}");
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}
+
 /// What an az said: exit code, stdout, and the first line of its error.
 fn said(command: &mut Command, line: &str) -> (Option<i32>, String, String) {
     let mut words: Vec<&str> = Vec::new();
@@ -392,6 +426,9 @@ fn klabs_own_az_says_what_the_real_one_says() {
         );
     }
     let lines = [
+        of("get-rollback-versions", "-n other"),
+        of("rollback", "-n other"),
+        of("upgrade", "-n other --node-image-only --max-surge 1"),
         of("list", "--query [].name"),
         of("list", "--query '[].{Name:name, Count:count, Mode:mode, Size:vmSize}' -o table"),
         of("list", "--query '[].[name, count, mode]' -o table"),

@@ -43,11 +43,15 @@ const UPGRADE: &[Flag] = &[
     Flag::number("--drain-timeout"),
     Flag::number("--node-soak-duration"),
     Flag::word("--undrainable-node-behavior").one_of(&["Cordon", "Schedule"]),
+    Flag::word("--upgrade-strategy"),
+    Flag::word("--max-blocked-nodes"),
 ];
 const MACHINE: &[Flag] = &[
     Flag::word("--node-vm-size -s"),
     Flag::number("--max-pods -m"),
     Flag::words("--zones -z"),
+    Flag::word("--vm-set-type"),
+    Flag::word("--vm-sizes"),
     Flag::word("--os-sku").one_of(&[
         "AzureLinux",
         "AzureLinux3",
@@ -89,10 +93,9 @@ const UNTOLD: &[Flag] = &[
 /// What a pool or a cluster of Azure has beyond nodes: networks, disks, security.
 const MOOT_OF_POOLS: Moot = Moot {
     words: "--aks-custom-headers --crg-id --gateway-prefix-size --gpu-driver --gpu-instance-profile --host-group-id --if-match \
-            --if-none-match --kubelet-config --linux-os-config --localdns-config --max-blocked-nodes --message-of-the-day \
+            --if-none-match --kubelet-config --linux-os-config --localdns-config --message-of-the-day \
             --node-osdisk-size --node-osdisk-type --node-public-ip-prefix-id --pod-ip-allocation-mode --pod-subnet-id --ppg \
-            --scale-down-mode --snapshot-id --ssh-access --upgrade-strategy --vm-set-type --vm-sizes --vnet-subnet-id \
-            --workload-runtime",
+            --scale-down-mode --snapshot-id --ssh-access --vnet-subnet-id --workload-runtime",
     switches: "--disable-artifact-streaming --disable-fips-image --disable-secure-boot --disable-vtpm --disable-windows-outbound-nat \
             --enable-artifact-streaming --enable-encryption-at-host --enable-fips-image --enable-managed-dranet \
             --enable-node-public-ip --enable-secure-boot --enable-ultra-ssd --enable-vtpm --skip-gpu-driver-install",
@@ -116,7 +119,7 @@ const MOOT_OF_CLUSTERS: Moot = Moot {
             --node-provisioning-mode --node-public-ip-prefix-id --node-resource-group --nodepool-initialization-taints \
             --nrg-lockdown-restriction-level --outbound-type --pod-cidr --pod-cidrs --pod-ip-allocation-mode --pod-subnet-id --ppg \
             --private-dns-zone --revision --rotation-poll-interval --service-cidr --service-cidrs --service-principal --sku \
-            --snapshot-id --ssh-access --vm-set-type --vm-sizes --vnet-subnet-id --windows-admin-password --windows-admin-username \
+            --snapshot-id --ssh-access --vnet-subnet-id --windows-admin-password --windows-admin-username \
             --workload-runtime --workspace-resource-id",
     switches: "--disable-acns --disable-ahub --disable-azure-container-storage --disable-azure-monitor-metrics --disable-azure-rbac \
             --disable-blob-driver --disable-cost-analysis --disable-defender --disable-disk-driver --disable-file-driver \

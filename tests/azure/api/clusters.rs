@@ -79,6 +79,10 @@ impl Model {
                     .unwrap_or_default();
                 Answer::ok(json!({ "value": pools }))
             }
+            ("GET", ["agentpools", pool, "upgradeprofiles", "default"]) => self.upgrade_profile(group, cluster, pool),
+            ("POST", ["agentpools", pool, "upgradenodeimageversion"]) => {
+                self.upgrade_image(group, cluster, pool, now, fails, operation)
+            }
             (_, ["agentpools", pool]) => {
                 self.in_pool(method, group, cluster, pool, &pool_name, request, now, fails, operation)
             }

@@ -2,6 +2,9 @@
 
 use super::{Answer, Instant, Model, Phase, Pool, Request, Value, in_progress, json, offer};
 
+/// The newest node image.
+const NEWEST_IMAGE: &str = "AKSUbuntu-2204gen2containerd-202608.14.0";
+
 impl Model {
     #[allow(clippy::too_many_arguments, reason = "everything a request to a pool can be about")]
     #[expect(clippy::too_many_lines, reason = "a row for each request")]
@@ -76,8 +79,11 @@ impl Model {
                 if let Some(refusal) = self.quota_refusal(&properties, before) {
                     return refusal;
                 }
+                let mut properties = properties;
+                let is_upgrade = pool.as_ref().is_some_and(|old| self.upgraded(key, old, &mut properties));
                 let doing = match &pool {
                     None => "Creating",
+                    Some(_) if is_upgrade => "Upgrading",
                     Some(old) if old.properties["count"] != properties["count"] => "Scaling",
                     Some(_) => "Updating",
                 };
@@ -107,6 +113,49 @@ impl Model {
             }
             _ => Answer::refused(405, "MethodNotAllowed", "not on pools"),
         }
+    }
+
+    /// Keeps what a pool had, if its version is to be another one; one that does not ask for an image gets the newest.
+    fn upgraded(&mut self, key: &str, old: &Pool, new: &mut Value) -> bool {
+        let before = &old.properties;
+        if new["orchestratorVersion"].is_null() || new["orchestratorVersion"] == before["orchestratorVersion"] {
+            return false;
+        }
+        if new["nodeImageVersion"] == before["nodeImageVersion"] {
+            new["nodeImageVersion"] = json!(NEWEST_IMAGE);
+        }
+        let used = json!({ "orchestratorVersion": before["currentOrchestratorVersion"],
+            "nodeImageVersion": before["nodeImageVersion"], "timestamp": "2026-08-20T10:00:00Z" });
+        self.used.insert(key.to_owned(), used);
+        true
+    }
+
+    pub(super) fn upgrade_profile(&self, group: &str, cluster: &str, key: &str) -> Answer {
+        let Some(pool) = self.cluster(group, cluster).and_then(|found| found.pools.get(key)) else {
+            return Answer::refused(404, "NotFound", "no such pool");
+        };
+        let version = &pool.properties["currentOrchestratorVersion"];
+        let used = self.used.get(key).map(|used| [used]);
+        Answer::ok(json!({ "name": "default", "properties": { "kubernetesVersion": version, "osType": "Linux",
+            "latestNodeImageVersion": NEWEST_IMAGE, "recentlyUsedVersions": used } }))
+    }
+
+    pub(super) fn upgrade_image(
+        &mut self,
+        group: &str,
+        cluster: &str,
+        key: &str,
+        now: Instant,
+        fails: Option<super::Failure>,
+        operation: u64,
+    ) -> Answer {
+        let until = now + self.latency.pool;
+        self.change_pool(group, cluster, key, |pool| {
+            pool.properties["nodeImageVersion"] = json!(NEWEST_IMAGE);
+            pool.phase = Phase::Busy { doing: "UpgradingNodeImageVersion", until, fails, removes: false };
+            pool.operation = operation;
+        });
+        self.accepted(202, Value::Null, operation)
     }
 
     pub(super) fn change_pool(&mut self, group: &str, cluster: &str, pool: &str, change: impl FnOnce(&mut Pool)) {
@@ -151,6 +200,7 @@ pub(super) fn complete_pool(mut properties: Value, version: &str) -> Value {
     default(&mut properties, "maxPods", json!(250));
     default(&mut properties, "mode", json!("User"));
     default(&mut properties, "orchestratorVersion", json!(version));
+    default(&mut properties, "nodeImageVersion", json!("AKSUbuntu-2204gen2containerd-202607.20.0"));
     let wanted = properties["orchestratorVersion"].as_str().map(str::to_owned);
     properties["currentOrchestratorVersion"] =
         json!(offer::patch_of(wanted.as_deref()).unwrap_or_else(|| version.to_owned()));

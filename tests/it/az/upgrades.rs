@@ -32,6 +32,16 @@ fn pools_get_other_images_machines_and_zones_and_go_back() {
     assert_eq!(of(&on("rollback", ""), versions), ["1.34.0", &latest]);
     let again = said("rollback", "");
     assert!(again.contains("ERROR: No rollback versions available."), "{again}");
+    for (flag, why) in [
+        ("--upgrade-strategy bluegreen", "knows the upgrade strategy 'Rolling'"),
+        ("--max-blocked-nodes 2", "more blocked nodes than surge nodes"),
+    ] {
+        let refused = said("upgrade", &format!("-k 1.35 --yes {flag}"));
+        assert!(refused.contains(why), "{flag}: {refused}");
+    }
+    let machines = "-n vms --vm-set-type VirtualMachines --vm-sizes Standard_D4s_v3";
+    let refused = az(environment, &format!("aks nodepool add {OF_LAB} {machines}"));
+    assert!(refused.contains("whose nodes have one size"), "{refused}");
     let resized = on("update", "--node-vm-size Standard_D4s_v3");
     assert_eq!((&resized["vmSize"], &resized["count"]), (&json!("Standard_D4s_v3"), &json!(1)));
     let refused = said("update", "--node-vm-size Standard_D4ps_v5");

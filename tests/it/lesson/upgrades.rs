@@ -150,6 +150,17 @@ fn less_capacity_than_the_surge_asks_for_is_made_do_with() {
     }
 }
 
+/// resize-node-pool: without surge capacity the request is rejected, also where an upgrade would go on in place.
+#[test]
+fn machines_are_not_exchanged_in_place() {
+    let more = "[pool.more]\nnodes = 3\ncapacity = 3\nautoscale = { min = 3, max = 3 }\n";
+    let settings = "upgrade = { max_surge = 1, max_unavailable = 1 }";
+    let bench = bench(more, &format!("{{ resize_pool = \"more\", size = \"Standard_D4s_v5\", {settings} }}"));
+    let error = bench.try_perform(0).unwrap_err();
+    assert!(error.to_string().contains("the cloud has 0 more for it"), "{error}");
+    assert_eq!(bench.nodes("more").len(), 3);
+}
+
 #[test]
 fn a_pool_has_one_upgrade_at_a_time() {
     let steps = r#"{ upgrade_pool = "apps", kubernetes = "1.36", upgrade = { node_soak = "10m" }, no_wait = true },

@@ -8,7 +8,7 @@ use super::clusters::{Clusters, PoolChanges, is_later, look};
 use super::known::{Known, Pools};
 use super::pool_arguments::{
     NewPool, autoscale, is_last_system, labels_and_taints, pool_version, refuse_count, refuse_gateway, refuse_name,
-    refuse_stopped, refuse_unknown, size, stopped,
+    refuse_stopped, refuse_uncertain, refuse_unknown, size, stopped,
 };
 use crate::pool::LivePools;
 use crate::pool::keys::UpgradeKeys;
@@ -160,6 +160,7 @@ pub(super) fn add(on: &dyn Clusters, given: &Arguments) -> Answer {
 pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     refuse_gateway(given)?;
+    refuse_uncertain(given)?;
     let (enable, update, disable) = (
         given.has("--enable-cluster-autoscaler"),
         given.has("--update-cluster-autoscaler"),

@@ -32,6 +32,24 @@ pub(super) fn refuse_gateway(given: &Arguments) -> Result<(), Refusal> {
     }
 }
 
+/// Previews of which AKS's pages leave open what becomes of the nodes.
+// See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade (nodes after a drain that fails, or an upgrade that is aborted)
+// See https://learn.microsoft.com/azure/aks/upgrade-options (more blocked nodes than surge nodes)
+pub(super) fn refuse_uncertain(given: &Arguments) -> Result<(), Refusal> {
+    let why = if given.word("--upgrade-strategy").is_some_and(|strategy| !strategy.eq_ignore_ascii_case("rolling")) {
+        "klab's az knows the upgrade strategy 'Rolling': of blue-green upgrades AKS does not say what a failed drain leaves."
+    } else if given.word("--max-blocked-nodes").is_some() {
+        "klab's az has no '--max-blocked-nodes': AKS does not say what happens with more blocked nodes than surge nodes."
+    } else if given.word("--vm-set-type").is_some_and(|kind| !kind.eq_ignore_ascii_case("VirtualMachineScaleSets"))
+        || given.word("--vm-sizes").is_some()
+    {
+        "klab's az makes pools of type 'VirtualMachineScaleSets', whose nodes have one size."
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(why))
+}
+
 pub(super) fn refuse_unknown(live: &LivePools, name: &str) -> Result<(), Refusal> {
     if live.names().contains(&name) { Ok(()) } else { Err(messages::pool_does_not_exist(name, &live.names())) }
 }
@@ -111,6 +129,7 @@ pub struct NewPool {
 impl NewPool {
     /// Reads what az itself looks at; labels and taints are in the flags of these names.
     pub fn read(given: &Arguments, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
+        refuse_uncertain(given)?;
         let count = given.number("--node-count").unwrap_or_default();
         let (labels, taints) = labels_and_taints(given, labels, taints)?;
         let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::clusters::{Clusters, is_later};
 use super::known::version;
 use super::nodepool::{UPGRADE, changed, cluster, lay_upgrade, remember, shown};
-use super::pool_arguments::{offered, refuse_stopped, refuse_unknown};
+use super::pool_arguments::{offered, refuse_stopped, refuse_uncertain, refuse_unknown};
 use crate::pool::LivePools;
 use crate::pool::live_pools::set_node_image;
 use crate::state::operation::OperationKind;
@@ -85,6 +85,7 @@ pub(super) fn upgrade(on: &dyn Clusters, given: &Arguments) -> Answer {
             "Conflicting flags. Upgrading the Kubernetes version will also upgrade node image version. If you only want to upgrade the node version please use the \"--node-image-only\" option only.",
         ));
     }
+    refuse_uncertain(given)?;
     if is_image_only && !given.has_none_of(&UPGRADE) {
         return Err(Refusal::new(
             "Conflicting flags. Unable to specify max-surge/drain-timeout/node-soak-duration/max-unavailable with node-image-only.If you want to use max-surge/drain-timeout/node-soak-duration with a node image upgrade, please first update max-surge/drain-timeout/node-soak-duration/max-unavailable using \"az aks nodepool update --max-surge/--drain-timeout/--node-soak-duration/--max-unavailable\".",

@@ -149,7 +149,7 @@ impl Class {
             Self::Network => "look at the network, proxy (HTTPS_PROXY) and certificates (REQUESTS_CA_BUNDLE), then run the command again".to_owned(),
             Self::Broken => "az does not work as klab calls it; see what it prints by itself:\naz version".to_owned(),
             Self::LocalAccounts => format!("klab reaches the cluster by its local account; where your organisation allows one, this switches it on:\naz aks update -g {group} -n {} --subscription {subscription} --enable-local-accounts", place.map_or("CLUSTER", |place| place.cluster.as_str())),
-            Self::Usage => "`az upgrade` brings az up to date, and `az extension add --name aks-preview` gives it previews such as `--node-vm-size` and `--zones auto`; arguments of the lab's own stand in `extra_args`".to_owned(),
+            Self::Usage => "`az upgrade` brings az up to date, `az extension add --name aks-preview` gives it previews; arguments of the lab's own stand in `extra_args`".to_owned(),
             _ => return None,
         })
     }

@@ -88,7 +88,7 @@ pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<No
         UpgradeKind::Rollback => None,
     };
     let replaces = kind == UpgradeKind::Machines;
-    let upgrade = PoolUpgrade { replaces, rollback, ..upgrade(lab, pool, machines, nodes)? };
+    let upgrade = PoolUpgrade { rollback, ..upgrade(lab, pool, machines, nodes, replaces)? };
     let text = serde_json::to_string(&upgrade).unwrap_or_default();
     change(client, POOL_UPGRADES, |_: Option<&ConfigMap>| Some(json!({ name: text }))).await
 }
@@ -107,7 +107,7 @@ fn used_version(nodes: &[Node]) -> Option<UsedVersion> {
 }
 
 /// What is asked of AKS: these nodes, in sets of a size that follows from the pool's settings.
-fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>) -> Result<PoolUpgrade> {
+fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>, replaces: bool) -> Result<PoolUpgrade> {
     let all = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     let wanted = wanted_version(lab, Some(pool)).unwrap_or_default();
     nodes.sort_by_key(|node| (node.name_any().len(), node.name_any()));
@@ -136,7 +136,8 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>) -> 
             .is_ok_and(|version: klab_lab::spec::KubernetesVersion| version.minor >= ONE_SURGE_NODE_SINCE);
         surge = match (room, unavailable) {
             (1.., _) if takes_one => 1,
-            (_, 1..) => 0,
+            // New machines need a surge node each.
+            (_, 1..) if !replaces => 0,
             _ => return Err(no_room(pool, surge, room)),
         };
     }
@@ -150,7 +151,7 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>) -> 
         drain_timeout: seconds(settings.drain_timeout, DRAIN_TIMEOUT),
         soak: seconds(settings.node_soak, 0),
         quarantines: settings.undrainable_node_behavior == Some(UndrainableNodeBehavior::Cordon),
-        replaces: false,
+        replaces,
         rollback: None,
         nodes: members,
         surge_nodes: Vec::new(),
