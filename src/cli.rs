@@ -82,6 +82,12 @@ enum Command {
     ExplainCode(commands::explain_code::Arguments),
     /// Try changes on a copy of a cluster: which pods move, wait or are lost, which budgets block, what the nodes cost.
     Whatif(commands::whatif::Arguments),
+    /// Count how many more pods like those of a file fit into a cluster, and say what there is too little of then.
+    Fit(commands::fit::Arguments),
+    /// Find which node, pool or zone of a cluster can fail, and which budgets block a drain.
+    Survive(commands::survive::Arguments),
+    /// Find the nodes of a cluster that can go, so that every pod has a place even after one more node is lost.
+    Shrink(commands::shrink::Arguments),
     /// Read a cluster, without its secrets, into a folder that `whatif` takes.
     Capture(commands::capture::Arguments),
     /// Practise: tasks against the clock, drawn from those that come with klab.
@@ -264,6 +270,9 @@ impl Cli {
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::ExplainCode(arguments) => commands::explain_code::run(context, &arguments),
             Command::Whatif(arguments) => commands::whatif::run(context, &arguments),
+            Command::Fit(arguments) => commands::fit::run(context, &arguments),
+            Command::Survive(arguments) => commands::survive::run(context, &arguments),
+            Command::Shrink(arguments) => commands::shrink::run(context, &arguments),
             Command::Capture(arguments) => commands::capture::run(context, &arguments),
             Command::Practice(arguments) => commands::practice::run(context, &arguments),
             Command::Next => commands::practice::next(context),

@@ -112,6 +112,9 @@ pub(super) const ROWS: &[Row] = &[
         "klab whatif production --drain general", "klab whatif --context production --pool general=3 --scale deployment/web=30",
         "klab whatif production --apply manifests --format markdown",
     ]),
+    row("fit", Group::Instructor, JSON, &["klab fit web.yaml --context production", "klab fit web.yaml production"]),
+    row("survive", Group::Instructor, JSON, &["klab survive --context production", "klab survive production --format json"]),
+    row("shrink", Group::Instructor, JSON, &["klab shrink --context production", "klab shrink production --cheapest"]),
     row("handout", Group::Instructor, JSON, &["klab handout scheduling --output pages", "klab handout scheduling --seat 7"]),
     row("kubeconfig", Group::Instructor, NONE, &[
         "klab kubeconfig scheduling --seat 7 > learner-07.yaml", "export KUBECONFIG=\"$(klab kubeconfig --path)\"",

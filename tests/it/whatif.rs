@@ -125,3 +125,37 @@ fn what_is_wrong_is_said_with_what_there_is() {
         assert!(shown.contains(words) && shown.contains("--- status 2"), "{line}: {shown}");
     }
 }
+
+#[test]
+fn what_fits_what_can_fail_and_what_can_go_is_answered() {
+    let environment = up();
+    environment.succeeds(&["capture", "-o", "kept"]);
+    environment.write(
+        "more.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: more}\nspec:\n  selector: {matchLabels: {app: more}}\n  \
+         template:\n    metadata: {labels: {app: more}}\n    spec:\n      \
+         containers: [{name: c, image: nginx, resources: {requests: {cpu: 500m}}}]\n",
+    );
+    assert_snapshot!(environment.klab(&["fit", "more.yaml", "kept"]), @r"
+    --- stdout
+    6 more pods of deployment more fit: 2 on extra, 4 on general.
+    Then there is no room: None of 3 nodes takes them: 3 have too little cpu left.
+    --- status 0
+    ");
+    let survive = environment.klab(&["survive"]);
+    assert!(survive.contains("2 of 3 nodes can fail; not these:\n  aks-extra-"), "{survive}");
+    assert!(survive.contains("  extra: 2 pods without a place: default/web-"), "{survive}");
+    assert_snapshot!(environment.klab(&["shrink", "kept", "--cheapest"]), @r"
+    --- stdout
+    1 node can go. Every pod has a place then, also where one more node is lost.
+      general: 2 → 1 nodes, without aks-general-63283887-vmss000001
+    They cost $0.10 an hour, $70 a month.
+    The cluster cannot lose aks-extra-05586221-vmss000000 even now; `klab survive` says why.
+    --- status 0
+    ");
+    let shown = environment.klab(&["fit", "shop.toml", "kept"]);
+    assert!(shown.contains("shop.toml:1: ") && shown.contains("--- status 2"), "{shown}");
+    for (command, schema) in [("survive", "klab.survive/1"), ("shrink", "klab.shrink/1")] {
+        assert_eq!(environment.json(&[command, "kept"])["schema"], schema);
+    }
+}

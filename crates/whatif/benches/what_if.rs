@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use klab_api_machinery::resource::ResourceId;
 use klab_cluster::Cluster;
-use klab_whatif::{Capture, Change, KINDS, Twin, what_if};
+use klab_whatif::{Capture, Change, KINDS, Twin, fit, shrink, survive, what_if};
 use serde_json::{Value, json};
 
 /// klab's own.
@@ -87,4 +87,10 @@ fn main() {
         });
         println!("  {} workloads changed, {} pods blocked", answer.workloads.len(), answer.blocked.len());
     }
+    let survival = timed("survive", Duration::from_secs(10), || survive(&capture).expect("an answer"));
+    println!("  {} nodes, {} pools, {} zones", survival.nodes.len(), survival.pools.len(), survival.zones.len());
+    let fits = timed("fit", Duration::from_secs(1), || fit(&capture, &deployment(3)).expect("an answer"));
+    println!("  {} more", fits.count());
+    let shrunk = timed("shrink", Duration::from_secs(10), || shrink(&capture, false).expect("an answer"));
+    println!("  {} nodes can go", shrunk.removed.values().map(Vec::len).sum::<usize>());
 }

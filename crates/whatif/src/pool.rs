@@ -4,7 +4,9 @@ use klab_lab::membership::POOL_LABELS;
 use serde_json::Value;
 
 /// The label of a control plane's node, as kind and kubeadm set it.
-const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+const CONTROL_PLANE_LABEL: &str = "node-role.kubernetes.io/control-plane";
+/// The pool of such nodes.
+pub(crate) const CONTROL_PLANE: &str = "control-plane";
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 
 /// The name of a node's pool. Nodes without a label that names one are together by their size.
@@ -14,7 +16,7 @@ pub fn pool_of(node: &Value) -> String {
     let size = || labels[INSTANCE_TYPE].as_str().filter(|size| !size.is_empty());
     match named {
         Some(name) => name.to_owned(),
-        None if labels[CONTROL_PLANE].is_string() => "control-plane".to_owned(),
+        None if labels[CONTROL_PLANE_LABEL].is_string() => CONTROL_PLANE.to_owned(),
         None => size().map_or_else(|| shape(node), str::to_owned),
     }
 }

@@ -31,6 +31,9 @@ pub enum TwinError {
     /// There is no node in it.
     #[error("the capture has no nodes, and without nodes no pod can run")]
     NoNodes,
+    /// An object is not of its type, or has no pods.
+    #[error("{0}")]
+    Object(String),
     /// The embedded cluster does not take it.
     #[error("klab could not copy the cluster: {0}")]
     Build(#[from] BuildError),

@@ -152,22 +152,26 @@ impl World {
 
 impl NodeFacts {
     fn of(node: &Value) -> Self {
-        let labels = &node["metadata"]["labels"];
-        let size = text(labels, &["node.kubernetes.io/instance-type"]);
-        let region = text(labels, &["topology.kubernetes.io/region"]);
         let typed = k8s_node(node);
         let allocatable = typed.as_ref().and_then(|node| node.status.as_ref()?.allocatable.as_ref());
         let (allocatable, max_pods) = Resources::of_node(allocatable).unwrap_or_default();
         Self {
             pool: pool_of(node),
             zone: zone_of(node).map(str::to_owned),
-            price: cost::hourly(size, region),
+            price: node_price(node),
             allocatable,
             max_pods,
             requested: Resources::default(),
             pods: 0,
         }
     }
+}
+
+/// Dollars an hour, where klab knows the price of a node's size in its region.
+pub(crate) fn node_price(node: &Value) -> Option<f64> {
+    let labels = &node["metadata"]["labels"];
+    let (size, region) = (&labels["node.kubernetes.io/instance-type"], &labels["topology.kubernetes.io/region"]);
+    cost::hourly(size.as_str()?, region.as_str()?)
 }
 
 fn k8s_node(node: &Value) -> Option<k8s_openapi::api::core::v1::Node> {

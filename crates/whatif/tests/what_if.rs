@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use klab_api_machinery::resource::ResourceId;
 use klab_cluster::Cluster;
-use klab_whatif::{Capture, Change, KINDS, what_if};
+use klab_whatif::{Capture, Change, KINDS, fit, shrink, survive, what_if};
 use serde_json::{Value, json};
 
 fn node(name: &str, pool: &str, zone: usize, cpu: &str) -> Value {
@@ -194,6 +194,64 @@ fn taints_and_labels_of_nodes_count() {
         "{tainted:?}"
     );
     assert_eq!(lines(&capture, &[Change::label("general:disk=ssd").unwrap()]), Vec::<String>::new());
+}
+
+#[test]
+fn pods_are_counted_until_none_fits() {
+    let capture = captured(&cluster());
+    // Of 12 CPUs 6.7 are free, on three nodes: 2.4, 2.4 and 1.9.
+    let fits = fit(&capture, &workload("Deployment", "more", 2, "1")).unwrap();
+    assert_eq!(fits.count(), 5);
+    assert!(
+        fits.human().contains("Then there is no room: None of 3 nodes takes them: 3 have too little cpu left."),
+        "{}",
+        fits.human()
+    );
+    let large = fit(&capture, &workload("StatefulSet", "more", 1, "64")).unwrap();
+    assert_eq!((large.count(), large.human().lines().next().unwrap()), (0, "0 more pods of statefulset more fit."));
+    assert!(fit(&capture, &workload("DaemonSet", "more", 1, "1")).is_err());
+}
+
+#[test]
+fn each_node_pool_and_zone_fails_on_its_own() {
+    let mut capture = captured(&cluster());
+    let survival = survive(&capture).unwrap();
+    assert!(survival.nodes.values().all(Vec::is_empty), "{survival:?}");
+    assert_eq!(
+        survival.pools["general"].len(),
+        2,
+        "the other pool has 4 CPUs for 5.2: a pod of web and one of db have no place"
+    );
+    assert!(!survival.zones["westeurope-1"].is_empty() && survival.zones["westeurope-2"].is_empty());
+    assert_eq!(survival.budgets, ["default/db"]);
+    let bare = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "bare", "namespace": "default", "uid": "1" },
+        "spec": { "nodeName": "g0", "containers": [{ "name": "c", "image": "x" }] }, "status": { "phase": "Running" },
+    });
+    capture.objects.push(bare);
+    let lost = survive(&capture).unwrap().nodes["g0"].clone();
+    assert_eq!((lost[0].pod.as_str(), lost[0].why.as_str()), ("default/bare", "nothing makes it again"));
+}
+
+#[test]
+fn nodes_go_as_long_as_one_more_can_be_lost() {
+    let capture = captured(&cluster());
+    let none = shrink(&capture, false).unwrap();
+    assert_eq!(none.removed.len(), 0, "two nodes hold 5.3 CPUs, one does not");
+    // A fourth node is more than is needed.
+    let more = [
+        node("g0", "general", 1, "4"),
+        node("g1", "general", 2, "4"),
+        node("g2", "general", 1, "8"),
+        node("s0", "system", 1, "8"),
+    ];
+    let cluster = Cluster::builder().objects(more).objects([workload("Deployment", "web", 4, "1")]).build().unwrap();
+    cluster.advance(Duration::from_mins(2));
+    let found = shrink(&captured(&cluster), false).unwrap();
+    let gone: Vec<&String> = found.removed.values().flatten().collect();
+    assert_eq!(gone.len(), 2, "{found:?}");
+    assert!(found.saved.is_some_and(|saved| saved > 0.0), "{found:?}");
+    assert!(found.human().starts_with("2 nodes can go."), "{}", found.human());
 }
 
 #[test]

@@ -40,7 +40,7 @@ const MORE: &[(&str, &[&str])] = &[
     ("look-up/lab-file/README.md", &["check", "schema"]),
     ("look-up/steps.md", &["step"]),
     ("look-up/codes/README.md", &["explain-code"]),
-    ("do/what-if.md", &["capture", "whatif"]),
+    ("do/what-if.md", &["capture", "fit", "shrink", "survive", "whatif"]),
 ];
 
 /// The commands of `az` that klab answers, as its help lists them.

@@ -50,6 +50,7 @@ pub use explain::{
 };
 pub(crate) use explain::{SELECTED, unmade, workload_of};
 pub(crate) use model::cluster;
+pub use model::scheduler;
 pub use name::check as check_name;
 pub(crate) use node::is_cordoned;
 pub use node::is_ready;

@@ -2,8 +2,15 @@
 
 use std::sync::Arc;
 
+use super::context::Context;
+use super::snapshot::Snapshot;
 use super::view::View;
 use klab_scheduler::{Cluster, TieBreak};
+
+/// The scheduler of a cluster, ready to be asked where pods would go. Objects that it could not read are left out.
+pub fn scheduler(snapshot: &Snapshot, context: &Context<'_>, tie_break: TieBreak) -> Cluster {
+    cluster(&View::new(snapshot, context), tie_break)
+}
 
 /// The cluster of a snapshot, ready to be asked. Objects that the scheduler could not read (which an API server does not
 /// store) are left out. Nodes and pods go in by name, so that their order in the snapshot plays no part.

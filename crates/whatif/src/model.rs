@@ -1,0 +1,210 @@
+//! A captured cluster as its scheduler sees it: for questions that are asked a thousand times and need no controllers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use klab_lab::verify::{self, Context, DeviceObjects, Snapshot};
+use klab_scheduler::typed::Typed;
+use klab_scheduler::{Cluster, TieBreak};
+use serde_json::Value;
+
+use crate::capture::{Capture, path};
+use crate::pool::{pool_of, zone_of};
+use crate::twin::TwinError;
+use crate::world::node_price;
+
+/// A captured cluster for its scheduler.
+pub(crate) struct Model {
+    scheduler: Cluster,
+    /// The nodes by name.
+    pub(crate) nodes: BTreeMap<String, ModelNode>,
+}
+
+/// A node, and the pods that need another one when it is gone.
+pub(crate) struct ModelNode {
+    pub(crate) pool: String,
+    pub(crate) zone: Option<String>,
+    /// Dollars an hour, where klab knows the price.
+    pub(crate) price: Option<f64>,
+    /// All that is on it.
+    all: Vec<(String, String)>,
+    /// Those that something makes again elsewhere, the most important first.
+    movable: Vec<Pod>,
+    /// Those that nothing makes again: `namespace/name`.
+    alone: Vec<String>,
+}
+
+impl ModelNode {
+    /// Whether nothing on it is lost for good when it goes.
+    pub(crate) fn can_go(&self) -> bool {
+        self.alone.is_empty()
+    }
+
+    /// How many pods need another node when it is gone.
+    pub(crate) fn moving(&self) -> usize {
+        self.movable.len()
+    }
+}
+
+/// A pod that has no node any more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LostPod {
+    /// `namespace/name`.
+    pub pod: String,
+    /// What the scheduler says of it, or that nothing makes it again.
+    pub why: String,
+}
+
+impl Model {
+    /// The model of a capture.
+    pub(crate) fn of(capture: &Capture) -> Result<Self, TwinError> {
+        let snapshot = snapshot(capture)?;
+        let scheduler = verify::scheduler(&snapshot, &Context::default(), TieBreak::Seeded(0));
+        let mut nodes: BTreeMap<String, ModelNode> = BTreeMap::new();
+        for node in capture.of("Node") {
+            let model = ModelNode {
+                pool: pool_of(node),
+                zone: zone_of(node).map(str::to_owned),
+                price: node_price(node),
+                all: Vec::new(),
+                movable: Vec::new(),
+                alone: Vec::new(),
+            };
+            nodes.insert(node["metadata"]["name"].as_str().unwrap_or_default().to_owned(), model);
+        }
+        for pod in &snapshot.pods {
+            let Some(node) = pod.spec.as_ref().and_then(|spec| nodes.get_mut(spec.node_name.as_ref()?)) else {
+                continue;
+            };
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            let (namespace, name) = (text(&pod.metadata.namespace), text(&pod.metadata.name));
+            match klab_scheduler::owner::controller(&pod.metadata).map(|owner| owner.kind.as_str()) {
+                Some("DaemonSet" | "Node") => {}
+                Some(_) => node.movable.push(unplaced(pod)),
+                None => node.alone.push(format!("{namespace}/{name}")),
+            }
+            node.all.push((namespace, name));
+        }
+        for node in nodes.values_mut() {
+            let priority = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();
+            node.movable.sort_by(|one, other| {
+                priority(other).cmp(&priority(one)).then_with(|| one.metadata.name.cmp(&other.metadata.name))
+            });
+        }
+        Ok(Self { scheduler, nodes })
+    }
+
+    /// Who is asked where pods go.
+    pub(crate) fn scheduler(&self) -> Cluster {
+        self.scheduler.clone()
+    }
+
+    /// Takes nodes out of a scheduler and looks for places for their pods; those that find none are lost.
+    pub(crate) fn lose(&self, scheduler: &mut Cluster, names: &[&str]) -> Vec<LostPod> {
+        let nodes: Vec<&ModelNode> = names.iter().filter_map(|name| self.nodes.get(*name)).collect();
+        for (namespace, name) in nodes.iter().flat_map(|node| &node.all) {
+            scheduler.remove_pod(namespace, name);
+        }
+        for name in names {
+            scheduler.remove_node(name);
+        }
+        let alone = nodes.iter().flat_map(|node| &node.alone);
+        let nothing = |pod: &String| LostPod { pod: pod.clone(), why: "nothing makes it again".to_owned() };
+        let mut lost: Vec<LostPod> = alone.map(nothing).collect();
+        for pod in nodes.iter().flat_map(|node| &node.movable) {
+            lost.extend(place(scheduler, pod).err());
+        }
+        lost
+    }
+
+    /// Takes a node out of a scheduler that has lost others before, `gone`; gives the pods that find no other place.
+    pub(crate) fn empty(&self, scheduler: &mut Cluster, name: &str, gone: &[&str]) -> Vec<LostPod> {
+        let Some(node) = self.nodes.get(name) else { return Vec::new() };
+        let of_others = gone.iter().filter_map(|other| self.nodes.get(*other)).flat_map(|other| &other.movable);
+        let is_here = |pod: &&Pod| {
+            let (namespace, name_of_pod) = (pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref());
+            scheduler
+                .node_of(namespace.unwrap_or_default(), name_of_pod.unwrap_or_default())
+                .is_some_and(|node| &*node == name)
+        };
+        let came: Vec<&Pod> = of_others.filter(is_here).collect();
+        for pod in &came {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            scheduler.remove_pod(&text(&pod.metadata.namespace), &text(&pod.metadata.name));
+        }
+        for (namespace, name) in &node.all {
+            scheduler.remove_pod(namespace, name);
+        }
+        scheduler.remove_node(name);
+        came.into_iter().chain(&node.movable).filter_map(|pod| place(scheduler, pod).err()).collect()
+    }
+}
+
+/// Places a pod, or says why there is no place.
+fn place(scheduler: &mut Cluster, pod: &Pod) -> Result<(), LostPod> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let lost =
+        |why: String| LostPod { pod: format!("{}/{}", text(&pod.metadata.namespace), text(&pod.metadata.name)), why };
+    let decision = scheduler.schedule(pod).map_err(|error| lost(error.to_string()))?;
+    match decision.outcome.node().cloned() {
+        Some(node) => scheduler.bind(pod, &node).map(drop).map_err(|error| lost(error.to_string())),
+        None => Err(lost(decision.message)),
+    }
+}
+
+/// A pod as its controller makes it again.
+fn unplaced(pod: &Pod) -> Pod {
+    let mut pod = pod.clone();
+    pod.status = None;
+    if let Some(spec) = &mut pod.spec {
+        spec.node_name = None;
+    }
+    pod
+}
+
+/// The objects of a capture by type.
+pub(crate) fn snapshot(capture: &Capture) -> Result<Snapshot, TwinError> {
+    let torn: BTreeSet<String> = capture.torn().into_iter().collect();
+    let devices = DeviceObjects {
+        classes: typed(capture, "DeviceClass")?,
+        slices: typed(capture, "ResourceSlice")?,
+        claims: typed(capture, "ResourceClaim")?,
+        templates: typed(capture, "ResourceClaimTemplate")?,
+        language: Some(klab_cluster::device_selectors()),
+    };
+    let mut snapshot = Snapshot {
+        taken_at: capture.moment(),
+        nodes: typed(capture, "Node")?,
+        pods: typed(capture, "Pod")?,
+        deployments: typed(capture, "Deployment")?,
+        replica_sets: typed(capture, "ReplicaSet")?,
+        replication_controllers: typed(capture, "ReplicationController")?,
+        daemon_sets: typed(capture, "DaemonSet")?,
+        stateful_sets: typed(capture, "StatefulSet")?,
+        jobs: typed(capture, "Job")?,
+        namespaces: typed(capture, "Namespace")?,
+        services: typed(capture, "Service")?,
+        pod_disruption_budgets: typed(capture, "PodDisruptionBudget")?,
+        priority_classes: typed(capture, "PriorityClass")?,
+        persistent_volume_claims: typed(capture, "PersistentVolumeClaim")?,
+        persistent_volumes: typed(capture, "PersistentVolume")?,
+        storage_classes: typed(capture, "StorageClass")?,
+        csi_nodes: typed(capture, "CSINode")?,
+        devices: Some(devices),
+        ..Snapshot::default()
+    };
+    snapshot.pods.retain(|pod| {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        !torn.contains(&format!("{}/{}", text(&pod.metadata.namespace), text(&pod.metadata.name)))
+    });
+    Ok(snapshot)
+}
+
+fn typed<T: Typed>(capture: &Capture, kind: &str) -> Result<Vec<Arc<T>>, TwinError> {
+    let one = |object: &Value| {
+        let wrong = |error: serde_json::Error| TwinError::Object(format!("{kind} {}: {error}", path(object)));
+        T::from_value(object).map(Arc::new).map_err(wrong)
+    };
+    capture.of(kind).map(one).collect()
+}

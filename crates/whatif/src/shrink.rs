@@ -1,0 +1,149 @@
+//! The fewest nodes of a cluster on which every pod has a place, also where one more node is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use klab_lab::words::{first_of, plural};
+use klab_scheduler::Cluster;
+use serde_json::{Value, json};
+
+use crate::capture::Capture;
+use crate::model::Model;
+use crate::pool::CONTROL_PLANE;
+use crate::twin::TwinError;
+
+/// Which nodes can go.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shrunk {
+    /// How many nodes each pool has.
+    pub before: BTreeMap<String, usize>,
+    /// The nodes that can go, by pool.
+    pub removed: BTreeMap<String, Vec<String>>,
+    /// Dollars an hour that they cost; none where klab does not know a price.
+    pub saved: Option<f64>,
+    /// Nodes that the cluster cannot lose even now. They stay, and no more pods depend on them than now.
+    pub fragile: Vec<String>,
+}
+
+/// The nodes that the cluster cannot lose even now, and the pods that have no place then.
+type Fragile<'a> = BTreeMap<&'a str, BTreeSet<String>>;
+
+/// Looks for nodes that can go: the dearest first where `cheapest`, else those with the fewest pods. Nodes of control planes stay, and
+/// those with pods that nothing makes again.
+///
+/// # Errors
+/// [`TwinError`] where there is nothing to ask about.
+pub fn shrink(capture: &Capture, cheapest: bool) -> Result<Shrunk, TwinError> {
+    let model = Model::of(capture)?;
+    if model.nodes.is_empty() {
+        return Err(TwinError::NoNodes);
+    }
+    let mut shrunk = Shrunk::default();
+    for node in model.nodes.values() {
+        *shrunk.before.entry(node.pool.clone()).or_default() += 1;
+    }
+    let mut order: Vec<&str> = model
+        .nodes
+        .iter()
+        .filter(|(_, node)| node.pool != CONTROL_PLANE && node.can_go())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let mut fragile: Fragile<'_> = BTreeMap::new();
+    for name in model.nodes.keys() {
+        let lost = model.empty(&mut model.scheduler(), name, &[]);
+        if !lost.is_empty() {
+            fragile.insert(name, lost.into_iter().map(|lost| lost.pod).collect());
+        }
+    }
+    order.retain(|name| !fragile.contains_key(name));
+    order.sort_by(|one, other| {
+        let (one, other) = (&model.nodes[*one], &model.nodes[*other]);
+        let price = |cents: Option<f64>| cents.unwrap_or_default();
+        let dearer = if cheapest { price(other.price).total_cmp(&price(one.price)) } else { std::cmp::Ordering::Equal };
+        dearer.then(one.moving().cmp(&other.moving()))
+    });
+    let gone = most(&model, &order, &fragile);
+    // The sum of no numbers is minus zero.
+    shrunk.saved = gone.iter().map(|name| model.nodes[*name].price).sum::<Option<f64>>().map(|sum| sum + 0.0);
+    shrunk.fragile = fragile.keys().map(|name| (*name).to_owned()).collect();
+    for name in gone {
+        shrunk.removed.entry(model.nodes[name].pool.clone()).or_default().push(name.to_owned());
+    }
+    Ok(shrunk)
+}
+
+/// As many nodes of an order as can go: those that cannot be emptied are passed over, and the longest beginning counts after
+/// which one more node may be lost.
+fn most<'a>(model: &Model, order: &[&'a str], fragile: &Fragile<'_>) -> Vec<&'a str> {
+    let (mut low, mut high) = (0, emptied(model, order, usize::MAX).1.len());
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        let (scheduler, gone) = emptied(model, order, middle);
+        if stands(model, &scheduler, &gone, fragile) { low = middle } else { high = middle - 1 }
+    }
+    emptied(model, order, low).1
+}
+
+/// The scheduler after nodes went one by one, and which did.
+fn emptied<'a>(model: &Model, order: &[&'a str], most: usize) -> (Cluster, Vec<&'a str>) {
+    let mut scheduler = model.scheduler();
+    let mut gone: Vec<&str> = Vec::new();
+    for name in order {
+        if gone.len() >= most {
+            break;
+        }
+        let mut tried = scheduler.clone();
+        if model.empty(&mut tried, name, &gone).is_empty() {
+            scheduler = tried;
+            gone.push(name);
+        }
+    }
+    (scheduler, gone)
+}
+
+/// Whether every pod has a place after any further node is lost, but for those that have none even now.
+fn stands(model: &Model, scheduler: &Cluster, gone: &[&str], fragile: &Fragile<'_>) -> bool {
+    let mut left = model.nodes.keys().map(String::as_str).filter(|name| !gone.contains(name));
+    left.all(|name| {
+        let lost = model.empty(&mut scheduler.clone(), name, gone);
+        lost.iter().all(|lost| fragile.get(name).is_some_and(|now| now.contains(&lost.pod)))
+    })
+}
+
+impl Shrunk {
+    /// For people.
+    pub fn human(&self) -> String {
+        let gone: usize = self.removed.values().map(Vec::len).sum();
+        if gone == 0 {
+            return "No node can go: without any of them the cluster could not lose one more.\n".to_owned();
+        }
+        let mut text =
+            format!("{} can go. Every pod has a place then, also where one more node is lost.\n", plural(gone, "node"));
+        for (pool, before) in &self.before {
+            let removed = self.removed.get(pool).map_or(&[] as &[String], Vec::as_slice);
+            if !removed.is_empty() {
+                let after = before - removed.len();
+                text.push_str(&format!("  {pool}: {before} → {after} nodes, without {}\n", first_of(removed, 6)));
+            }
+        }
+        if let Some(saved) = self.saved.filter(|saved| *saved > 0.0) {
+            text.push_str(&format!("They cost ${saved:.2} an hour, ${:.0} a month.\n", saved * 730.0));
+        }
+        text + &self.fragile_words()
+    }
+
+    fn fragile_words(&self) -> String {
+        match self.fragile.len() {
+            0 => String::new(),
+            1 => format!("The cluster cannot lose {} even now; `klab survive` says why.\n", self.fragile[0]),
+            nodes => format!("The cluster cannot lose any of {nodes} nodes even now; `klab survive` says why.\n"),
+        }
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "schema": "klab.shrink/1", "before": self.before, "removed": self.removed, "dollarsAnHour": self.saved,
+            "fragile": self.fragile,
+        })
+    }
+}
