@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use super::elsewhere::Elsewhere;
 use super::whatif::captured;
 use super::{Context, LabOptions};
-use klab_operations::error::{Code, Context as _, Result};
+use klab_lab::spec::lab_name_like;
+use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
-use klab_whatif::FILE;
+use klab_whatif::{FILE, MANIFESTS, lab_folder};
 
 /// What can be typed after `klab capture`.
 #[derive(Debug, clap::Args)]
@@ -33,12 +34,23 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let capture = captured(context, arguments.lab.as_deref(), &arguments.elsewhere, &arguments.options)?;
     let folder = &arguments.output;
     let unwritten = || format!("could not write `{}`", folder.display());
+    let title = fs::canonicalize(folder)
+        .ok()
+        .and_then(|folder| folder.file_name().map(|name| name.to_string_lossy().into_owned()));
+    let name = title.or_else(|| folder.file_name().map(|name| name.to_string_lossy().into_owned()));
+    let name = name.and_then(|name| lab_name_like(&name)).unwrap_or_else(|| "captured".to_owned());
+    let lab = lab_folder(&capture, &name).map_err(|why| Error::message(Code::FileUnwritten, why))?;
     fs::create_dir_all(folder).code(Code::FileUnwritten, unwritten)?;
-    fs::write(folder.join(FILE), capture.text()).code(Code::FileUnwritten, unwritten)?;
+    for (file, text) in [(FILE, &capture.text()), ("lab.toml", &lab.lab), (MANIFESTS, &lab.manifests)] {
+        fs::write(folder.join(file), text).code(Code::FileUnwritten, unwritten)?;
+    }
     for gap in &capture.gaps {
         context.ui.events().warn(Code::PartUnread, format!("you may not read {}", gap.words()));
     }
-    let note = format!("{}; `klab whatif {} --drain POOL` tries a change", folder.display(), folder.display());
-    context.ui.events().counting(1).note(Verb::WriteFiles, note);
+    let folder = folder.display();
+    let note = format!(
+        "{folder}; `klab whatif {folder} --drain POOL` tries a change, `klab up {folder}/lab.toml` makes a twin"
+    );
+    context.ui.events().counting(3).note(Verb::WriteFiles, note);
     Ok(())
 }

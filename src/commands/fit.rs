@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use klab_whatif::{TwinError, fit};
+use klab_whatif::{Fit, TwinError, fit};
 
 use super::elsewhere::Elsewhere;
 use super::whatif::captured;
@@ -43,10 +43,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         );
     }
     if context.ui.format() == Format::Json {
-        let documents: Vec<_> = fits.iter().map(|fit| fit.json()).collect();
+        let documents: Vec<_> = fits.iter().map(Fit::json).collect();
         context.ui.result(&serde_json::Value::Array(documents).to_string());
     } else {
-        fits.iter().for_each(|fit| context.ui.result(fit.human().trim_end()));
+        for fit in &fits {
+            context.ui.result(fit.human().trim_end());
+        }
     }
     Ok(())
 }

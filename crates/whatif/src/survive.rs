@@ -35,7 +35,8 @@ pub fn survive(capture: &Capture) -> Result<Survival, TwinError> {
     let model = Model::of(capture)?;
     let mut survival = Survival::default();
     let lose = |names: &[&str]| model.lose(&mut model.scheduler(), names);
-    let (mut pools, mut zones): (BTreeMap<&str, Vec<&str>>, BTreeMap<&str, Vec<&str>>) = Default::default();
+    let mut pools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut zones: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, node) in &model.nodes {
         survival.nodes.insert(name.clone(), lose(&[name]));
         pools.entry(&node.pool).or_default().push(name);
@@ -61,13 +62,11 @@ impl Survival {
         for (one, failures) in [("node", &self.nodes), ("pool", &self.pools), ("zone", &self.zones)] {
             let failing: Vec<_> = failures.iter().filter(|(_, lost)| !lost.is_empty()).collect();
             let survived = failures.len() - failing.len();
-            match (failures.len(), survived) {
-                (0, _) => continue,
-                (all, survived) if all == survived => {
-                    text.push_str(&format!("Any {one} can fail, and every pod has a place.\n"))
-                }
-                (all, survived) => text.push_str(&format!("{survived} of {} can fail; not these:\n", plural(all, one))),
-            }
+            text.push_str(&match failures.len() {
+                0 => continue,
+                all if all == survived => format!("Any {one} can fail, and every pod has a place.\n"),
+                all => format!("{survived} of {} can fail; not these:\n", plural(all, one)),
+            });
             for (name, lost) in failing.iter().take(MAX_LISTED) {
                 let pods: Vec<&str> = lost.iter().map(|lost| lost.pod.as_str()).collect();
                 text.push_str(&format!(
