@@ -107,7 +107,7 @@ pub(super) const ROWS: &[Row] = &[
     row("host", Group::Instructor, JSON, &[
         "klab host scheduling", "klab host scheduling --listen 0.0.0.0:8443 --closes 4h", "klab host --resume",
     ]),
-    row("capture", Group::Instructor, NONE, &["klab capture --context production -o production", "klab capture scheduling"]),
+    row("capture", Group::Instructor, JSON, &["klab capture --context production -o production", "klab capture scheduling --check"]),
     row("whatif", Group::Instructor, &[Format::Json, Format::Junit, Format::Markdown], &[
         "klab whatif production --drain general", "klab whatif --context production --pool general=3 --scale deployment/web=30",
         "klab whatif production --apply manifests --format markdown",

@@ -7,9 +7,11 @@ use super::elsewhere::Elsewhere;
 use super::whatif::captured;
 use super::{Context, LabOptions};
 use klab_lab::spec::lab_name_like;
+use klab_lab::words::plural;
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
-use klab_whatif::{FILE, MANIFESTS, lab_folder};
+use klab_operations::ui::Format;
+use klab_whatif::{FILE, MANIFESTS, agreement, lab_folder, redacted};
 
 /// What can be typed after `klab capture`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +24,12 @@ pub struct Arguments {
     /// The folder to write; it is made where it does not exist.
     #[arg(short, long, value_name = "FOLDER", default_value = "captured")]
     output: PathBuf,
+    /// Give everything another name; the structure stays.
+    #[arg(long)]
+    redact: bool,
+    /// Check how well a copy is like the cluster: empty it, schedule again, and report where pods go elsewhere.
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     options: LabOptions,
 }
@@ -31,7 +39,17 @@ pub struct Arguments {
 /// # Errors
 /// When the cluster cannot be read, or the folder cannot be written.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let capture = captured(context, arguments.lab.as_deref(), &arguments.elsewhere, &arguments.options)?;
+    let mut capture = captured(context, arguments.lab.as_deref(), &arguments.elsewhere, &arguments.options)?;
+    if arguments.redact {
+        let (redacted, left_out) = redacted(&capture);
+        capture = redacted;
+        if left_out > 0 {
+            let objects = plural(left_out, "object");
+            let words =
+                format!("{objects} of dynamic resource allocation are left out, because their expressions name things");
+            context.ui.events().warn(Code::PartUnread, words);
+        }
+    }
     let folder = &arguments.output;
     let unwritten = || format!("could not write `{}`", folder.display());
     let title = fs::canonicalize(folder)
@@ -52,5 +70,16 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         "{folder}; `klab whatif {folder} --drain POOL` tries a change, `klab up {folder}/lab.toml` makes a twin"
     );
     context.ui.events().counting(3).note(Verb::WriteFiles, note);
+    if arguments.check {
+        let found = agreement(&capture).map_err(|error| Error::new(Code::Flags, error))?;
+        let is_json = context.ui.format() == Format::Json;
+        context.ui.result(&if is_json { found.json().to_string() } else { found.human().trim_end().to_owned() });
+        if !found.holds() {
+            let message = "the copy is not like the cluster where constraints leave no choice";
+            let hint =
+                "the cluster may have changed since its pods were placed: labels, taints, requests of other pods";
+            return Err(Error::message(Code::WouldNotRun, message).hint(hint));
+        }
+    }
     Ok(())
 }

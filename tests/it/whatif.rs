@@ -168,15 +168,51 @@ fn what_was_captured_is_a_lab_whose_pods_go_to_the_same_pools() {
     environment.succeeds(&["capture", "-o", "twin"]);
     environment.succeeds(&["down"]);
     environment.succeeds(&["check", "twin/lab.toml"]);
+    let check = "\n[[check]]\npods = \"klab.dev/workload=web\"\non = \"pool:extra\"\nrunning = 2\n";
+    environment.write("twin/lab.toml", environment.read("twin/lab.toml") + check);
     environment.succeeds(&["up", "twin/lab.toml"]);
     let status = environment.json(&["status"]);
     let nodes: Vec<&str> =
         status["nodes"].as_array().unwrap().iter().filter_map(|node| node["pool"].as_str()).collect();
     assert_eq!(nodes.len(), 3, "{status}");
-    environment.succeeds(&["capture", "-o", "again"]);
+    // Pods of the system may still be on their way.
+    let checked = environment.klab(&["capture", "-o", "again", "--check"]);
+    assert!(checked.contains("pods scheduled again on an empty copy: "), "{checked}");
     let placed = |folder: &str| {
         let text = environment.read(&format!("{folder}/capture.jsonl"));
         text.lines().filter(|line| line.contains("\"nginx\"") && line.contains("\"nodeName\":\"aks-extra-")).count()
     };
     assert_eq!((placed("twin"), placed("again")), (2, 2));
+}
+
+/// The step of the action for GitHub, with this `gh`.
+fn ask(environment: &Environment, gh: &str, fail: &str) -> (Option<i32>, String) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = environment.write("bin/gh", format!("#!/bin/sh\necho \"$@\" >>gh.log\n{gh}\n"));
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/actions/whatif/ask");
+    let mut command = std::process::Command::new("bash");
+    let path = format!("{}:{}", environment.folder().join("bin").display(), std::env::var("PATH").unwrap());
+    let set =
+        [("LAB", "kept"), ("CHANGES", "--drain\nextra"), ("COMMENT", "true"), ("FAIL", fail), ("PULL_REQUEST", "7")];
+    let files = [("GITHUB_STEP_SUMMARY", "summary.md"), ("GITHUB_OUTPUT", "output"), ("RUNNER_TEMP", ".")];
+    command.arg(script).current_dir(environment.folder()).env("PATH", path).env("KLAB", env!("CARGO_BIN_EXE_klab"));
+    command.envs(set).envs(files).env("GITHUB_REPOSITORY", "acme/shop").env("KLAB_HOME", environment.home());
+    let output = command.output().unwrap();
+    (output.status.code(), environment.read("gh.log"))
+}
+
+#[test]
+fn the_action_comments_once_and_replaces_its_comment() {
+    let environment = up();
+    environment.succeeds(&["capture", "-o", "kept"]);
+    let (status, asked) = ask(&environment, "", "true");
+    assert_eq!(status, Some(1), "{asked}");
+    assert!(asked.contains("-X POST repos/acme/shop/issues/7/comments -F body=@./klab-whatif.md"), "{asked}");
+    assert_eq!(environment.read("output"), "runs=false\n");
+    let summary = environment.read("summary.md");
+    assert!(summary.starts_with("<!-- klab whatif -->\n### What if extra is drained"), "{summary}");
+    let (status, asked) = ask(&environment, "case \"$*\" in *--jq*) echo 41; echo 42;; esac", "false");
+    assert_eq!(status, Some(0), "{asked}");
+    assert!(asked.contains("-X PATCH repos/acme/shop/issues/comments/42 "), "{asked}");
 }

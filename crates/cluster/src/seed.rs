@@ -158,6 +158,7 @@ impl Seed {
             metrics_share: share,
             host: self.host.clone().unwrap_or(defaults.host),
             // upstream: cmd/kube-controller-manager/app/autoscaling.go: the controller waits for this version (v1.36)
+            only_warnings: false,
             switched_off: if self.features.serves("autoscaling", "v2") {
                 defaults.switched_off
             } else {

@@ -8,6 +8,7 @@
 
 #![deny(missing_docs)]
 
+mod agreement;
 mod answer;
 mod capture;
 mod change;
@@ -20,6 +21,7 @@ mod lab_file;
 mod model;
 mod nodes;
 mod pool;
+mod redact;
 mod sanitise;
 mod shrink;
 mod survive;
@@ -28,6 +30,7 @@ mod trial;
 mod twin;
 mod world;
 
+pub use agreement::{Agreement, agreement};
 pub use answer::{Answer, COPIES, PoolChange, PoolState, TryError, WorkloadChange, what_if};
 pub use capture::{Capture, CaptureError, FILE, Gap};
 pub use change::Change;
@@ -39,6 +42,7 @@ pub use kinds::{KINDS, Kind};
 pub use lab_file::{LabFolder, MANIFESTS, lab_folder};
 pub use model::LostPod;
 pub use pool::pool_of;
+pub use redact::redacted;
 pub use sanitise::sanitised;
 pub use shrink::{Shrunk, shrink};
 pub use survive::{Survival, survive};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use klab_lab::verify::{self, Context, DeviceObjects, Snapshot};
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{Cluster, TieBreak};
@@ -13,6 +13,9 @@ use crate::capture::{Capture, path};
 use crate::pool::{pool_of, zone_of};
 use crate::twin::TwinError;
 use crate::world::node_price;
+
+/// Why a pod without an owner is lost with its node.
+pub(crate) const NOTHING: &str = "nothing makes it again";
 
 /// A captured cluster for its scheduler.
 pub(crate) struct Model {
@@ -27,8 +30,9 @@ pub(crate) struct ModelNode {
     pub(crate) zone: Option<String>,
     /// Dollars an hour, where klab knows the price.
     pub(crate) price: Option<f64>,
+    node: Arc<Node>,
     /// All that is on it.
-    all: Vec<(String, String)>,
+    all: Vec<Arc<Pod>>,
     /// Those that something makes again elsewhere, the most important first.
     movable: Vec<Pod>,
     /// Those that nothing makes again: `namespace/name`.
@@ -36,6 +40,11 @@ pub(crate) struct ModelNode {
 }
 
 impl ModelNode {
+    /// The pods that nothing makes again.
+    pub(crate) fn alone(&self) -> impl Iterator<Item = &String> {
+        self.alone.iter()
+    }
+
     /// Whether nothing on it is lost for good when it goes.
     pub(crate) fn can_go(&self) -> bool {
         self.alone.is_empty()
@@ -62,8 +71,9 @@ impl Model {
         let snapshot = snapshot(capture)?;
         let scheduler = verify::scheduler(&snapshot, &Context::default(), TieBreak::Seeded(0));
         let mut nodes: BTreeMap<String, ModelNode> = BTreeMap::new();
-        for node in capture.of("Node") {
+        for (node, typed) in capture.of("Node").zip(&snapshot.nodes) {
             let model = ModelNode {
+                node: Arc::clone(typed),
                 pool: pool_of(node),
                 zone: zone_of(node).map(str::to_owned),
                 price: node_price(node),
@@ -77,14 +87,13 @@ impl Model {
             let Some(node) = pod.spec.as_ref().and_then(|spec| nodes.get_mut(spec.node_name.as_ref()?)) else {
                 continue;
             };
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            let (namespace, name) = (text(&pod.metadata.namespace), text(&pod.metadata.name));
+            let (namespace, name) = names(pod);
             match klab_scheduler::owner::controller(&pod.metadata).map(|owner| owner.kind.as_str()) {
                 Some("DaemonSet" | "Node") => {}
                 Some(_) => node.movable.push(unplaced(pod)),
                 None => node.alone.push(format!("{namespace}/{name}")),
             }
-            node.all.push((namespace, name));
+            node.all.push(Arc::clone(pod));
         }
         for node in nodes.values_mut() {
             let priority = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();
@@ -103,14 +112,14 @@ impl Model {
     /// Takes nodes out of a scheduler and looks for places for their pods; those that find none are lost.
     pub(crate) fn lose(&self, scheduler: &mut Cluster, names: &[&str]) -> Vec<LostPod> {
         let nodes: Vec<&ModelNode> = names.iter().filter_map(|name| self.nodes.get(*name)).collect();
-        for (namespace, name) in nodes.iter().flat_map(|node| &node.all) {
-            scheduler.remove_pod(namespace, name);
+        for pod in nodes.iter().flat_map(|node| &node.all) {
+            remove(scheduler, pod);
         }
         for name in names {
             scheduler.remove_node(name);
         }
         let alone = nodes.iter().flat_map(|node| &node.alone);
-        let nothing = |pod: &String| LostPod { pod: pod.clone(), why: "nothing makes it again".to_owned() };
+        let nothing = |pod: &String| LostPod { pod: pod.clone(), why: NOTHING.to_owned() };
         let mut lost: Vec<LostPod> = alone.map(nothing).collect();
         for pod in nodes.iter().flat_map(|node| &node.movable) {
             lost.extend(place(scheduler, pod).err());
@@ -118,31 +127,51 @@ impl Model {
         lost
     }
 
-    /// Takes a node out of a scheduler that has lost others before, `gone`; gives the pods that find no other place.
-    pub(crate) fn empty(&self, scheduler: &mut Cluster, name: &str, gone: &[&str]) -> Vec<LostPod> {
+    /// Takes a node out of a scheduler that has lost others before, `gone`, and gives the pods that find no other place. Unless it
+    /// is to stay away and there are none, it comes back with all that was on it.
+    pub(crate) fn empty(&self, scheduler: &mut Cluster, name: &str, gone: &[&str], stays_away: bool) -> Vec<LostPod> {
         let Some(node) = self.nodes.get(name) else { return Vec::new() };
         let of_others = gone.iter().filter_map(|other| self.nodes.get(*other)).flat_map(|other| &other.movable);
         let is_here = |pod: &&Pod| {
-            let (namespace, name_of_pod) = (pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref());
-            scheduler
-                .node_of(namespace.unwrap_or_default(), name_of_pod.unwrap_or_default())
-                .is_some_and(|node| &*node == name)
+            let (namespace, name_of_pod) = names(pod);
+            scheduler.node_of(namespace, name_of_pod).is_some_and(|node| &*node == name)
         };
         let came: Vec<&Pod> = of_others.filter(is_here).collect();
-        for pod in &came {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            scheduler.remove_pod(&text(&pod.metadata.namespace), &text(&pod.metadata.name));
-        }
-        for (namespace, name) in &node.all {
-            scheduler.remove_pod(namespace, name);
+        for pod in came.iter().copied().chain(node.all.iter().map(AsRef::as_ref)) {
+            remove(scheduler, pod);
         }
         scheduler.remove_node(name);
-        came.into_iter().chain(&node.movable).filter_map(|pod| place(scheduler, pod).err()).collect()
+        let moving = || came.iter().copied().chain(&node.movable);
+        let lost: Vec<LostPod> = moving().filter_map(|pod| place(scheduler, pod).err()).collect();
+        if lost.is_empty() && stays_away {
+            return lost;
+        }
+        for pod in moving() {
+            remove(scheduler, pod);
+        }
+        // They were taken before.
+        let _back = scheduler.set_node(&node.node);
+        for pod in &node.all {
+            let _back = scheduler.set_pod(pod);
+        }
+        for pod in came {
+            let _back = scheduler.bind(pod, name);
+        }
+        lost
     }
 }
 
+pub(crate) fn names(pod: &Pod) -> (&str, &str) {
+    (pod.metadata.namespace.as_deref().unwrap_or_default(), pod.metadata.name.as_deref().unwrap_or_default())
+}
+
+fn remove(scheduler: &mut Cluster, pod: &Pod) {
+    let (namespace, name) = names(pod);
+    scheduler.remove_pod(namespace, name);
+}
+
 /// Places a pod, or says why there is no place.
-fn place(scheduler: &mut Cluster, pod: &Pod) -> Result<(), LostPod> {
+pub(crate) fn place(scheduler: &mut Cluster, pod: &Pod) -> Result<(), LostPod> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let lost =
         |why: String| LostPod { pod: format!("{}/{}", text(&pod.metadata.namespace), text(&pod.metadata.name)), why };
@@ -154,7 +183,7 @@ fn place(scheduler: &mut Cluster, pod: &Pod) -> Result<(), LostPod> {
 }
 
 /// A pod as its controller makes it again.
-fn unplaced(pod: &Pod) -> Pod {
+pub(crate) fn unplaced(pod: &Pod) -> Pod {
     let mut pod = pod.clone();
     pod.status = None;
     if let Some(spec) = &mut pod.spec {
@@ -195,8 +224,8 @@ pub(crate) fn snapshot(capture: &Capture) -> Result<Snapshot, TwinError> {
         ..Snapshot::default()
     };
     snapshot.pods.retain(|pod| {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        !torn.contains(&format!("{}/{}", text(&pod.metadata.namespace), text(&pod.metadata.name)))
+        let (namespace, name) = names(pod);
+        !torn.contains(&format!("{namespace}/{name}"))
     });
     Ok(snapshot)
 }

@@ -48,8 +48,9 @@ pub fn shrink(capture: &Capture, cheapest: bool) -> Result<Shrunk, TwinError> {
         .map(|(name, _)| name.as_str())
         .collect();
     let mut fragile: Fragile<'_> = BTreeMap::new();
+    let mut scheduler = model.scheduler();
     for name in model.nodes.keys() {
-        let lost = model.empty(&mut model.scheduler(), name, &[]);
+        let lost = model.empty(&mut scheduler, name, &[], false);
         if !lost.is_empty() {
             fragile.insert(name, lost.into_iter().map(|lost| lost.pod).collect());
         }
@@ -77,8 +78,8 @@ fn most<'a>(model: &Model, order: &[&'a str], fragile: &Fragile<'_>) -> Vec<&'a 
     let (mut low, mut high) = (0, emptied(model, order, usize::MAX).1.len());
     while low < high {
         let middle = (low + high).div_ceil(2);
-        let (scheduler, gone) = emptied(model, order, middle);
-        if stands(model, &scheduler, &gone, fragile) { low = middle } else { high = middle - 1 }
+        let (mut scheduler, gone) = emptied(model, order, middle);
+        if stands(model, &mut scheduler, &gone, fragile) { low = middle } else { high = middle - 1 }
     }
     emptied(model, order, low).1
 }
@@ -91,9 +92,7 @@ fn emptied<'a>(model: &Model, order: &[&'a str], most: usize) -> (Cluster, Vec<&
         if gone.len() >= most {
             break;
         }
-        let mut tried = scheduler.clone();
-        if model.empty(&mut tried, name, &gone).is_empty() {
-            scheduler = tried;
+        if model.empty(&mut scheduler, name, &gone, true).is_empty() {
             gone.push(name);
         }
     }
@@ -101,10 +100,11 @@ fn emptied<'a>(model: &Model, order: &[&'a str], most: usize) -> (Cluster, Vec<&
 }
 
 /// Whether every pod has a place after any further node is lost, but for those that have none even now.
-fn stands(model: &Model, scheduler: &Cluster, gone: &[&str], fragile: &Fragile<'_>) -> bool {
-    let mut left = model.nodes.keys().map(String::as_str).filter(|name| !gone.contains(name));
+fn stands(model: &Model, scheduler: &mut Cluster, gone: &[&str], fragile: &Fragile<'_>) -> bool {
+    let away: BTreeSet<&str> = gone.iter().copied().collect();
+    let mut left = model.nodes.keys().map(String::as_str).filter(|name| !away.contains(name));
     left.all(|name| {
-        let lost = model.empty(&mut scheduler.clone(), name, gone);
+        let lost = model.empty(scheduler, name, gone, false);
         lost.iter().all(|lost| fragile.get(name).is_some_and(|now| now.contains(&lost.pod)))
     })
 }

@@ -7,7 +7,7 @@ use klab_lab::words::{first_of, plural};
 use serde_json::{Value, json};
 
 use crate::capture::Capture;
-use crate::model::{LostPod, Model};
+use crate::model::{LostPod, Model, NOTHING};
 use crate::twin::{Twin, TwinError};
 
 /// How many failures of a kind a text lists.
@@ -37,8 +37,10 @@ pub fn survive(capture: &Capture) -> Result<Survival, TwinError> {
     let lose = |names: &[&str]| model.lose(&mut model.scheduler(), names);
     let mut pools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut zones: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut scheduler = model.scheduler();
     for (name, node) in &model.nodes {
-        survival.nodes.insert(name.clone(), lose(&[name]));
+        let alone = node.alone().map(|pod| LostPod { pod: pod.clone(), why: NOTHING.to_owned() });
+        survival.nodes.insert(name.clone(), alone.chain(model.empty(&mut scheduler, name, &[], false)).collect());
         pools.entry(&node.pool).or_default().push(name);
         if let Some(zone) = &node.zone {
             zones.entry(zone).or_default().push(name);

@@ -1,6 +1,7 @@
 //! A copy of a captured cluster in this process: the same nodes, with the same pods on them, and Kubernetes' own controllers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -60,12 +61,66 @@ impl Twin {
             .filter(|object| object["kind"] != "Pod" || !torn.contains(&crate::capture::path(object)));
         let moment = capture.moment().unwrap_or_default();
         let now = moment.checked_add(SignedDuration::from_mins(1)).unwrap_or(moment);
-        let mut builder = Cluster::builder().seed(SEED ^ seed).clock(Arc::new(SteppedClock::new(now)));
+        let mut builder = Cluster::builder().only_warnings().seed(SEED ^ seed).clock(Arc::new(SteppedClock::new(now)));
         for controller in WITHOUT {
             builder = builder.without_controller(controller);
         }
-        let cluster = builder.kept(objects.map(completed)).build()?;
+        let mut addresses = Addresses::default();
+        let kept = objects.map(|object| {
+            let mut kept = completed(object);
+            addresses.give(&mut kept);
+            kept
+        });
+        let cluster = builder.kept(kept.collect::<Vec<Value>>()).build()?;
         Ok(Self { cluster })
+    }
+}
+
+/// The addresses that a cluster has given: those of a copy are others, and written beforehand.
+#[derive(Default)]
+struct Addresses {
+    /// The number of each node, and of the last pod on it.
+    nodes: BTreeMap<String, (u32, u32)>,
+}
+
+/// The first address of pods, and of nodes.
+const POD_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);
+const NODE_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+/// How many addresses a node has for its pods.
+const PODS_OF_NODE: u32 = 256;
+
+impl Addresses {
+    fn node(&mut self, name: &str) -> &mut (u32, u32) {
+        let next = u32::try_from(self.nodes.len()).unwrap_or_default();
+        self.nodes.entry(name.to_owned()).or_insert((next, 1))
+    }
+
+    fn give(&mut self, object: &mut Value) {
+        let address =
+            |network: Ipv4Addr, number: u32| Ipv4Addr::from(u32::from(network).wrapping_add(number)).to_string();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        if object["kind"] == "Node" {
+            let number = self.node(&name).0;
+            let range = format!("{}/24", address(POD_NETWORK, number.wrapping_mul(PODS_OF_NODE)));
+            object["spec"]["podCIDR"] = json!(range);
+            object["spec"]["podCIDRs"] = json!([range]);
+            let own = json!({ "type": "InternalIP", "address": address(NODE_NETWORK, number.wrapping_add(1)) });
+            object["status"]["addresses"] = json!([own, { "type": "Hostname", "address": name }]);
+        } else if object["kind"] == "Pod"
+            && let Some(node) = object["spec"]["nodeName"].as_str().map(str::to_owned)
+        {
+            let (number, pod) = self.node(&node);
+            *pod = pod.wrapping_add(1);
+            let host = address(NODE_NETWORK, number.wrapping_add(1));
+            let own = match object["spec"]["hostNetwork"].as_bool() {
+                Some(true) => host.clone(),
+                _ => address(POD_NETWORK, number.wrapping_mul(PODS_OF_NODE).wrapping_add(*pod)),
+            };
+            object["status"]["hostIP"] = json!(host);
+            object["status"]["hostIPs"] = json!([{ "ip": host }]);
+            object["status"]["podIP"] = json!(own);
+            object["status"]["podIPs"] = json!([{ "ip": own }]);
+        }
     }
 }
 
@@ -128,6 +183,9 @@ fn complete_pod(pod: &mut Value) {
         .map(|container| running(container, &since, is_ready))
         .collect();
     pod["status"]["phase"] = json!("Running");
+    for condition in pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        condition["lastTransitionTime"] = since.clone();
+    }
     pod["status"]["containerStatuses"] = json!(containers);
 }
 

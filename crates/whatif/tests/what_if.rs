@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use klab_api_machinery::resource::ResourceId;
 use klab_cluster::Cluster;
-use klab_whatif::{Capture, Change, KINDS, fit, shrink, survive, what_if};
+use klab_whatif::{Capture, Change, KINDS, agreement, fit, redacted, shrink, survive, what_if};
 use serde_json::{Value, json};
 
 fn node(name: &str, pool: &str, zone: usize, cpu: &str) -> Value {
@@ -252,6 +252,43 @@ fn nodes_go_as_long_as_one_more_can_be_lost() {
     assert_eq!(gone.len(), 2, "{found:?}");
     assert!(found.saved.is_some_and(|saved| saved > 0.0), "{found:?}");
     assert!(found.human().starts_with("2 nodes can go."), "{}", found.human());
+}
+
+#[test]
+fn an_emptied_copy_is_scheduled_as_its_cluster_where_there_is_no_choice() {
+    let mut pinned = workload("Deployment", "pinned", 2, "100m");
+    pinned["spec"]["template"]["spec"]["nodeSelector"] = json!({ "agentpool": "system" });
+    let mut stuck = workload("Deployment", "stuck", 1, "100m");
+    stuck["spec"]["template"]["spec"]["nodeSelector"] = json!({ "agentpool": "none" });
+    let cluster = cluster();
+    cluster.add_objects(&[pinned, stuck]).unwrap();
+    cluster.advance(Duration::from_mins(1));
+    let mut capture = captured(&cluster);
+    let found = agreement(&capture).unwrap();
+    assert!(found.holds(), "{found:?}");
+    assert_eq!((found.pods, found.bound_to_pool), (9, 2));
+    // Labels that changed after pods were placed are seen.
+    for object in capture.objects.iter_mut().filter(|object| object["metadata"]["name"] == "s0") {
+        object["metadata"]["labels"]["agentpool"] = json!("other");
+    }
+    let moved = agreement(&capture).unwrap();
+    assert_eq!((moved.holds(), moved.waiting.len()), (false, 2), "{moved:?}");
+}
+
+#[test]
+fn a_capture_under_other_names_has_the_same_answers() {
+    let capture = captured(&cluster());
+    let (other, _) = redacted(&capture);
+    let text = other.text();
+    assert!(!text.contains("\"web") && !text.contains("\"db") && !text.contains("\"g0"), "{text}");
+    let counts = |capture: &Capture, zone: &str| {
+        let answer = what_if(capture, &[Change::ZoneDown { zone: zone.to_owned() }]).unwrap();
+        let each = answer.workloads.iter().map(|change| (change.placed, change.moving(), change.fails));
+        each.collect::<std::collections::BTreeSet<_>>()
+    };
+    for zone in ["1", "2"] {
+        assert_eq!(counts(&other, zone), counts(&capture, zone));
+    }
 }
 
 #[test]

@@ -86,6 +86,8 @@ pub(crate) struct Recorder {
     series: Remembered<Series>,
     /// Keeps names apart that are made within one instant of the clock.
     last_name: i128,
+    /// Whether only warnings are written.
+    only_warnings: bool,
 }
 
 #[derive(Debug)]
@@ -133,9 +135,17 @@ fn series_key(said: [&str; 4], about: &Value, version: &str, related: Option<&Va
 }
 
 impl Recorder {
+    /// One that writes warnings alone, if `only_warnings` says so.
+    pub(crate) fn new(only_warnings: bool) -> Self {
+        Self { only_warnings, ..Self::default() }
+    }
+
     /// Writes a core event as client-go's correlator does: at most a burst for one object, similar ones combined,
     /// equal ones counted.
     pub(crate) fn record(&mut self, cluster: &Cluster, about: &Value, note: Note<'_>) {
+        if self.only_warnings && !note.warning {
+            return;
+        }
         let now = cluster.now();
         let kind = if note.warning { "Warning" } else { "Normal" };
         // upstream: staging/src/k8s.io/client-go/tools/record/events_cache.go getSpamKey, EventAggregatorByReasonFunc,
@@ -201,6 +211,9 @@ impl Recorder {
         action: &str,
         note: Note<'_>,
     ) {
+        if self.only_warnings && !note.warning {
+            return;
+        }
         let now = cluster.now();
         let kind = if note.warning { "Warning" } else { "Normal" };
         let version = about["resourceVersion"].as_str().unwrap_or_default();

@@ -67,13 +67,14 @@ fn scheduler_cache(settings: &Settings, profiles: &Arc<Profiles>) -> SchedulerCa
 impl Plane {
     pub(super) fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
         let scheduler_cache = scheduler_cache(&settings, &settings.profiles);
+        let recorder = Recorder::new(settings.only_warnings);
         Self {
             cluster,
             settings,
             view: View::default(),
             scheduler_cache,
             queue: Queue::default(),
-            recorder: Recorder::default(),
+            recorder,
             refused: BTreeMap::new(),
             replacing: BTreeMap::new(),
             stopped: BTreeSet::new(),

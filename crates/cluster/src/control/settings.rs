@@ -47,6 +47,8 @@ pub struct Settings {
     pub features: Features,
     /// Controllers that do nothing. Those that cannot be switched off work all the same.
     pub switched_off: BTreeSet<Controller>,
+    /// Whether only warnings become events.
+    pub only_warnings: bool,
 }
 
 impl Settings {
@@ -69,6 +71,7 @@ impl Default for Settings {
             profiles: Arc::default(),
             features: Features::default(),
             switched_off: BTreeSet::new(),
+            only_warnings: false,
         }
     }
 }

@@ -26,6 +26,7 @@ pub struct ClusterBuilder {
     kept: Vec<Value>,
     clock: Option<Arc<SteppedClock>>,
     switched_off: Vec<Controller>,
+    only_warnings: bool,
     webhooks: Option<Arc<dyn Transport>>,
     /// The first thing that was wrong.
     wrong: Option<BuildError>,
@@ -113,6 +114,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// Leaves out all events but warnings: half of what is written about a pod that comes or goes. Experimental.
+    #[must_use]
+    pub fn only_warnings(mut self) -> Self {
+        self.only_warnings = true;
+        self
+    }
+
     /// Leaves a controller out, so that a test (or the operator under test) does its work: `deployment`, `kubelet` and
     /// the others of [`Controller`]. Names may end in `-controller`.
     #[must_use]
@@ -145,6 +153,7 @@ impl ClusterBuilder {
         let seed = Seed { seed: self.seed, flavour: self.flavour, features: self.features, objects, ..Seed::default() };
         let mut settings = seed.settings();
         settings.switched_off.extend(self.switched_off);
+        settings.only_warnings = self.only_warnings;
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
         let clock = self.clock.unwrap_or_default();
         let cluster = Cluster::planted("test", &seed, settings, Arc::clone(&clock), webhooks)?;
