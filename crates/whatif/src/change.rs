@@ -196,8 +196,8 @@ impl Change {
                 format!("{workload} has {}", klab_lab::words::plural(*replicas as usize, "pod"))
             }
             Self::Add { objects, times } => {
-                let objects = klab_lab::words::plural(objects.len(), "object");
-                if *times == 1 { format!("{objects} more") } else { format!("{objects} more, {times} times") }
+                let objects = klab_lab::words::plural(objects.len(), "more object");
+                if *times == 1 { objects } else { format!("{objects}, {times} times") }
             }
             Self::Apply { objects } => format!("{} applied", klab_lab::words::plural(objects.len(), "object")),
             Self::Profile { .. } => "the scheduler has another configuration".to_owned(),

@@ -9,6 +9,8 @@ use klab_cluster::Cluster;
 use klab_cluster::cluster::{DeleteOptions, Part, WriteOptions};
 use serde_json::json;
 
+use crate::twin::owner_kind;
+
 /// The pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(5);
 /// How many rounds without an eviction show that a budget blocks for good: two minutes, in which new pods become ready.
@@ -52,7 +54,7 @@ pub(crate) fn drain(cluster: &Cluster, nodes: &[String]) -> Vec<Blocked> {
         for pod in cluster.inner().list(PODS, None).0 {
             let value = pod.value();
             let Some(node) = value["spec"]["nodeName"].as_str().filter(|node| names.contains(node)) else { continue };
-            if pod.controller().is_some_and(|owner| matches!(&*owner.kind, "DaemonSet" | "Node")) {
+            if matches!(owner_kind(&pod, &value), Some("DaemonSet" | "Node")) {
                 continue;
             }
             if pod.deleting {

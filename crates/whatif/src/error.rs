@@ -2,6 +2,8 @@
 
 use klab_api_machinery::status::Status;
 
+use crate::twin::MAX_PODS;
+
 /// Why a change cannot be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
@@ -40,6 +42,9 @@ pub enum ChangeError {
         /// All of them.
         all: String,
     },
+    /// There would be too many pods.
+    #[error("it makes {0} pods, and klab tries at most {MAX_PODS}")]
+    TooManyPods(u64),
     /// The API server refuses the change.
     #[error("the API server refuses it: {0}")]
     Refused(#[from] Status),

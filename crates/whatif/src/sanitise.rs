@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use klab_api_machinery::value::condition_is_true;
 use serde_json::{Map, Value};
 
 use crate::kinds::Kind;
@@ -17,11 +18,15 @@ const FINALIZERS: [&str; 4] = [
     "resource.kubernetes.io/delete-protection",
 ];
 
-/// What of an object of this kind matters for where pods go. Gives nothing for what holds no room and wants none: pods that
-/// have ended, objects that are being deleted, what has no name.
+/// What of an object of this kind matters for where pods go. Gives nothing for what holds no room and wants none: pods
+/// and Jobs that have ended, objects that are being deleted, what has no name.
 pub fn sanitised(kind: &Kind, object: &Value) -> Option<Value> {
     let metadata = &object["metadata"];
-    let has_ended = kind.kind == "Pod" && matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    let has_ended = match kind.kind {
+        "Pod" => matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")),
+        "Job" => ["Complete", "Failed"].iter().any(|end| condition_is_true(&object["status"]["conditions"], end)),
+        _ => false,
+    };
     if has_ended || !metadata["deletionTimestamp"].is_null() || metadata["name"].as_str().is_none_or(str::is_empty) {
         return None;
     }
@@ -146,6 +151,8 @@ mod tests {
         assert!(!pod(json!({ "status": { "phase": "Failed" } })));
         assert!(!pod(json!({ "metadata": { "deletionTimestamp": "2026-06-01T00:00:00Z" } })));
         assert!(!pod(json!({ "metadata": { "name": "" } })));
+        let ended = json!({ "metadata": { "name": "a" }, "status": { "conditions": [{ "type": "Complete", "status": "True" }] } });
+        assert_eq!(sanitised(kind("jobs"), &ended), None);
     }
 
     fn klab_merge(object: &mut Value, more: Value) {

@@ -72,39 +72,61 @@ pub fn shrink(capture: &Capture, cheapest: bool) -> Result<Shrunk, TwinError> {
     Ok(shrunk)
 }
 
+/// How many nodes go between two states of the scheduler that are kept.
+const BETWEEN: usize = 64;
+
+/// A scheduler after nodes went one by one, and which did.
+#[derive(Clone)]
+struct Emptied<'a> {
+    scheduler: Cluster,
+    gone: Vec<&'a str>,
+}
+
+impl<'a> Emptied<'a> {
+    /// Takes the next node away, if all its pods find other places.
+    fn take(&mut self, model: &Model, name: &'a str) {
+        if model.empty(&mut self.scheduler, name, &self.gone, true).is_empty() {
+            self.gone.push(name);
+        }
+    }
+}
+
 /// As many nodes of an order as can go: those that cannot be emptied are passed over, and the longest beginning counts after
 /// which one more node may be lost.
 fn most<'a>(model: &Model, order: &[&'a str], fragile: &Fragile<'_>) -> Vec<&'a str> {
-    let (mut low, mut high) = (0, emptied(model, order, usize::MAX).1.len());
+    let mut all = Emptied { scheduler: model.scheduler(), gone: Vec::new() };
+    let mut kept = vec![all.clone()];
+    for name in order {
+        all.take(model, name);
+        if all.gone.len() >= kept.len() * BETWEEN {
+            kept.push(all.clone());
+        }
+    }
+    // The same nodes again, from the last state that was kept before.
+    let emptied = |count: usize| {
+        let mut emptied = kept[count / BETWEEN].clone();
+        for name in all.gone.iter().take(count).skip(emptied.gone.len()) {
+            emptied.take(model, name);
+        }
+        emptied
+    };
+    if stands(model, &mut all.clone(), fragile) {
+        return all.gone;
+    }
+    let (mut low, mut high) = (0, all.gone.len().saturating_sub(1));
     while low < high {
         let middle = (low + high).div_ceil(2);
-        let (mut scheduler, gone) = emptied(model, order, middle);
-        if stands(model, &mut scheduler, &gone, fragile) { low = middle } else { high = middle - 1 }
+        if stands(model, &mut emptied(middle), fragile) { low = middle } else { high = middle - 1 }
     }
-    emptied(model, order, low).1
-}
-
-/// The scheduler after nodes went one by one, and which did.
-fn emptied<'a>(model: &Model, order: &[&'a str], most: usize) -> (Cluster, Vec<&'a str>) {
-    let mut scheduler = model.scheduler();
-    let mut gone: Vec<&str> = Vec::new();
-    for name in order {
-        if gone.len() >= most {
-            break;
-        }
-        if model.empty(&mut scheduler, name, &gone, true).is_empty() {
-            gone.push(name);
-        }
-    }
-    (scheduler, gone)
+    emptied(low).gone
 }
 
 /// Whether every pod has a place after any further node is lost, but for those that have none even now.
-fn stands(model: &Model, scheduler: &mut Cluster, gone: &[&str], fragile: &Fragile<'_>) -> bool {
-    let away: BTreeSet<&str> = gone.iter().copied().collect();
+fn stands(model: &Model, emptied: &mut Emptied<'_>, fragile: &Fragile<'_>) -> bool {
+    let away: BTreeSet<&str> = emptied.gone.iter().copied().collect();
     let mut left = model.nodes.keys().map(String::as_str).filter(|name| !away.contains(name));
     left.all(|name| {
-        let lost = model.empty(scheduler, name, gone, false);
+        let lost = model.empty(&mut emptied.scheduler, name, &emptied.gone, false);
         lost.iter().all(|lost| fragile.get(name).is_some_and(|now| now.contains(&lost.pod)))
     })
 }

@@ -5,6 +5,7 @@ use klab_lab::words::{first_of, plural, table};
 use klab_scheduler::message::without_preemption;
 
 use crate::answer::{Answer, COPIES, PoolState, WorkloadChange};
+use crate::model::NOTHING;
 
 /// How many workloads a heading lists; the others are counted.
 const MAX_LISTED: usize = 20;
@@ -204,8 +205,13 @@ fn failing_lines(change: &WorkloadChange) -> Vec<String> {
     if let Some(refused) = &change.refused {
         lines.push(format!("  the API server refuses more: {refused}"));
     }
-    if change.waiting.is_empty() && change.refused.is_none() && change.workload.kind == "Pod" {
-        lines.push("  nothing makes it again".to_owned());
+    if !change.workload.is_remade() {
+        let words = if change.workload.kind == "Pod" {
+            NOTHING
+        } else {
+            "klab does not know the controller that makes them again"
+        };
+        lines.push(format!("  {words}"));
     }
     lines
 }

@@ -20,7 +20,7 @@ use crate::error::ChangeError;
 use crate::kinds::Kind;
 use crate::nodes;
 use crate::sanitise::sanitised;
-use crate::twin::completed;
+use crate::twin::{MAX_PODS, completed, wanted_pods};
 
 /// How long a copy goes on after a change: longer than the five minutes after which pods leave a node that is silent.
 const AFTERWARDS: Duration = Duration::from_mins(6);
@@ -146,6 +146,7 @@ impl Trial {
     }
 
     fn add(&mut self, cluster: &Cluster, objects: &[Value], times: usize) -> Result<(), ChangeError> {
+        refuse_too_many(objects, times)?;
         for number in 1..=times {
             for object in objects {
                 let Some(mut object) = self.of_copy(object) else { continue };
@@ -160,6 +161,7 @@ impl Trial {
     }
 
     fn apply(&mut self, cluster: &Cluster, objects: &[Value]) -> Result<(), ChangeError> {
+        refuse_too_many(objects, 1)?;
         for object in objects {
             let Some(value) = self.of_copy(object) else { continue };
             let Some(resource) = Kind::of(&value).and_then(|kind| ResourceId::by_kind(kind.api_version, kind.kind))
@@ -186,6 +188,12 @@ impl Trial {
         kept.as_object_mut().map(|kept| kept.remove("status"));
         Some(completed(&kept))
     }
+}
+
+fn refuse_too_many(objects: &[Value], times: usize) -> Result<(), ChangeError> {
+    let each = |object: &Value| wanted_pods(object).max(1);
+    let pods = objects.iter().map(each).fold(0, u64::saturating_add).saturating_mul(times as u64);
+    if pods > MAX_PODS { Err(ChangeError::TooManyPods(pods)) } else { Ok(()) }
 }
 
 /// Lets a copy go on until it rests.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use klab_api_machinery::defaults::pod::template;
+use klab_api_machinery::object::Object;
 use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, SteppedClock};
 use serde_json::{Value, json};
 
@@ -26,12 +27,18 @@ const WITHOUT: [&str; 7] = [
 /// Seeds of copies are none of those that labs have: a copy gives no uid that a captured lab of klab has given.
 const SEED: u64 = 0x6b6c_6162_7768_6174;
 
+/// Most pods that a copy is to have: what Kubernetes itself is made for.
+pub(crate) const MAX_PODS: u64 = 150_000;
+
 /// Why a capture has no copy.
 #[derive(Debug, thiserror::Error)]
 pub enum TwinError {
     /// There is no node in it.
     #[error("the capture has no nodes, and without nodes no pod can run")]
     NoNodes,
+    /// There would be too many pods.
+    #[error("{0} pods are wanted, and klab copies clusters of at most {MAX_PODS}")]
+    TooManyPods(u64),
     /// An object is not of its type, or has no pods.
     #[error("{0}")]
     Object(String),
@@ -54,6 +61,16 @@ impl Twin {
         if capture.of("Node").next().is_none() {
             return Err(TwinError::NoNodes);
         }
+        let pods = capture.of("Pod").count() as u64;
+        let wanted = capture.objects.iter().map(wanted_pods).fold(pods, u64::saturating_add);
+        if wanted > MAX_PODS {
+            return Err(TwinError::TooManyPods(wanted));
+        }
+        let mut uids = BTreeSet::new();
+        let mut known = capture.objects.iter().filter_map(|object| object["metadata"]["uid"].as_str());
+        if let Some(uid) = known.find(|uid| !uids.insert(*uid)) {
+            return Err(TwinError::Object(format!("two objects of the capture have the uid {uid}")));
+        }
         let torn: BTreeSet<String> = capture.torn().into_iter().collect();
         let objects = capture
             .objects
@@ -69,11 +86,46 @@ impl Twin {
         let kept = objects.map(|object| {
             let mut kept = completed(object);
             addresses.give(&mut kept);
+            disown(&mut kept, &uids);
             kept
         });
         let cluster = builder.kept(kept.collect::<Vec<Value>>()).build()?;
         Ok(Self { cluster })
     }
+}
+
+/// The annotation that names the controller of an object that a capture does not hold, as `Kind/name`.
+pub(crate) const OWNER_ANNOTATION: &str = "klab.dev/captured-owner";
+
+/// Takes owners away that the copy does not have: what they own would be deleted for good.
+fn disown(object: &mut Value, uids: &BTreeSet<&str>) {
+    let Some(owners) = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) else { return };
+    let is_there = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| uids.contains(uid));
+    let lost = owners.iter().find(|owner| owner["controller"] == true && !is_there(owner)).map(|owner| {
+        let text = |field: &str| owner[field].as_str().unwrap_or_default();
+        format!("{}/{}", text("kind"), text("name"))
+    });
+    owners.retain(is_there);
+    if let Some(owner) = lost {
+        object["metadata"]["annotations"][OWNER_ANNOTATION] = json!(owner);
+    }
+}
+
+/// The kind of a pod's controller, also of one that the copy does not have.
+pub(crate) fn owner_kind<'a>(pod: &'a Object, value: &'a Value) -> Option<&'a str> {
+    let lost = || value["metadata"]["annotations"][OWNER_ANNOTATION].as_str()?.split_once('/').map(|(kind, _)| kind);
+    pod.controller().map(|owner| &*owner.kind).or_else(lost)
+}
+
+/// How many pods an object wants; what another object owns counts there.
+pub(crate) fn wanted_pods(object: &Value) -> u64 {
+    let field = match object["kind"].as_str() {
+        _ if !object["metadata"]["ownerReferences"].is_null() => return 0,
+        Some("Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController") => "replicas",
+        Some("Job") => "parallelism",
+        _ => return 0,
+    };
+    object["spec"][field].as_u64().unwrap_or(1)
 }
 
 /// The addresses that a cluster has given: those of a copy are others, and written beforehand.

@@ -14,6 +14,7 @@ use klab_scheduler::{PodResources, Resources};
 use serde_json::Value;
 
 use crate::pool::{pool_of, zone_of};
+use crate::twin::OWNER_ANNOTATION;
 
 /// A workload: what makes pods again, or a pod of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,14 @@ pub struct Workload {
     pub kind: String,
     /// Its name.
     pub name: String,
+}
+
+impl Workload {
+    /// Whether a copy makes its pods again.
+    pub(crate) fn is_remade(&self) -> bool {
+        let known = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"];
+        known.contains(&self.kind.as_str())
+    }
 }
 
 impl std::fmt::Display for Workload {
@@ -107,7 +116,10 @@ impl World {
             if matches!(text(&value, &["status", "phase"]), "Succeeded" | "Failed") || pod.deleting {
                 continue;
             }
+            let lost =
+                value["metadata"]["annotations"][OWNER_ANNOTATION].as_str().and_then(|owner| owner.split_once('/'));
             let owner = pod.controller().map(|owner| (owner.kind.to_string(), owner.name.to_string()));
+            let owner = owner.or_else(|| lost.map(|(kind, name)| (kind.to_owned(), name.to_owned())));
             let (kind, name) = owner.unwrap_or_else(|| ("Pod".to_owned(), pod.name.to_string()));
             let workload = resolved(Workload { namespace: pod.namespace.to_string(), kind, name });
             let node = value["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()).map(str::to_owned);

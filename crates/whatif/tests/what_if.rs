@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use klab_api_machinery::resource::ResourceId;
 use klab_cluster::Cluster;
-use klab_whatif::{Capture, Change, KINDS, agreement, fit, redacted, shrink, survive, what_if};
+use klab_whatif::{Capture, Change, KINDS, agreement, fit, human, redacted, shrink, survive, what_if};
 use serde_json::{Value, json};
 
 fn node(name: &str, pool: &str, zone: usize, cpu: &str) -> Value {
@@ -289,6 +289,34 @@ fn a_capture_under_other_names_has_the_same_answers() {
     for zone in ["1", "2"] {
         assert_eq!(counts(&other, zone), counts(&capture, zone));
     }
+}
+
+#[test]
+fn what_others_own_stays_in_the_copy_and_is_not_made_again() {
+    let cluster = cluster();
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team" } });
+    let mut canary = workload("ReplicaSet", "canary", 1, "100m");
+    canary["metadata"]["namespace"] = json!("team");
+    let mut pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "broker" } });
+    pod["spec"] = template("broker", "100m")["spec"].clone();
+    cluster.add_objects(&[namespace, canary, pod]).unwrap();
+    cluster.advance(Duration::from_mins(1));
+    let mut capture = captured(&cluster);
+    for (name, owner) in [("canary", "Rollout"), ("broker", "StrimziPodSet")] {
+        let reference = json!([{ "apiVersion": "x/v1", "kind": owner, "name": name, "uid": format!("of-{name}"), "controller": true }]);
+        for object in capture.objects.iter_mut().filter(|object| object["metadata"]["name"] == name) {
+            object["metadata"]["ownerReferences"] = reference.clone();
+        }
+    }
+    assert_eq!(lines(&capture, &[]), Vec::<String>::new());
+    let all = ["g0", "g1", "s0"].map(|node| Change::Drain { target: node.to_owned() });
+    let mut more: Vec<Change> = vec![pool("general=4")];
+    more.extend(all);
+    let answer = what_if(&capture, &more).unwrap();
+    let of = |kind: &str| answer.workloads.iter().find(|change| change.workload.kind == kind).unwrap();
+    assert_eq!((of("StrimziPodSet").placed, of("StrimziPodSet").fails), ((1, 0), true));
+    assert_eq!(of("ReplicaSet").placed, (1, 1), "a Rollout's ReplicaSet makes its pods itself");
+    assert!(human(&answer).contains("klab does not know the controller that makes them again"), "{}", human(&answer));
 }
 
 #[test]

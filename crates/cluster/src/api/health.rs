@@ -1,8 +1,9 @@
 //! `/version`, `/healthz` and its kin.
 
 use http::Response;
+use jiff::SignedDuration;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::resource::NAMESPACES;
+use klab_api_machinery::resource::{CONFIG_MAPS, NAMESPACES};
 use klab_api_machinery::status::Status;
 use serde_json::json;
 
@@ -10,6 +11,8 @@ use super::super::cluster::{Cluster, ControlFault};
 use super::call::{Call, Target};
 use super::{answer, present};
 use crate::body::Body;
+use crate::node_pools::NAMESPACE;
+use crate::pool_upgrades::{Member, POOL_UPGRADES, Phase, PoolUpgrade};
 
 use crate::KUBERNETES_VERSION as VERSION;
 
@@ -117,7 +120,28 @@ pub(super) const SETTLED: &str = "settled";
 
 /// `/readyz/settled`
 pub(super) fn settled(cluster: &Cluster) -> Response<Body> {
-    if cluster.is_settled() { answer::text(200, "ok") } else { answer::text(500, "controllers have work left\n") }
+    if cluster.is_settled() && !is_upgrading(cluster) {
+        answer::text(200, "ok")
+    } else {
+        answer::text(500, "controllers have work left\n")
+    }
+}
+
+/// How long a drain may go on until it counts as blocked, which only somebody's doing ends.
+const DRAIN: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whether machines of an upgrade start, or nodes of it are emptied: the controllers rest meanwhile, and are not done.
+fn is_upgrading(cluster: &Cluster) -> bool {
+    let now = cluster.now();
+    let is_under_way = |member: &Member| match &member.phase {
+        Phase::Starting(_) | Phase::Soaking(_) => true,
+        Phase::Draining { since, .. } => now.duration_since(*since) < DRAIN,
+        Phase::Waiting | Phase::Blocked(_) | Phase::Upgraded | Phase::Removed => false,
+    };
+    let map = cluster.get(CONFIG_MAPS, NAMESPACE, POOL_UPGRADES).map(|map| map.value());
+    let upgrades = map.map(|map| PoolUpgrade::read(&map)).unwrap_or_default();
+    let unended = upgrades.values().filter(|upgrade| upgrade.end.is_none());
+    unended.flat_map(|upgrade| upgrade.nodes.iter().chain(&upgrade.surge_nodes)).any(is_under_way)
 }
 
 /// `/healthz`, `/livez`, `/readyz`. `faults` are those of the cluster's own controllers.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::change::{Change, Named, Objects, Scope};
 use klab_cluster::VERSION_ANNOTATION;
 use klab_cluster::node_pools::{NAMESPACE, NODE_POOLS, STATUS};
+use klab_cluster::pool_upgrades::POOL_UPGRADES;
 use klab_lab::names::{
     LAB_LABEL, MANAGED_BY_LABEL, MANAGER, POOL_LABEL, WORKLOAD_LABEL, is_system_namespace as system,
 };
@@ -52,8 +53,8 @@ const PINS: [&str; 2] = ["/spec/template/spec/nodeName", "/spec/jobTemplate/spec
 /// Where pods and those who make them have tolerations: one that does not say how it compares means `Equal`.
 const TOLERATIONS: [&str; 3] =
     ["/spec/tolerations", "/spec/template/spec/tolerations", "/spec/jobTemplate/spec/template/spec/tolerations"];
-/// ConfigMaps in which its autoscaler keeps what it did.
-const OF_THE_AUTOSCALER: [&str; 2] = [NODE_POOLS, STATUS];
+/// ConfigMaps in which an embedded cluster keeps what its autoscaler and its upgrades did.
+const OF_ITS_POOLS: [&str; 3] = [NODE_POOLS, STATUS, POOL_UPGRADES];
 /// ConfigMaps in which a cluster keeps its own certificates and dates.
 const OF_THE_CLUSTER: [&str; 6] = [
     "kube-root-ca.crt",
@@ -222,7 +223,7 @@ fn is_compared(name: &Named, object: &Value, scope: Scope) -> bool {
     if name.kind == "Node" || owners.is_some_and(|owners| owners.iter().any(|owner| owner["controller"] == true)) {
         return false;
     }
-    let is_own = OF_THE_CLUSTER.contains(&name.name.as_str()) || OF_THE_AUTOSCALER.iter().any(|map| is_map(name, map));
+    let is_own = OF_THE_CLUSTER.contains(&name.name.as_str()) || OF_ITS_POOLS.iter().any(|map| is_map(name, map));
     if name.kind == "ConfigMap" && is_own {
         return false;
     }
