@@ -1,13 +1,15 @@
 //! The fewest nodes of a cluster on which every pod has a place, also where one more node is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use klab_lab::words::{first_of, plural};
 use klab_scheduler::Cluster;
 use serde_json::{Value, json};
 
 use crate::capture::Capture;
-use crate::model::Model;
+use crate::model::{LostPod, Model};
 use crate::pool::CONTROL_PLANE;
 use crate::twin::TwinError;
 
@@ -47,14 +49,10 @@ pub fn shrink(capture: &Capture, cheapest: bool) -> Result<Shrunk, TwinError> {
         .filter(|(_, node)| node.pool != CONTROL_PLANE && node.can_go())
         .map(|(name, _)| name.as_str())
         .collect();
-    let mut fragile: Fragile<'_> = BTreeMap::new();
-    let mut scheduler = model.scheduler();
-    for name in model.nodes.keys() {
-        let lost = model.empty(&mut scheduler, name, &[], false);
-        if !lost.is_empty() {
-            fragile.insert(name, lost.into_iter().map(|lost| lost.pod).collect());
-        }
-    }
+    let names: Vec<&str> = model.nodes.keys().map(String::as_str).collect();
+    let unplaced = |lost: Vec<LostPod>| lost.into_iter().map(|lost| lost.pod).collect();
+    let lost = losses(&model, &model.scheduler(), &names, &[], &|_, _| false);
+    let fragile: Fragile<'_> = lost.into_iter().map(|(name, lost)| (name, unplaced(lost))).collect();
     order.retain(|name| !fragile.contains_key(name));
     order.sort_by(|one, other| {
         let (one, other) = (&model.nodes[*one], &model.nodes[*other]);
@@ -110,24 +108,59 @@ fn most<'a>(model: &Model, order: &[&'a str], fragile: &Fragile<'_>) -> Vec<&'a 
         }
         emptied
     };
-    if stands(model, &mut all.clone(), fragile) {
+    if stands(model, &all, fragile) {
         return all.gone;
     }
     let (mut low, mut high) = (0, all.gone.len().saturating_sub(1));
     while low < high {
         let middle = (low + high).div_ceil(2);
-        if stands(model, &mut emptied(middle), fragile) { low = middle } else { high = middle - 1 }
+        if stands(model, &emptied(middle), fragile) { low = middle } else { high = middle - 1 }
     }
     emptied(low).gone
 }
 
 /// Whether every pod has a place after any further node is lost, but for those that have none even now.
-fn stands(model: &Model, emptied: &mut Emptied<'_>, fragile: &Fragile<'_>) -> bool {
+fn stands(model: &Model, emptied: &Emptied<'_>, fragile: &Fragile<'_>) -> bool {
     let away: BTreeSet<&str> = emptied.gone.iter().copied().collect();
-    let mut left = model.nodes.keys().map(String::as_str).filter(|name| !away.contains(name));
-    left.all(|name| {
-        let lost = model.empty(&mut emptied.scheduler, name, &emptied.gone, false);
-        lost.iter().all(|lost| fragile.get(name).is_some_and(|now| now.contains(&lost.pod)))
+    let left: Vec<&str> = model.nodes.keys().map(String::as_str).filter(|name| !away.contains(name)).collect();
+    let is_new = |name: &str, lost: &[LostPod]| {
+        lost.iter().any(|lost| fragile.get(name).is_none_or(|now| !now.contains(&lost.pod)))
+    };
+    let lost = losses(model, &emptied.scheduler, &left, &emptied.gone, &is_new);
+    !lost.iter().any(|(name, lost)| is_new(name, lost))
+}
+
+/// The nodes of these whose loss leaves pods without a place, and those pods; up to the first that is `enough`. Two threads share
+/// the nodes, however many processors there are, so that the answer is the same everywhere.
+fn losses<'a>(
+    model: &Model,
+    scheduler: &Cluster,
+    names: &[&'a str],
+    gone: &[&str],
+    enough: &(dyn Fn(&str, &[LostPod]) -> bool + Sync),
+) -> Vec<(&'a str, Vec<LostPod>)> {
+    let is_over = AtomicBool::new(false);
+    let look = |names: &[&'a str]| {
+        let mut scheduler = scheduler.clone();
+        let mut found = Vec::new();
+        for name in names {
+            if is_over.load(Ordering::Relaxed) {
+                break;
+            }
+            let lost = model.empty(&mut scheduler, name, gone, false);
+            if !lost.is_empty() {
+                is_over.fetch_or(enough(name, &lost), Ordering::Relaxed);
+                found.push((*name, lost));
+            }
+        }
+        found
+    };
+    let (first, second) = names.split_at(names.len() / 2);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| look(second));
+        let mut found = look(first);
+        found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        found
     })
 }
 
