@@ -204,6 +204,13 @@ fn ask(environment: &Environment, gh: &str, fail: &str) -> (Option<i32>, String)
 
 #[test]
 fn the_action_comments_once_and_replaces_its_comment() {
+    let action = std::fs::read_to_string("actions/whatif/action.yml").unwrap();
+    let action: serde_json::Value = serde_saphyr::from_str(&action).unwrap();
+    for input in ["lab", "changes", "comment", "fail"] {
+        assert!(action["inputs"][input].is_object(), "{action}");
+        let given = format!("${{{{ inputs.{input} }}}}");
+        assert_eq!(action["runs"]["steps"][1]["env"][input.to_uppercase()], given);
+    }
     let environment = up();
     environment.succeeds(&["capture", "-o", "kept"]);
     let (status, asked) = ask(&environment, "", "true");
