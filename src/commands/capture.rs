@@ -62,8 +62,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     for (file, text) in [(FILE, &capture.text()), ("lab.toml", &lab.lab), (MANIFESTS, &lab.manifests)] {
         fs::write(folder.join(file), text).code(Code::FileUnwritten, unwritten)?;
     }
-    for gap in &capture.gaps {
-        context.ui.events().warn(Code::PartUnread, format!("you may not read {}", gap.words()));
+    for words in capture.gap_words() {
+        context.ui.events().warn(Code::PartUnread, words);
     }
     let folder = folder.display();
     let note = format!(

@@ -147,7 +147,7 @@ fn run(capture: &Capture, changes: &[Change], seed: u64) -> Result<Run, TryError
 
 /// What the answer does not know.
 fn open(capture: &Capture, changes: &[Change]) -> Vec<String> {
-    let mut open: Vec<String> = capture.gaps.iter().map(|gap| format!("you may not read {}", gap.words())).collect();
+    let mut open = capture.gap_words();
     let torn = capture.torn();
     if !torn.is_empty() {
         let pods = klab_lab::words::plural(torn.len(), "pod");

@@ -36,16 +36,30 @@ pub struct Gap {
     pub namespace: Option<String>,
 }
 
-impl Gap {
-    /// What is missing, and what that leaves open.
-    pub fn words(&self) -> String {
-        let kind = KINDS.iter().find(|kind| kind.plural == self.kind);
+/// The only namespace that was read, if any was, and what that leaves open.
+type Extent<'a> = (Option<&'a str>, &'a str);
+
+/// What is missing, and what that leaves open, in sentences: kinds that leave the same open are together.
+fn gap_words(gaps: &[Gap]) -> Vec<String> {
+    let mut groups: Vec<(Extent<'_>, Vec<&str>)> = Vec::new();
+    for gap in gaps {
+        let kind = KINDS.iter().find(|kind| kind.plural == gap.kind);
         let open = kind.map_or("klab does not know what that changes", |kind| kind.leaves_open);
-        match &self.namespace {
-            Some(namespace) => format!("{} of namespace {namespace} alone; without the others {open}", self.kind),
-            None => format!("{}; without them {open}", self.kind),
+        match groups.iter_mut().find(|(group, _)| *group == (gap.namespace.as_deref(), open)) {
+            Some((_, kinds)) => kinds.push(&gap.kind),
+            None => groups.push(((gap.namespace.as_deref(), open), vec![&gap.kind])),
         }
     }
+    let words = |((namespace, open), kinds): (Extent<'_>, Vec<&str>)| {
+        let kinds = kinds.join(", ");
+        match namespace {
+            Some(namespace) => {
+                format!("you may read {kinds} in namespace {namespace} alone; without the others {open}")
+            }
+            None => format!("you may not read {kinds}; without them {open}"),
+        }
+    };
+    groups.into_iter().map(words).collect()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,6 +105,11 @@ impl Capture {
             one["kind"] == other["kind"]
                 && ["name", "namespace"].iter().all(|key| one["metadata"][*key] == other["metadata"][*key])
         });
+    }
+
+    /// What could not be read, and what that leaves open, in sentences.
+    pub fn gap_words(&self) -> Vec<String> {
+        gap_words(&self.gaps)
     }
 
     /// The objects of a kind, by its `kind`.
@@ -191,9 +210,13 @@ mod tests {
         assert_eq!(Capture::read(&capture.text()).unwrap(), capture);
         assert_eq!(capture.torn(), ["team/a"]);
         assert_eq!(capture.moment().unwrap().to_string(), "2026-06-01T08:00:05Z");
+        let gap = |kind: &str| Gap { kind: kind.to_owned(), namespace: None };
         assert_eq!(
-            capture.gaps[0].words(),
-            "services of namespace team alone; without the others pods spread by default over other nodes"
+            gap_words(&[capture.gaps[0].clone(), gap("persistentvolumes"), gap("storageclasses")]),
+            [
+                "you may read services in namespace team alone; without the others pods spread by default over other nodes",
+                "you may not read persistentvolumes, storageclasses; without them pods with volumes may go to other zones and nodes",
+            ]
         );
     }
 

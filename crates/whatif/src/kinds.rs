@@ -32,7 +32,7 @@ const HOLD_BACK: &str = "klab may run pods that the cluster refuses";
 
 /// All of them, in the order in which they are read: pods before nodes, so that a node that joins meanwhile is there.
 pub const KINDS: &[Kind] = &[
-    kind("v1", "Pod", "pods", true, "klab does not know what runs"),
+    kind("v1", "Pod", "pods", true, "klab does not know all that runs"),
     kind("v1", "Node", "nodes", false, "klab does not know where anything can run"),
     kind("v1", "Namespace", "namespaces", false, "affinity that selects namespaces by labels finds none"),
     kind(

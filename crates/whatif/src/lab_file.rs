@@ -69,8 +69,8 @@ fn lab(capture: &Capture, name: &str, without_objects: bool) -> String {
     let is_aks =
         capture.of("Node").any(|node| node["metadata"]["labels"]["kubernetes.azure.com/agentpool"].is_string());
     let mut lab = HEADING.to_owned();
-    for gap in &capture.gaps {
-        let _ = writeln!(lab, "# Not read: {}.", gap.words());
+    for words in capture.gap_words() {
+        let _ = writeln!(lab, "# Note: {words}.");
     }
     let _ = write!(lab, "lab = {}\nprovider = \"sim\"\n", json!(name));
     if !is_aks {
