@@ -60,31 +60,39 @@ pub(crate) struct FieldError {
     pub message: String,
 }
 
-/// What is wrong with one object: each mistake, a reason that is none of its own, the bytes of all paths and messages, and
-/// the features of the cluster that judges it.
+/// What is wrong with one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Errors(Vec<FieldError>, Option<String>, usize, Features);
+pub struct Errors {
+    /// Each mistake.
+    found: Vec<FieldError>,
+    /// A reason that is none of its own.
+    reason: Option<String>,
+    /// Bytes of all paths and messages.
+    bytes: usize,
+    /// Those of the cluster that judges it.
+    features: Features,
+}
 
 impl Errors {
     /// Judges by the features of a cluster.
     pub fn judge_by(&mut self, features: Features) {
-        self.3 = features;
+        self.features = features;
     }
 
     /// Whether the cluster has a feature gate on.
     pub(crate) fn has(&self, gate: Gate) -> bool {
-        self.3.has(gate)
+        self.features.has(gate)
     }
 
     /// Calls a field otherwise.
     pub fn rename(&mut self, field: &str, other: &str) {
-        let found = self.0.iter_mut().filter(|error| error.field == field);
+        let found = self.found.iter_mut().filter(|error| error.field == field);
         found.for_each(|error| other.clone_into(&mut error.field));
     }
 
     /// Notes why an object that has no mistakes cannot be stored all the same. The first such reason counts.
     pub fn internal(&mut self, because: String) {
-        self.1.get_or_insert(because);
+        self.reason.get_or_insert(because);
     }
 
     /// `field: Invalid value: value: detail`.
@@ -166,12 +174,12 @@ impl Errors {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.found.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.found.is_empty()
     }
 
     /// `field: Too many: count: must have at most limit items`.
@@ -191,7 +199,7 @@ impl Errors {
 
     /// All of them, in the words for clients.
     pub fn texts(&self) -> Vec<String> {
-        self.0.iter().map(|error| format!("{}: {}", error.field, error.message)).collect()
+        self.found.iter().map(|error| format!("{}: {}", error.field, error.message)).collect()
     }
 
     /// What a check finds, for its tests.
@@ -204,7 +212,7 @@ impl Errors {
 
     /// Whether the texts are longer than any request: no client reads what is added after that.
     pub fn is_full(&self) -> bool {
-        self.2 > MAX_BYTES
+        self.bytes > MAX_BYTES
     }
 
     fn add(&mut self, problem: Problem, field: impl Display, message: String) {
@@ -213,15 +221,15 @@ impl Errors {
             return;
         }
         let field = field.to_string();
-        self.2 += field.len() + message.len();
-        self.0.push(FieldError { problem, field, message });
+        self.bytes += field.len() + message.len();
+        self.found.push(FieldError { problem, field, message });
     }
 
     /// Adds what is wrong elsewhere.
     pub fn extend(&mut self, other: &Self) {
         if !self.is_full() {
-            self.2 = self.2.saturating_add(other.2);
-            self.0.extend_from_slice(&other.0);
+            self.bytes = self.bytes.saturating_add(other.bytes);
+            self.found.extend_from_slice(&other.found);
         }
     }
 
@@ -230,13 +238,13 @@ impl Errors {
     /// # Errors
     /// 422 with a cause for each error.
     pub fn into_result(self, resource: &Resource, name: &str) -> Result<(), Status> {
-        if self.0.is_empty() {
-            return self.1.map_or(Ok(()), |because| Err(Status::internal(&because)));
+        if self.found.is_empty() {
+            return self.reason.map_or(Ok(()), |because| Err(Status::internal(&because)));
         }
-        let mut texts: Vec<String> = Vec::with_capacity(self.0.len());
-        let mut seen: HashSet<String> = HashSet::with_capacity(self.0.len());
-        let mut causes: Vec<Value> = Vec::with_capacity(self.0.len());
-        for error in &self.0 {
+        let mut texts: Vec<String> = Vec::with_capacity(self.found.len());
+        let mut seen: HashSet<String> = HashSet::with_capacity(self.found.len());
+        let mut causes: Vec<Value> = Vec::with_capacity(self.found.len());
+        for error in &self.found {
             let text = format!("{}: {}", error.field, error.message);
             if seen.insert(text.clone()) {
                 texts.push(text);
