@@ -144,8 +144,9 @@ fn taints(pool: &Pool) -> Option<Vec<String>> {
 
 /// What `az aks nodepool get-rollback-versions` answers: Kubernetes version, node image and since when they are not used.
 pub fn rollback_versions(used: Option<&(String, String, String)>) -> Value {
-    let told = |(version, image, timestamp): &(String, String, String)| json!({ "nodeImageVersion": image, "orchestratorVersion": version, "timestamp": timestamp });
-    used.map_or(Value::Null, |used| json!([told(used)]))
+    used.map_or(Value::Null, |(version, image, timestamp)| {
+        json!([{ "nodeImageVersion": image, "orchestratorVersion": version, "timestamp": timestamp }])
+    })
 }
 
 /// What `az aks nodepool get-upgrades` answers.

@@ -46,8 +46,8 @@ pub fn rollback(pool: &Pool, observed: &Observed, no_wait: bool) -> Option<Actio
         Some((version, image, _)) => {
             let pairs = [("Kubernetes", &live.kubernetes, version), ("node image", &live.node_image, image)];
             let changed = pairs.into_iter().filter(|(_, now, then)| now.as_ref() != Some(then));
-            let told = |now: &Option<String>| now.clone().unwrap_or_default();
-            changed.map(|(what, now, then)| format!("{what} {} becomes {then}", told(now))).collect()
+            let text = |now: &Option<String>| now.clone().unwrap_or_default();
+            changed.map(|(what, now, then)| format!("{what} {} becomes {then}", text(now))).collect()
         }
         None => vec!["the versions before its last upgrade".to_owned()],
     };

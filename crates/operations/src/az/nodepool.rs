@@ -45,7 +45,7 @@ pub(super) fn cluster(on: &dyn Clusters, given: &Arguments) -> Result<Known, Ref
 }
 
 /// The pools, for a change of one that is not being upgraded.
-fn idle<'s>(
+pub(super) fn idle<'s>(
     on: &'s dyn Clusters,
     known: &Known,
     given: &Arguments,

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::clusters::{Clusters, is_later};
 use super::known::version;
-use super::nodepool::{UPGRADE, changed, cluster, lay_upgrade, remember, shown};
+use super::nodepool::{UPGRADE, changed, cluster, idle, lay_upgrade, remember, shown};
 use super::pool_arguments::{offered, refuse_stopped, refuse_uncertain, refuse_unknown};
 use crate::pool::LivePools;
-use crate::pool::live_pools::set_node_image;
+use crate::pool::live_pools::NO_ROLLBACK;
 use crate::state::operation::OperationKind;
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
@@ -18,7 +18,7 @@ use klab_az::{checks, messages, pool as document, versions};
 
 /// What a pool can be rolled back to.
 fn used(live: &LivePools, name: &str) -> Value {
-    document::rollback_versions(live.observed.pools.get(name).and_then(|seen| seen.rollback.as_ref()))
+    document::rollback_versions(live.used_before(name))
 }
 
 /// `get-upgrades`.
@@ -55,21 +55,13 @@ pub(super) fn get_rollback_versions(on: &dyn Clusters, given: &Arguments) -> Ans
 pub(super) fn rollback(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");
     let known = cluster(on, given)?;
-    let mut pools = on.pools(&known, given, name, OperationKind::Upgrading)?;
+    let mut pools = idle(on, &known, given, name, OperationKind::Upgrading)?;
     shown(&known, pools.live(), name)?;
-    if pools.live().is_upgrading(name) {
-        return Err(messages::pool_is_busy(name, OperationKind::Upgrading.as_str()));
-    }
     refuse_stopped(&known, pools.live(), name)?;
-    let used = pools.live().observed.pools.get(name).and_then(|seen| seen.rollback.clone());
-    let Some((version, image, _)) = used else {
-        return Err(Refusal::new(
-            "No rollback versions available. The nodepool must have been upgraded at least once to have rollback history available.",
-        ));
-    };
     let mut keys = pools.live().keys(name)?.clone();
-    keys.insert("kubernetes".to_owned(), version.into());
-    set_node_image(&mut keys, &image);
+    if !pools.live().lay_used_before(name, &mut keys) {
+        return Err(Refusal::new(NO_ROLLBACK));
+    }
     pools.put(name, keys)?;
     pools.end()?;
     changed(on, &known, name, given)

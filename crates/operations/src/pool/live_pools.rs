@@ -71,6 +71,20 @@ impl LivePools {
         there.map(|pool| pool.name.value.as_str()).collect()
     }
 
+    /// Kubernetes version and node image of a pool before its last upgrade, and when they were last used; none where it cannot be
+    /// rolled back.
+    pub fn used_before(&self, name: &str) -> Option<&(String, String, String)> {
+        self.observed.pools.get(name)?.rollback.as_ref()
+    }
+
+    /// Lays over a pool's keys what it had before its last upgrade; says whether it can be rolled back.
+    pub(crate) fn lay_used_before(&self, name: &str, keys: &mut Table) -> bool {
+        let Some((version, image, _)) = self.used_before(name) else { return false };
+        keys.insert("kubernetes".to_owned(), version.clone().into());
+        set_node_image(keys, image);
+        true
+    }
+
     /// Whether a pool is being upgraded.
     pub fn is_upgrading(&self, name: &str) -> bool {
         self.observed.pools.get(name).is_some_and(|pool| pool.upgrading)
@@ -202,6 +216,9 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
         keys.insert("kubernetes".to_owned(), live.clone().into());
     }
 }
+
+/// What az says of a pool that cannot be rolled back.
+pub(crate) const NO_ROLLBACK: &str = "No rollback versions available. The nodepool must have been upgraded at least once to have rollback history available.";
 
 /// Says which node image a pool has, by its full name; the newest goes without saying.
 pub(crate) fn set_node_image(keys: &mut Table, full: &str) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toml::Table;
 
 use super::keys::{Keys, UpgradeKeys};
-use super::live_pools::{LivePools, deferred, set_node_image};
+use super::live_pools::{LivePools, NO_ROLLBACK, deferred};
 use crate::error::{Code, Error, Result};
 
 /// What is asked of the pools of a lab.
@@ -256,16 +256,11 @@ fn used_before(live: &LivePools, pool: &str, keys: &mut Table) -> Result<()> {
     if live.lab.provider.profile().has_managed_pools {
         return Ok(());
     }
-    let seen = live.observed.pools.get(pool);
-    let Some((version, image, _)) = seen.and_then(|seen| seen.rollback.as_ref()) else {
-        let message = "No rollback versions available. The nodepool must have been upgraded at least once to have rollback \
-                       history available.";
-        return Err(Error::message(Code::PoolUpgrade, message)
-            .hint("a pool can be rolled back once, within seven days after an upgrade that succeeded"));
-    };
-    keys.insert("kubernetes".to_owned(), version.clone().into());
-    set_node_image(keys, image);
-    Ok(())
+    if live.lay_used_before(pool, keys) {
+        return Ok(());
+    }
+    Err(Error::message(Code::PoolUpgrade, NO_ROLLBACK)
+        .hint("a pool can be rolled back once, within seven days after an upgrade that succeeded"))
 }
 
 /// Refuses machines that AKS does not exchange for others.
