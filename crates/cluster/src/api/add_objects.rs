@@ -15,11 +15,8 @@ use klab_fields::Patch;
 /// # Errors
 /// The Status an API server would answer with.
 pub(crate) fn add_objects(cluster: &Cluster, object: &Value) -> Result<Option<String>, Status> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-    let resource = cluster.resource_of_kind(&version, &kind).ok_or_else(|| {
-        Status::bad_request(format!("there is a {kind} of {version} among the objects, which is not served"))
-    })?;
+    let resource = resource_of(cluster, object)?;
+    let kind = resource.row().kind;
     let namespace = match object["metadata"]["namespace"].as_str() {
         _ if !resource.row().namespaced => "",
         Some(namespace) => namespace,
@@ -39,6 +36,18 @@ pub(crate) fn add_objects(cluster: &Cluster, object: &Value) -> Result<Option<St
         write_status(cluster, stored, namespace, &made.name, &object["status"])?;
     }
     Ok(Some(format!("{kind}/{}", made.name)))
+}
+
+/// The resource that an object names.
+///
+/// # Errors
+/// Where the cluster does not serve it.
+pub(crate) fn resource_of(cluster: &Cluster, object: &Value) -> Result<ResourceId, Status> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    cluster.resource_of_kind(version, kind).ok_or_else(|| {
+        Status::bad_request(format!("there is a {kind} of {version} among the objects, which is not served"))
+    })
 }
 
 /// New objects have no status but that of nodes, which register with theirs.

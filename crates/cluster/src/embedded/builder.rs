@@ -157,7 +157,7 @@ impl ClusterBuilder {
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
         let clock = self.clock.unwrap_or_default();
         let cluster = Cluster::planted("test", &seed, settings, Arc::clone(&clock), webhooks)?;
-        if self.kept.is_empty() { Ok(cluster) } else { Ok(cluster.holding(&self.kept, clock)?) }
+        if self.kept.is_empty() { Ok(cluster) } else { Ok(cluster.holding(self.kept, clock)?) }
     }
 
     fn refuse(&mut self, error: impl Into<BuildError>) {

@@ -12,6 +12,7 @@ use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::{Cluster, Conduct};
+use crate::api::add_objects::resource_of;
 use crate::clock::SteppedClock;
 use crate::cluster::{self, Checkpoint};
 use crate::control::ControlPlane;
@@ -69,14 +70,10 @@ impl Cluster {
     }
 
     /// A cluster that acts as this one and holds these objects beside its own.
-    pub(super) fn holding(&self, objects: &[Value], clock: Arc<SteppedClock>) -> Result<Self, Status> {
+    pub(super) fn holding(&self, objects: Vec<Value>, clock: Arc<SteppedClock>) -> Result<Self, Status> {
         let mut checkpoint = self.inner().checkpoint();
         for object in objects {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-            let resource = self.inner().resource_of_kind(&version, &kind).ok_or_else(|| {
-                Status::bad_request(format!("there is a {kind} of {version} among the objects, which is not served"))
-            })?;
+            let resource = resource_of(self.inner(), &object)?;
             checkpoint.add(resource, completed(resource, object)?);
         }
         let inner = cluster::Cluster::from_checkpoint(&checkpoint, Arc::<SteppedClock>::clone(&clock));
@@ -97,8 +94,8 @@ impl Cluster {
 }
 
 /// An object as it is kept: of the types of its kind, with the defaults of fields that it does not have.
-fn completed(resource: ResourceId, object: &Value) -> Result<Value, Status> {
-    let mut value = registry::stored(resource, object.clone());
+fn completed(resource: ResourceId, object: Value) -> Result<Value, Status> {
+    let mut value = registry::stored(resource, object);
     let row = resource.row();
     if let Some(id) = schema().kind(&row.api_version(), row.kind) {
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
