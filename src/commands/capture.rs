@@ -3,24 +3,19 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::elsewhere::Elsewhere;
-use super::whatif::captured;
-use super::{Context, LabOptions};
+use super::Context;
+use super::copied::{Copied, show};
 use klab_lab::spec::lab_name_like;
 use klab_lab::words::plural;
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::event::Verb;
-use klab_operations::ui::Format;
 use klab_whatif::{FILE, MANIFESTS, agreement, lab_folder, redacted};
 
 /// What can be typed after `klab capture`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A lab that is up, or a folder with a capture; the lab that is up by default.
-    #[arg(value_name = "LAB|FOLDER", conflicts_with_all = ["context", "kubeconfig"])]
-    lab: Option<String>,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    cluster: Copied,
     /// The folder to write; it is made where it does not exist.
     #[arg(short, long, value_name = "FOLDER", default_value = "captured")]
     output: PathBuf,
@@ -30,8 +25,6 @@ pub struct Arguments {
     /// Check how well a copy is like the cluster: empty it, schedule again, and report where pods go elsewhere.
     #[arg(long)]
     check: bool,
-    #[command(flatten)]
-    options: LabOptions,
 }
 
 /// Reads the cluster and writes the folder.
@@ -39,7 +32,7 @@ pub struct Arguments {
 /// # Errors
 /// When the cluster cannot be read, or the folder cannot be written.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let mut capture = captured(context, arguments.lab.as_deref(), &arguments.elsewhere, &arguments.options)?;
+    let mut capture = arguments.cluster.read(context)?;
     if arguments.redact {
         let (redacted, left_out) = redacted(&capture);
         capture = redacted;
@@ -52,13 +45,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let folder = &arguments.output;
     let unwritten = || format!("could not write `{}`", folder.display());
-    let title = fs::canonicalize(folder)
-        .ok()
-        .and_then(|folder| folder.file_name().map(|name| name.to_string_lossy().into_owned()));
-    let name = title.or_else(|| folder.file_name().map(|name| name.to_string_lossy().into_owned()));
-    let name = name.and_then(|name| lab_name_like(&name)).unwrap_or_else(|| "captured".to_owned());
-    let lab = lab_folder(&capture, &name).map_err(|why| Error::message(Code::FileUnwritten, why))?;
     fs::create_dir_all(folder).code(Code::FileUnwritten, unwritten)?;
+    let whole = fs::canonicalize(folder).code(Code::FileUnwritten, unwritten)?;
+    let name = whole.file_name().and_then(|name| lab_name_like(&name.to_string_lossy()));
+    let lab = lab_folder(&capture, name.as_deref().unwrap_or("captured"));
+    let lab = lab.map_err(|why| Error::message(Code::FileUnwritten, why))?;
     for (file, text) in [(FILE, &capture.text()), ("lab.toml", &lab.lab), (MANIFESTS, &lab.manifests)] {
         fs::write(folder.join(file), text).code(Code::FileUnwritten, unwritten)?;
     }
@@ -72,8 +63,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.events().counting(3).note(Verb::WriteFiles, note);
     if arguments.check {
         let found = agreement(&capture).map_err(|error| Error::new(Code::Flags, error))?;
-        let is_json = context.ui.format() == Format::Json;
-        context.ui.result(&if is_json { found.json().to_string() } else { found.human().trim_end().to_owned() });
+        show(context, &found.json(), &found.human());
         if !found.holds() {
             let message = "the copy is not like the cluster where constraints leave no choice";
             let hint =

@@ -11,6 +11,7 @@ pub mod board;
 pub mod capture;
 pub mod check;
 pub mod completions;
+mod copied;
 pub mod diff;
 pub mod doctor;
 pub mod down;

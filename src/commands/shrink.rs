@@ -2,25 +2,18 @@
 
 use klab_whatif::shrink;
 
-use super::elsewhere::Elsewhere;
-use super::whatif::captured;
-use super::{Context, LabOptions};
+use super::Context;
+use super::copied::{Copied, show};
 use klab_operations::error::{Code, Error, Result};
-use klab_operations::ui::Format;
 
 /// What can be typed after `klab shrink`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A lab that is up, or a folder that `klab capture` wrote; the lab that is up by default.
-    #[arg(value_name = "LAB|FOLDER", conflicts_with_all = ["context", "kubeconfig"])]
-    lab: Option<String>,
+    #[command(flatten)]
+    cluster: Copied,
     /// The dearest nodes go first, instead of those with the fewest pods.
     #[arg(long)]
     cheapest: bool,
-    #[command(flatten)]
-    elsewhere: Elsewhere,
-    #[command(flatten)]
-    options: LabOptions,
 }
 
 /// Looks for nodes that can go, and prints them.
@@ -28,9 +21,8 @@ pub struct Arguments {
 /// # Errors
 /// When the cluster cannot be read or copied.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let capture = captured(context, arguments.lab.as_deref(), &arguments.elsewhere, &arguments.options)?;
+    let capture = arguments.cluster.read(context)?;
     let found = shrink(&capture, arguments.cheapest).map_err(|error| Error::new(Code::Flags, error))?;
-    let is_json = context.ui.format() == Format::Json;
-    context.ui.result(&if is_json { found.json().to_string() } else { found.human().trim_end().to_owned() });
+    show(context, &found.json(), &found.human());
     Ok(())
 }

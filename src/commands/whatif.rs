@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use klab_whatif::{Answer, Capture, Change, human, json, junit, markdown, what_if};
+use klab_whatif::{Answer, Change, human, json, junit, lost_words, markdown, what_if};
 
-use super::elsewhere::Elsewhere;
-use super::{Context, LabOptions, running_lab};
+use super::Context;
+use super::copied::{Copied, show as show_answer};
 use klab_operations::capture;
 use klab_operations::error::{Code, Context as _, Error, Result};
 use klab_operations::ui::Format;
@@ -13,15 +13,10 @@ use klab_operations::ui::Format;
 /// What can be typed after `klab whatif`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A lab that is up, or a folder that `klab capture` wrote; the lab that is up by default.
-    #[arg(value_name = "LAB|FOLDER", conflicts_with_all = ["context", "kubeconfig"])]
-    lab: Option<String>,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    cluster: Copied,
     #[command(flatten)]
     changes: Changes,
-    #[command(flatten)]
-    options: LabOptions,
 }
 
 /// The changes, in the order in which they are made: nodes come first, and go last.
@@ -71,7 +66,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             error.hint("`klab whatif --help` lists the changes: --pool general=3, --drain general, --zone-down 1, …")
         );
     }
-    let capture = captured(context, arguments.lab.as_deref(), &arguments.elsewhere, &arguments.options)?;
+    let capture = arguments.cluster.read(context)?;
     let answer = what_if(&capture, &changes).map_err(|error| Error::new(Code::Flags, error))?;
     show(context, &answer)?;
     if answer.fails() { Err(would_not_run(&answer)) } else { Ok(()) }
@@ -99,49 +94,20 @@ impl Changes {
     }
 }
 
-/// The cluster that is meant: one of others, one that was captured, or that of a lab that is up.
-pub(super) fn captured(
-    context: &Context,
-    lab: Option<&str>,
-    elsewhere: &Elsewhere,
-    options: &LabOptions,
-) -> Result<Capture> {
-    if elsewhere.is_meant() {
-        return context.block_on(async {
-            let (client, namespace) = elsewhere.connect()?.client().await?;
-            capture::capture(&client, &namespace).await
-        });
-    }
-    if let Some(file) = lab.and_then(|lab| capture::file_of(Path::new(lab))) {
-        return capture::read(&file);
-    }
-    let lab = running_lab::lab(context, lab, options)
-        .map_err(|error| error.hint("`klab whatif --context NAME` asks about a cluster that klab did not make"))?;
-    let name = &lab.name.value;
-    let client = context.client(name, &context.kubeconfig(name)?)?;
-    context.block_on(capture::capture(&client, "default"))
-}
-
 fn show(context: &Context, answer: &Answer) -> Result<()> {
     match context.ui.format() {
-        Format::Json => context.ui.result(&json(answer).to_string()),
         Format::Junit => {
             let text = junit(answer).code(Code::KlabFault, || "could not write the answer as JUnit".to_owned())?;
             context.ui.result(&text);
         }
         Format::Markdown => context.ui.result(&markdown(answer)),
-        _ => context.ui.result(&human(answer)),
+        _ => show_answer(context, &json(answer), &human(answer)),
     }
     Ok(())
 }
 
 fn would_not_run(answer: &Answer) -> Error {
     let lost = answer.lost();
-    let words = if lost == 0 {
-        "a drain does not come to its end".to_owned()
-    } else {
-        let pods = klab_lab::words::plural(lost, "pod");
-        format!("{pods} that {} today would not run", if lost == 1 { "runs" } else { "run" })
-    };
+    let words = if lost == 0 { "a drain does not come to its end".to_owned() } else { lost_words(lost) };
     Error::message(Code::WouldNotRun, words)
 }

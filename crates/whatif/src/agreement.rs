@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::capture::Capture;
 use crate::model::{names, place, snapshot, unplaced};
 use crate::pool::pool_of;
+use crate::sanitise::stays;
 use crate::twin::TwinError;
 
 /// How many pods a text lists.
@@ -46,9 +47,8 @@ pub fn agreement(capture: &Capture) -> Result<Agreement, TwinError> {
     let pools: BTreeMap<&str, String> =
         capture.of("Node").filter_map(|node| Some((node["metadata"]["name"].as_str()?, pool_of(node)))).collect();
     let mut scheduler = verify::scheduler(&snapshot, &Context::default(), TieBreak::Seeded(0));
-    let stays =
-        |pod: &Pod| controller(&pod.metadata).is_none_or(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"));
-    let mut moved: Vec<&Pod> = snapshot.pods.iter().map(AsRef::as_ref).filter(|pod| !stays(pod)).collect();
+    let is_remade = |pod: &&Pod| controller(&pod.metadata).is_some_and(|owner| !stays(&owner.kind));
+    let mut moved: Vec<&Pod> = snapshot.pods.iter().map(AsRef::as_ref).filter(is_remade).collect();
     moved.sort_by_key(|pod| {
         let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();
         let made = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
+use klab_lab::words::plural;
 use klab_scheduler::Resources;
 
 use crate::capture::Capture;
@@ -10,7 +11,7 @@ use crate::change::Change;
 use crate::drain::Blocked;
 use crate::error::ChangeError;
 use crate::trial::{Trial, rest};
-use crate::twin::{Twin, TwinError};
+use crate::twin::{Original, TwinError};
 use crate::world::{Workload, World};
 
 /// How many copies are asked; each chooses otherwise among equal nodes.
@@ -103,8 +104,10 @@ pub enum TryError {
 /// # Errors
 /// [`TryError`] where there is nothing to copy, or a change names what is not there.
 pub fn what_if(capture: &Capture, changes: &[Change]) -> Result<Answer, TryError> {
+    let original = Original::of(capture)?;
     let runs: Vec<Result<Run, TryError>> = thread::scope(|scope| {
-        let runs: Vec<_> = (0..COPIES).map(|seed| scope.spawn(move || run(capture, changes, seed))).collect();
+        let run = |seed| run(&original, changes, seed);
+        let runs: Vec<_> = (0..COPIES).map(|seed| scope.spawn(move || run(seed))).collect();
         // A thread ends early by a panic alone, which goes on here.
         runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
@@ -133,8 +136,8 @@ struct Run {
     trial: Trial,
 }
 
-fn run(capture: &Capture, changes: &[Change], seed: u64) -> Result<Run, TryError> {
-    let twin = Twin::of(capture, seed)?;
+fn run(original: &Original, changes: &[Change], seed: u64) -> Result<Run, TryError> {
+    let twin = original.copy(seed)?;
     let before = World::of(&twin.cluster);
     let mut trial = Trial::default();
     for change in changes {
@@ -150,12 +153,12 @@ fn open(capture: &Capture, changes: &[Change]) -> Vec<String> {
     let mut open = capture.gap_words();
     let torn = capture.torn();
     if !torn.is_empty() {
-        let pods = klab_lab::words::plural(torn.len(), "pod");
+        let pods = plural(torn.len(), "pod");
         open.push(format!("the cluster changed while klab read it: {pods} on nodes that are gone are left out"));
     }
     let autoscalers = capture.of("HorizontalPodAutoscaler").count();
     if autoscalers > 0 {
-        let autoscalers = klab_lab::words::plural(autoscalers, "autoscaler");
+        let autoscalers = plural(autoscalers, "autoscaler");
         open.push(format!("the counts of {autoscalers} of workloads stay as they are"));
     }
     if changes.iter().any(|change| matches!(change, Change::Apply { .. })) {

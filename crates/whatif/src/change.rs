@@ -1,6 +1,7 @@
 //! The changes that can be tried, as they are written on a command line.
 
 use klab_lab::spec::VmSize;
+use klab_lab::words::plural;
 use serde_json::{Value, json};
 
 /// A change to try.
@@ -180,7 +181,7 @@ impl Change {
     /// The change in words, as a heading has it.
     pub fn words(&self) -> String {
         match self {
-            Self::Nodes { pool, nodes } => format!("pool {pool} has {}", klab_lab::words::plural(*nodes, "node")),
+            Self::Nodes { pool, nodes } => format!("pool {pool} has {}", plural(*nodes, "node")),
             Self::Size { pool, size } => format!("the nodes of pool {pool} are {}", size.name),
             Self::Taint { target, key, value, effect: Some(effect) } => {
                 let value = if value.is_empty() { String::new() } else { format!("={value}") };
@@ -193,13 +194,13 @@ impl Change {
             Self::Upgrade { pool } => format!("pool {pool} is upgraded"),
             Self::ZoneDown { zone } => format!("zone {zone} is down"),
             Self::Scale { workload, replicas } => {
-                format!("{workload} has {}", klab_lab::words::plural(*replicas as usize, "pod"))
+                format!("{workload} has {}", plural(*replicas as usize, "pod"))
             }
             Self::Add { objects, times } => {
-                let objects = klab_lab::words::plural(objects.len(), "more object");
+                let objects = plural(objects.len(), "more object");
                 if *times == 1 { objects } else { format!("{objects}, {times} times") }
             }
-            Self::Apply { objects } => format!("{} applied", klab_lab::words::plural(objects.len(), "object")),
+            Self::Apply { objects } => format!("{} applied", plural(objects.len(), "object")),
             Self::Profile { .. } => "the scheduler has another configuration".to_owned(),
         }
     }

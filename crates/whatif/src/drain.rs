@@ -9,7 +9,8 @@ use klab_cluster::Cluster;
 use klab_cluster::cluster::{DeleteOptions, Part, WriteOptions};
 use serde_json::json;
 
-use crate::twin::owner_kind;
+use crate::sanitise::stays;
+use crate::twin::owner;
 
 /// The pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -54,7 +55,7 @@ pub(crate) fn drain(cluster: &Cluster, nodes: &[String]) -> Vec<Blocked> {
         for pod in cluster.inner().list(PODS, None).0 {
             let value = pod.value();
             let Some(node) = value["spec"]["nodeName"].as_str().filter(|node| names.contains(node)) else { continue };
-            if matches!(owner_kind(&pod, &value), Some("DaemonSet" | "Node")) {
+            if owner(&pod, &value).is_some_and(|(kind, _)| stays(kind)) {
                 continue;
             }
             if pod.deleting {

@@ -43,7 +43,7 @@ pub fn fit(capture: &Capture, object: &Value) -> Result<Fit, TwinError> {
         _ => object["spec"]["template"].clone(),
     };
     if !template["spec"]["containers"].is_array() || kind == "DaemonSet" {
-        return Err(TwinError::Object(format!("{kind} {name} has no number of pods of its own")));
+        return Err(TwinError::NoPods(format!("{kind} {name}")));
     }
     let set = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -56,7 +56,7 @@ pub fn fit(capture: &Capture, object: &Value) -> Result<Fit, TwinError> {
     });
     let prediction = predict(&snapshot(capture)?, &Context::default(), &[set], TieBreak::Seeded(0));
     let Some(workload) = prediction.workloads.into_iter().next() else {
-        return Err(TwinError::Object(format!("{kind} {name}: klab cannot read its pods")));
+        return Err(TwinError::NoPods(format!("{kind} {name}")));
     };
     let pool = |name: &str| {
         let mut nodes = capture.of("Node").filter(|node| node["metadata"]["name"] == name);

@@ -46,6 +46,6 @@ pub use redact::redacted;
 pub use sanitise::sanitised;
 pub use shrink::{Shrunk, shrink};
 pub use survive::{Survival, survive};
-pub use text::{human, markdown};
+pub use text::{human, lost_words, markdown};
 pub use twin::{Twin, TwinError};
 pub use world::Workload;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::capture::{Capture, path};
 use crate::pool::{pool_of, zone_of};
+use crate::sanitise::stays;
 use crate::twin::TwinError;
 use crate::world::node_price;
 
@@ -89,7 +90,7 @@ impl Model {
             };
             let (namespace, name) = names(pod);
             match klab_scheduler::owner::controller(&pod.metadata).map(|owner| owner.kind.as_str()) {
-                Some("DaemonSet" | "Node") => {}
+                Some(kind) if stays(kind) => {}
                 Some(_) => node.movable.push(unplaced(pod)),
                 None => node.alone.push(format!("{namespace}/{name}")),
             }

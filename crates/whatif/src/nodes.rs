@@ -1,11 +1,12 @@
 //! Nodes of a copy that a change selects, makes and takes away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use klab_api_machinery::resource::{CSI_NODES, NODES, RESOURCE_SLICES};
 use klab_cluster::Cluster;
 use klab_cluster::cluster::DeleteOptions;
 use klab_lab::spec::{Machine, VmSize};
+use klab_lab::words::first_of;
 use serde_json::{Value, json};
 
 use crate::error::ChangeError;
@@ -38,8 +39,7 @@ pub(crate) fn targeted(cluster: &Cluster, target: &str) -> Result<Vec<String>, C
     if all.contains_key(target) {
         return Ok(vec![target.to_owned()]);
     }
-    let nodes: Vec<String> =
-        all.iter().filter(|(_, node)| pool_of(node) == target).map(|(name, _)| name.clone()).collect();
+    let nodes = names(&all, |node| pool_of(node) == target);
     if nodes.is_empty() {
         Err(ChangeError::NoTarget { name: target.to_owned(), pools: pools(&all) })
     } else {
@@ -54,51 +54,50 @@ pub(crate) fn of_zone(cluster: &Cluster, zone: &str) -> Result<Vec<String>, Chan
         zone_of(node)
             .is_some_and(|name| name == zone || name.rsplit_once('-').is_some_and(|(_, number)| number == zone))
     };
-    let nodes: Vec<String> = all.iter().filter(|(_, node)| is_meant(node)).map(|(name, _)| name.clone()).collect();
+    let nodes = names(&all, is_meant);
     if nodes.is_empty() {
-        let mut zones: Vec<String> = all.values().filter_map(zone_of).map(str::to_owned).collect();
-        zones.sort();
-        zones.dedup();
-        return Err(ChangeError::NoZone { name: zone.to_owned(), zones: listed(&zones) });
+        let zones = all.values().filter_map(zone_of).map(str::to_owned);
+        return Err(ChangeError::NoZone { name: zone.to_owned(), zones: listed(zones) });
     }
     Ok(nodes)
 }
 
 fn pools(nodes: &BTreeMap<String, Value>) -> String {
-    let mut pools: Vec<String> = nodes.values().map(pool_of).collect();
-    pools.sort();
-    pools.dedup();
-    listed(&pools)
+    listed(nodes.values().map(pool_of))
 }
 
-fn listed(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { klab_lab::words::first_of(names, 12) }
+fn names(nodes: &BTreeMap<String, Value>, is_meant: impl Fn(&Value) -> bool) -> Vec<String> {
+    nodes.iter().filter(|(_, node)| is_meant(node)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Each name once, sorted.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect::<BTreeSet<String>>().into_iter().collect();
+    if names.is_empty() { "none".to_owned() } else { first_of(&names, 12) }
 }
 
 /// A further node of a pool, empty and ready: like the pool's nodes in the zone that has the fewest of them.
-pub(crate) fn add(
-    cluster: &Cluster,
-    pool: &[(String, Value)],
-    name: &str,
-    size: Option<&'static VmSize>,
-) -> Result<(), ChangeError> {
+pub(crate) fn add(cluster: &Cluster, pool: &mut Vec<(String, Value)>, name: String) -> Result<(), ChangeError> {
     let mut zones: BTreeMap<Option<&str>, (usize, &(String, Value))> = BTreeMap::new();
-    for node in pool {
+    for node in &*pool {
         zones.entry(zone_of(&node.1)).or_insert((0, node)).0 += 1;
     }
     let Some((_, (like, node))) = zones.values().min_by_key(|(count, _)| *count) else { return Ok(()) };
-    make(cluster, like, node, name, size)
+    let node = make(cluster, like, node, &name, None)?;
+    pool.push((name, node));
+    Ok(())
 }
 
-/// A node like another, empty and ready, under this name.
+/// A node like another, empty and ready, under this name; gives it as it was asked for.
 pub(crate) fn make(
     cluster: &Cluster,
     like: &str,
     node: &Value,
     name: &str,
     size: Option<&'static VmSize>,
-) -> Result<(), ChangeError> {
-    let mut made = vec![fresh(node, name, size)];
+) -> Result<Value, ChangeError> {
+    let node = fresh(node, name, size);
+    let mut made = vec![node.clone()];
     let copied = |mut object: Value, new: String| {
         object["metadata"] = json!({ "name": new });
         object
@@ -115,7 +114,8 @@ pub(crate) fn make(
             made.push(slice);
         }
     }
-    cluster.add_objects(&made).map_err(ChangeError::from)
+    cluster.add_objects(&made)?;
+    Ok(node)
 }
 
 /// The node as it comes: without what happened to it, and without taints of its condition.

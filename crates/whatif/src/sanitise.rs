@@ -22,12 +22,10 @@ const FINALIZERS: [&str; 4] = [
 /// and Jobs that have ended, objects that are being deleted, what has no name.
 pub fn sanitised(kind: &Kind, object: &Value) -> Option<Value> {
     let metadata = &object["metadata"];
-    let has_ended = match kind.kind {
-        "Pod" => matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")),
-        "Job" => ["Complete", "Failed"].iter().any(|end| condition_is_true(&object["status"]["conditions"], end)),
-        _ => false,
-    };
-    if has_ended || !metadata["deletionTimestamp"].is_null() || metadata["name"].as_str().is_none_or(str::is_empty) {
+    if has_ended(kind.kind, object)
+        || !metadata["deletionTimestamp"].is_null()
+        || metadata["name"].as_str().is_none_or(str::is_empty)
+    {
         return None;
     }
     let shape = &KEPT["objects"][kind.plural];
@@ -51,6 +49,20 @@ pub fn sanitised(kind: &Kind, object: &Value) -> Option<Value> {
         volumes.retain(|volume| volume.as_object().is_some_and(|volume| volume.len() > 1));
     }
     Some(kept)
+}
+
+/// Whether all that a pod or a Job was for is over.
+pub(crate) fn has_ended(kind: &str, object: &Value) -> bool {
+    match kind {
+        "Pod" => matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")),
+        "Job" => ["Complete", "Failed"].iter().any(|end| condition_is_true(&object["status"]["conditions"], end)),
+        _ => false,
+    }
+}
+
+/// Whether the pods of an owner of this kind come and go with their node: no drain moves them.
+pub(crate) fn stays(owner_kind: &str) -> bool {
+    matches!(owner_kind, "DaemonSet" | "Node")
 }
 
 /// The specification of an object's pods, where it has one.

@@ -115,10 +115,14 @@ fn price(answer: &Answer) -> Option<String> {
     })
 }
 
+/// `2 pods that run today would not run`.
+pub fn lost_words(pods: usize) -> String {
+    format!("{} that {} today would not run", plural(pods, "pod"), if pods == 1 { "runs" } else { "run" })
+}
+
 fn sections(answer: &Answer) -> Vec<Section> {
     let mut sections = Vec::new();
     let failing: Vec<&WorkloadChange> = answer.workloads.iter().filter(|change| change.fails).collect();
-    let lost = answer.lost();
     if failing.is_empty() {
         let all = if answer.blocked.is_empty() {
             "Everything that runs today still runs."
@@ -127,9 +131,7 @@ fn sections(answer: &Answer) -> Vec<Section> {
         };
         sections.push(Section { heading: all.to_owned(), lines: Vec::new() });
     } else {
-        let heading =
-            format!("{} that {} today would not run:", plural(lost, "pod"), if lost == 1 { "runs" } else { "run" });
-        sections.push(listed(heading, &failing, failing_lines));
+        sections.push(listed(format!("{}:", lost_words(answer.lost())), &failing, failing_lines));
     }
     if !answer.blocked.is_empty() {
         let line = |blocked: &crate::drain::Blocked| format!("{} on {}: {}", blocked.pod, blocked.node, blocked.why);

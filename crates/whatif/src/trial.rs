@@ -41,7 +41,7 @@ impl Trial {
     pub(crate) fn perform(&mut self, cluster: &Cluster, change: &Change) -> Result<(), ChangeError> {
         match change {
             Change::Nodes { pool, nodes } => self.resize_pool(cluster, pool, *nodes)?,
-            Change::Size { pool, size } => self.replace(cluster, pool, Some(size))?,
+            Change::Size { pool, size } => self.replace(cluster, pool, size)?,
             Change::Upgrade { pool } => self.upgrade(cluster, pool)?,
             Change::Taint { target, key, value, effect } => {
                 change_nodes(cluster, target, |node| {
@@ -85,14 +85,13 @@ impl Trial {
     }
 
     fn resize_pool(&mut self, cluster: &Cluster, pool: &str, wanted: usize) -> Result<(), ChangeError> {
-        let present = nodes::of_pool(cluster, pool)?;
+        let mut present = nodes::of_pool(cluster, pool)?;
         let surplus: Vec<String> = present.iter().skip(wanted).map(|(name, _)| name.clone()).collect();
         if !surplus.is_empty() {
             self.take_away(cluster, &surplus);
         }
         for _ in present.len()..wanted {
-            let present = nodes::of_pool(cluster, pool)?;
-            nodes::add(cluster, &present, &free_name(cluster, pool), None)?;
+            nodes::add(cluster, &mut present, free_name(cluster, pool))?;
         }
         Ok(())
     }
@@ -109,10 +108,10 @@ impl Trial {
     }
 
     /// As many new nodes as there are, then the old ones go.
-    fn replace(&mut self, cluster: &Cluster, pool: &str, size: Option<&'static VmSize>) -> Result<(), ChangeError> {
+    fn replace(&mut self, cluster: &Cluster, pool: &str, size: &'static VmSize) -> Result<(), ChangeError> {
         let present = nodes::of_pool(cluster, pool)?;
         for (name, node) in &present {
-            nodes::make(cluster, name, node, &free_name(cluster, pool), size)?;
+            nodes::make(cluster, name, node, &free_name(cluster, pool), Some(size))?;
         }
         let names: Vec<String> = present.into_iter().map(|(name, _)| name).collect();
         self.take_away(cluster, &names);

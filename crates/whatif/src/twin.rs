@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::defaults::pod::template;
 use klab_api_machinery::object::Object;
+use klab_api_machinery::value::{condition, condition_is_true};
 use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, SteppedClock};
 use serde_json::{Value, json};
 
-use crate::capture::Capture;
+use crate::capture::{Capture, path};
 use crate::sanitise::pod_spec;
 
 /// Controllers that a copy does without: those that depend on what a capture leaves out, and those that change no placement.
@@ -39,12 +40,21 @@ pub enum TwinError {
     /// There would be too many pods.
     #[error("{0} pods are wanted, and klab copies clusters of at most {MAX_PODS}")]
     TooManyPods(u64),
-    /// An object is not of its type, or has no pods.
+    /// An object is not of its type.
     #[error("{0}")]
     Object(String),
+    /// An object makes no number of pods that could be counted.
+    #[error("{0} has no number of pods of its own")]
+    NoPods(String),
     /// The embedded cluster does not take it.
     #[error("klab could not copy the cluster: {0}")]
     Build(#[from] BuildError),
+}
+
+/// What copies of a captured cluster begin with.
+pub(crate) struct Original {
+    objects: Vec<Value>,
+    now: Timestamp,
 }
 
 /// A copy of a captured cluster.
@@ -53,11 +63,18 @@ pub struct Twin {
 }
 
 impl Twin {
-    /// The copy, with all done that is due. The seed decides among equal nodes.
+    /// A copy, with all done that is due. The seed decides among equal nodes.
     ///
     /// # Errors
     /// [`TwinError`] where there is nothing to copy.
     pub fn of(capture: &Capture, seed: u64) -> Result<Self, TwinError> {
+        Original::of(capture)?.copy(seed)
+    }
+}
+
+impl Original {
+    /// The objects of a capture as an API server keeps them.
+    pub(crate) fn of(capture: &Capture) -> Result<Self, TwinError> {
         if capture.of("Node").next().is_none() {
             return Err(TwinError::NoNodes);
         }
@@ -72,16 +89,9 @@ impl Twin {
             return Err(TwinError::Object(format!("two objects of the capture have the uid {uid}")));
         }
         let torn: BTreeSet<String> = capture.torn().into_iter().collect();
-        let objects = capture
-            .objects
-            .iter()
-            .filter(|object| object["kind"] != "Pod" || !torn.contains(&crate::capture::path(object)));
+        let objects = capture.objects.iter().filter(|object| object["kind"] != "Pod" || !torn.contains(&path(object)));
         let moment = capture.moment().unwrap_or_default();
         let now = moment.checked_add(SignedDuration::from_mins(1)).unwrap_or(moment);
-        let mut builder = Cluster::builder().only_warnings().seed(SEED ^ seed).clock(Arc::new(SteppedClock::new(now)));
-        for controller in WITHOUT {
-            builder = builder.without_controller(controller);
-        }
         let mut addresses = Addresses::default();
         let kept = objects.map(|object| {
             let mut kept = completed(object);
@@ -89,13 +99,22 @@ impl Twin {
             disown(&mut kept, &uids);
             kept
         });
-        let cluster = builder.kept(kept.collect::<Vec<Value>>()).build()?;
-        Ok(Self { cluster })
+        Ok(Self { objects: kept.collect(), now })
+    }
+
+    /// A copy of its own.
+    pub(crate) fn copy(&self, seed: u64) -> Result<Twin, TwinError> {
+        let clock = Arc::new(SteppedClock::new(self.now));
+        let mut builder = Cluster::builder().only_warnings().seed(SEED ^ seed).clock(clock);
+        for controller in WITHOUT {
+            builder = builder.without_controller(controller);
+        }
+        Ok(Twin { cluster: builder.kept(self.objects.iter().cloned()).build()? })
     }
 }
 
 /// The annotation that names the controller of an object that a capture does not hold, as `Kind/name`.
-pub(crate) const OWNER_ANNOTATION: &str = "klab.dev/captured-owner";
+const OWNER_ANNOTATION: &str = "klab.dev/captured-owner";
 
 /// Takes owners away that the copy does not have: what they own would be deleted for good.
 fn disown(object: &mut Value, uids: &BTreeSet<&str>) {
@@ -111,10 +130,10 @@ fn disown(object: &mut Value, uids: &BTreeSet<&str>) {
     }
 }
 
-/// The kind of a pod's controller, also of one that the copy does not have.
-pub(crate) fn owner_kind<'a>(pod: &'a Object, value: &'a Value) -> Option<&'a str> {
-    let lost = || value["metadata"]["annotations"][OWNER_ANNOTATION].as_str()?.split_once('/').map(|(kind, _)| kind);
-    pod.controller().map(|owner| &*owner.kind).or_else(lost)
+/// Kind and name of a pod's controller, also of one that the copy does not have.
+pub(crate) fn owner<'a>(pod: &'a Object, value: &'a Value) -> Option<(&'a str, &'a str)> {
+    let lost = || value["metadata"]["annotations"][OWNER_ANNOTATION].as_str()?.split_once('/');
+    pod.controller().map(|owner| (&*owner.kind, &*owner.name)).or_else(lost)
 }
 
 /// How many pods an object wants; what another object owns counts there.
@@ -206,19 +225,14 @@ pub(crate) fn completed(object: &Value) -> Value {
 
 /// A node that is not ready keeps silent, so that it stays so.
 fn complete_node(node: &mut Value) {
-    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    if conditions.any(|condition| condition["type"] == "Ready" && condition["status"] != "True") {
+    if condition(&node["status"]["conditions"], "Ready").is_some_and(|ready| ready["status"] != "True") {
         node["metadata"]["annotations"][HEARTBEAT_ANNOTATION] = json!("stopped");
     }
 }
 
 fn complete_pod(pod: &mut Value) {
     let since = pod["status"]["startTime"].clone();
-    let is_ready = pod["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    let is_ready = condition_is_true(&pod["status"]["conditions"], "Ready");
     if pod["spec"]["nodeName"].is_null() {
         pod["status"] = json!({ "phase": "Pending" });
         return;

@@ -6,15 +6,16 @@ use klab_api_machinery::resource::{
     DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId,
     STATEFUL_SETS,
 };
-use klab_api_machinery::value::{condition, items, text};
+use klab_api_machinery::value::{condition, text};
 use klab_cluster::Cluster;
 use klab_lab::cost;
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{PodResources, Resources};
 use serde_json::Value;
 
-use crate::pool::{pool_of, zone_of};
-use crate::twin::OWNER_ANNOTATION;
+use crate::pool::pool_of;
+use crate::sanitise::has_ended;
+use crate::twin::owner;
 
 /// A workload: what makes pods again, or a pod of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,14 +47,10 @@ impl std::fmt::Display for Workload {
 pub(crate) struct NodeFacts {
     /// Its pool.
     pub(crate) pool: String,
-    /// Its zone, where it has one.
-    pub(crate) zone: Option<String>,
     /// Dollars an hour, where klab knows the size's price in its region.
     pub(crate) price: Option<f64>,
     /// What it offers.
     pub(crate) allocatable: Resources,
-    /// How many pods it may have.
-    pub(crate) max_pods: i64,
     /// What the pods on it request.
     pub(crate) requested: Resources,
     /// How many pods it has.
@@ -63,8 +60,6 @@ pub(crate) struct NodeFacts {
 /// A pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PodFacts {
-    /// `namespace/name`.
-    pub(crate) path: String,
     /// Whose it is.
     pub(crate) workload: Workload,
     /// Where it is.
@@ -113,24 +108,20 @@ impl World {
         let mut amounts: BTreeMap<String, Resources> = BTreeMap::new();
         for pod in objects(PODS) {
             let value = pod.value();
-            if matches!(text(&value, &["status", "phase"]), "Succeeded" | "Failed") || pod.deleting {
+            if has_ended("Pod", &value) || pod.deleting {
                 continue;
             }
-            let lost =
-                value["metadata"]["annotations"][OWNER_ANNOTATION].as_str().and_then(|owner| owner.split_once('/'));
-            let owner = pod.controller().map(|owner| (owner.kind.to_string(), owner.name.to_string()));
-            let owner = owner.or_else(|| lost.map(|(kind, name)| (kind.to_owned(), name.to_owned())));
-            let (kind, name) = owner.unwrap_or_else(|| ("Pod".to_owned(), pod.name.to_string()));
+            let (kind, name) = owner(&pod, &value).unwrap_or(("Pod", &pod.name));
+            let (kind, name) = (kind.to_owned(), name.to_owned());
             let workload = resolved(Workload { namespace: pod.namespace.to_string(), kind, name });
             let node = value["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()).map(str::to_owned);
             if let Some(node) = node.as_ref().and_then(|node| world.nodes.get_mut(node)) {
                 node.pods += 1;
                 node.requested.add(requests(&value, &mut amounts));
             }
-            let said = condition(&value["status"]["conditions"], "PodScheduled");
-            let waits = said.map(|said| text(said, &["message"]).to_owned()).unwrap_or_default();
-            let path = format!("{}/{}", pod.namespace, pod.name);
-            world.pods.insert(pod.uid.to_string(), PodFacts { path, workload, node, waits });
+            let scheduled = condition(&value["status"]["conditions"], "PodScheduled");
+            let waits = scheduled.map(|condition| text(condition, &["message"]).to_owned()).unwrap_or_default();
+            world.pods.insert(pod.uid.to_string(), PodFacts { workload, node, waits });
         }
         for resource in [DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS, DAEMON_SETS] {
             for object in objects(resource).iter().filter(|object| object.controller().is_none()) {
@@ -166,16 +157,8 @@ impl NodeFacts {
     fn of(node: &Value) -> Self {
         let typed = k8s_node(node);
         let allocatable = typed.as_ref().and_then(|node| node.status.as_ref()?.allocatable.as_ref());
-        let (allocatable, max_pods) = Resources::of_node(allocatable).unwrap_or_default();
-        Self {
-            pool: pool_of(node),
-            zone: zone_of(node).map(str::to_owned),
-            price: node_price(node),
-            allocatable,
-            max_pods,
-            requested: Resources::default(),
-            pods: 0,
-        }
+        let (allocatable, _) = Resources::of_node(allocatable).unwrap_or_default();
+        Self { pool: pool_of(node), price: node_price(node), allocatable, requested: Resources::default(), pods: 0 }
     }
 }
 
@@ -223,11 +206,8 @@ fn desired(workload: &Value) -> usize {
     let count = match text(workload, &["kind"]) {
         "DaemonSet" => workload["status"]["desiredNumberScheduled"].as_u64().unwrap_or_default(),
         "Job" => {
-            let is_over = items(&workload["status"]["conditions"])
-                .iter()
-                .any(|condition| matches!(text(condition, &["type"]), "Complete" | "Failed"));
-            let active = workload["status"]["active"].as_u64().unwrap_or_default();
-            if is_over || spec["suspend"] == true { 0 } else { active }
+            let is_still = has_ended("Job", workload) || spec["suspend"] == true;
+            if is_still { 0 } else { workload["status"]["active"].as_u64().unwrap_or_default() }
         }
         _ => spec["replicas"].as_u64().unwrap_or(1),
     };
