@@ -35,7 +35,9 @@ pub struct Agreement {
     pub waiting: Vec<String>,
 }
 
-/// Takes all pods that something makes again off the nodes, and places them, the most important and the oldest first.
+/// Takes all pods that something makes again off the nodes, and places those that had one once more, the most important and the oldest
+/// first. Another order may fill nodes otherwise: where a pod finds no place, its own node is asked while all others are where they
+/// were. So are all nodes for pods that wait.
 ///
 /// # Errors
 /// [`TwinError`] where there is nothing to copy.
@@ -46,7 +48,8 @@ pub fn agreement(capture: &Capture) -> Result<Agreement, TwinError> {
     }
     let pools: BTreeMap<&str, String> =
         capture.of("Node").filter_map(|node| Some((node["metadata"]["name"].as_str()?, pool_of(node)))).collect();
-    let mut scheduler = verify::scheduler(&snapshot, &Context::default(), TieBreak::Seeded(0));
+    let new_copy = || verify::scheduler(&snapshot, &Context::default(), TieBreak::Seeded(0));
+    let (mut as_it_is, mut emptied) = (new_copy(), new_copy());
     let is_remade = |pod: &&Pod| controller(&pod.metadata).is_some_and(|owner| !stays(&owner.kind));
     let mut moved: Vec<&Pod> = snapshot.pods.iter().map(AsRef::as_ref).filter(is_remade).collect();
     moved.sort_by_key(|pod| {
@@ -54,31 +57,44 @@ pub fn agreement(capture: &Capture) -> Result<Agreement, TwinError> {
         let made = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
         (std::cmp::Reverse(priority), made, pod.metadata.namespace.clone(), pod.metadata.name.clone())
     });
-    for pod in &moved {
-        let (namespace, name) = names(pod);
-        scheduler.remove_pod(namespace, name);
-    }
     let mut agreement = Agreement { pods: moved.len(), ..Agreement::default() };
     let mut possible: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut queue: Vec<(&Pod, &str, String)> = Vec::new();
     for pod in moved {
         let (namespace, name) = names(pod);
-        let path = format!("{namespace}/{name}");
-        let fresh = unplaced(pod);
-        let class = class_of(&fresh);
-        let allowed = possible.entry(class).or_insert_with(|| allowed_pools(&mut scheduler, &fresh, &pools));
-        let was = pod.spec.as_ref().and_then(|spec| pools.get(spec.node_name.as_deref()?));
-        let is = place(&mut scheduler, &fresh).ok().and_then(|()| scheduler.node_of(namespace, name));
-        let is = is.and_then(|node| pools.get(&*node));
-        agreement.bound_to_pool += usize::from(allowed.len() == 1);
-        match (was, is) {
-            (Some(was), Some(is)) if was == is => agreement.same_pool += 1,
-            (Some(was), Some(is)) if allowed.len() == 1 => {
+        emptied.remove_pod(namespace, name);
+        if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+            queue.push((pod, node, class_of(&unplaced(pod))));
+        } else if as_it_is.schedule(pod).is_ok_and(|decision| decision.outcome.node().is_some()) {
+            agreement.placed.push(format!("{namespace}/{name}"));
+        } else {
+            agreement.same_pool += 1;
+        }
+    }
+    for (pod, _, class) in &queue {
+        if !possible.contains_key(class) {
+            possible.insert(class.clone(), allowed_pools(&mut emptied, &unplaced(pod), &pools));
+        }
+    }
+    for (pod, node, class) in queue {
+        let (namespace, name) = names(pod);
+        let (path, fresh, is_bound) = (format!("{namespace}/{name}"), unplaced(pod), possible[&class].len() == 1);
+        agreement.bound_to_pool += usize::from(is_bound);
+        let is = place(&mut emptied, &fresh).ok().and_then(|()| emptied.node_of(namespace, name));
+        match (pools.get(node), is.and_then(|node| pools.get(&*node))) {
+            (Some(was), Some(is)) if was != is && is_bound => {
                 agreement.differing.push(format!("{path}: was in {was}, is in {is}"));
             }
-            (Some(_), Some(_)) => {}
-            (None, Some(_)) => agreement.placed.push(path),
-            (Some(_), None) => agreement.waiting.push(path),
-            (None, None) => agreement.same_pool += 1,
+            (was, Some(is)) => agreement.same_pool += usize::from(was == Some(is)),
+            (_, None) => {
+                as_it_is.remove_pod(namespace, name);
+                let takes = as_it_is.evaluate_all(&fresh).unwrap_or_default();
+                if !takes.iter().any(|(other, reasons)| &**other == node && reasons.is_empty()) {
+                    agreement.waiting.push(path);
+                }
+                // It was taken before.
+                let _back = as_it_is.set_pod(pod);
+            }
         }
     }
     Ok(agreement)

@@ -1,6 +1,7 @@
 //! What became of a cluster by changes that were tried on copies of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::thread;
 
 use klab_lab::words::plural;
@@ -104,10 +105,18 @@ pub enum TryError {
 /// # Errors
 /// [`TryError`] where there is nothing to copy, or a change names what is not there.
 pub fn what_if(capture: &Capture, changes: &[Change]) -> Result<Answer, TryError> {
+    what_if_of(capture, changes, 0..COPIES)
+}
+
+/// The same with copies of these seeds, of which the first gives the answer.
+///
+/// # Errors
+/// As [`what_if`].
+pub fn what_if_of(capture: &Capture, changes: &[Change], seeds: Range<u64>) -> Result<Answer, TryError> {
     let original = Original::of(capture)?;
     let runs: Vec<Result<Run, TryError>> = thread::scope(|scope| {
         let run = |seed| run(&original, changes, seed);
-        let runs: Vec<_> = (0..COPIES).map(|seed| scope.spawn(move || run(seed))).collect();
+        let runs: Vec<_> = seeds.map(|seed| scope.spawn(move || run(seed))).collect();
         // A thread ends early by a panic alone, which goes on here.
         runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });

@@ -31,7 +31,7 @@ mod twin;
 mod world;
 
 pub use agreement::{Agreement, agreement};
-pub use answer::{Answer, COPIES, PoolChange, PoolState, TryError, WorkloadChange, what_if};
+pub use answer::{Answer, COPIES, PoolChange, PoolState, TryError, WorkloadChange, what_if, what_if_of};
 pub use capture::{Capture, CaptureError, FILE, Gap};
 pub use change::Change;
 pub use document::{json, junit};

@@ -235,6 +235,13 @@ fn complete_pod(pod: &mut Value) {
     let is_ready = condition_is_true(&pod["status"]["conditions"], "Ready");
     if pod["spec"]["nodeName"].is_null() {
         pod["status"] = json!({ "phase": "Pending" });
+        if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+            // As the API server says it when such a pod is made.
+            pod["status"]["conditions"] = json!([{
+                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }]);
+        }
         return;
     }
     if !is_ready {

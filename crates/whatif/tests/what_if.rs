@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::resource::{DEPLOYMENTS, ResourceId};
 use klab_cluster::Cluster;
+use klab_cluster::cluster::DeleteOptions;
 use klab_whatif::{Capture, Change, KINDS, agreement, fit, human, redacted, shrink, survive, what_if};
 use serde_json::{Value, json};
 
@@ -183,6 +184,34 @@ fn workloads_are_scaled_added_and_applied() {
     assert!(larger[0].contains("fails") || larger[0].contains("wait"), "{larger:?}");
     let error = what_if(&capture, &[Change::scale("deployment/none=1").unwrap()]).unwrap_err().to_string();
     assert_eq!(error, "deployment/none has 1 pod: there is no workload `deployment/none`");
+}
+
+#[test]
+fn a_rollout_with_another_count_scales_the_old_pods_as_a_cluster_does() {
+    let mut web = workload("Deployment", "web", 1, "100m");
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none" });
+    let cluster = cluster();
+    cluster.inner().delete(DEPLOYMENTS, "default", "web", &DeleteOptions::default()).unwrap();
+    cluster.advance(Duration::from_mins(1));
+    cluster.add_objects(&[web.clone()]).unwrap();
+    cluster.advance(Duration::from_mins(1));
+    web["spec"]["replicas"] = json!(7);
+    web["spec"]["template"]["metadata"]["labels"]["version"] = json!("2");
+    // Seven of the old template first, then at most two more, of which none becomes ready.
+    let answer = what_if(&captured(&cluster), &[Change::Apply { objects: vec![web] }]).unwrap();
+    assert_eq!(answer.workloads[0].waiting.values().sum::<usize>(), 9, "{answer:?}");
+}
+
+#[test]
+fn a_gated_pod_waits_for_its_gate() {
+    let mut gated = workload("Deployment", "gated", 1, "100m");
+    gated["spec"]["template"]["spec"]["schedulingGates"] = json!([{ "name": "example.com/later" }]);
+    let cluster = cluster();
+    cluster.add_objects(&[gated]).unwrap();
+    cluster.advance(Duration::from_mins(1));
+    let answer = what_if(&captured(&cluster), &[]).unwrap();
+    let waits: Vec<&String> = answer.workloads[0].waiting.keys().collect();
+    assert_eq!(waits, ["Scheduling is blocked due to non-empty scheduling gates"]);
 }
 
 #[test]
