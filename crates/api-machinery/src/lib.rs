@@ -40,5 +40,6 @@ pub mod table;
 pub mod texts;
 pub mod validation;
 pub mod value;
+pub mod views;
 pub mod work;
 pub mod yaml;

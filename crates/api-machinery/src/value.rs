@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use klab_scheduler::selector::Selector;
-use klab_scheduler::taint::{Taint, Toleration};
 use serde_json::{Map, Value, json};
 
 use crate::object::Object;
@@ -122,22 +121,6 @@ pub fn selects(selector: &Selector, object: &Object) -> bool {
     selector.matches_by(|key| object.label(key))
 }
 
-/// Whether a toleration (of a pod) tolerates a taint (of a node), both as JSON.
-pub fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let field = |value: &Value, name: &str| text(value, &[name]).to_owned();
-    let toleration = Toleration {
-        key: field(toleration, "key"),
-        value: field(toleration, "value"),
-        operator: field(toleration, "operator"),
-        effect: field(toleration, "effect"),
-    };
-    toleration.tolerates(&Taint {
-        key: field(taint, "key"),
-        value: field(taint, "value"),
-        effect: field(taint, "effect"),
-    })
-}
-
 /// The terms of a label selector, each with its key: `tier` and `tier in (a,b)`.
 pub fn selector_terms(labels: &Value, expressions: &Value) -> Vec<(String, String)> {
     let equal = labels.as_object().into_iter().flatten();
@@ -189,15 +172,5 @@ mod tests {
         assert!(!matches(json!({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]})));
         assert!(!selects(&service_selector(&json!({})), &pod));
         assert!(selects(&service_selector(&json!({"tier": "a"})), &pod));
-    }
-
-    #[test]
-    fn tolerations_match_taints() {
-        let taint = json!({"key": "a", "value": "b", "effect": "NoExecute"});
-        assert!(tolerates(&json!({"operator": "Exists"}), &taint));
-        assert!(tolerates(&json!({"key": "a", "operator": "Exists"}), &taint));
-        assert!(tolerates(&json!({"key": "a", "value": "b"}), &taint));
-        assert!(!tolerates(&json!({"key": "a", "value": "c"}), &taint));
-        assert!(!tolerates(&json!({"key": "a", "operator": "Exists", "effect": "NoSchedule"}), &taint));
     }
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::container::Named;
 use super::field::{entries, text};
-use super::{Errors, container, pod};
+use super::{Errors, container};
 use crate::schema::Path;
+use crate::views::Pod;
 
 /// What belongs to services, which ephemeral containers are none of.
 const FORBIDDEN: [&str; 6] = ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
@@ -18,7 +19,7 @@ const FORBIDDEN: [&str; 6] = ["ports", "resources", "livenessProbe", "readinessP
 pub fn check(old: &Value, new: &Value, errors: &mut Errors) {
     let list = Path::Root.field("spec");
     let list = list.field("ephemeralContainers");
-    let is_mirror = pod::is_mirror(old);
+    let is_mirror = Pod(old).is_mirror();
     let (old, new) = (&old["spec"], &new["spec"]);
     let volumes = entries(new, "volumes").map(|(_, volume)| (text(volume, "name"), volume)).collect();
     let named = Named::of(new, volumes);

@@ -17,19 +17,15 @@ use super::{
 };
 use crate::pod_resources::container_amounts;
 use crate::schema::Path;
+use crate::views::Pod;
 
 /// The annotation that says which pods controllers delete first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Whether a pod only shows one that a kubelet runs from a file.
-pub fn is_mirror(pod: &Value) -> bool {
-    !pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null()
-}
-
 /// A new pod.
 pub fn create(pod: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");
-    if is_mirror(pod) && text(&pod["spec"], "nodeName").is_empty() {
+    if Pod(pod).is_mirror() && Pod(pod).spec().node_name().is_empty() {
         let key = "kubernetes.io/config.mirror";
         let fault = "must set spec.nodeName if mirror pod annotation is set";
         let annotations = Path::Root.field("metadata");

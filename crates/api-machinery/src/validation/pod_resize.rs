@@ -8,6 +8,7 @@ use super::field::{entries, text};
 use super::{Errors, pod};
 use crate::pod_resources::quality_of_service;
 use crate::schema::Path;
+use crate::views::Pod;
 
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
@@ -15,7 +16,7 @@ const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 pub fn check(old: &Value, new: &Value, asked: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     pod::spec(&new["spec"], Some(&new["metadata"]), &spec, errors);
-    if pod::is_mirror(old) {
+    if Pod(old).is_mirror() {
         return errors.forbidden("", "static pods cannot be resized");
     }
     if old["spec"]["os"]["name"] == "windows" {

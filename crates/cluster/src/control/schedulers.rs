@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{NAMESPACES, PODS, ResourceId};
-use klab_api_machinery::validation::pod::is_mirror;
-use klab_api_machinery::value::{items, map_mut, text};
+use klab_api_machinery::value::{map_mut, text};
+use klab_api_machinery::views::Pod;
 use klab_api_machinery::yaml;
 use klab_containers::{Container, scheduler_configuration, status_of};
 use klab_scheduler::{Profiles, SCHEDULERS_ANNOTATION};
@@ -162,10 +162,11 @@ impl Schedulers {
         let known = self.pods.iter().filter_map(|name| plane.view.pod(name));
         for info in known.filter(|info| info.ready && !info.object.deleting).take(MAX_PODS) {
             let (pod, value) = (&info.object, info.object.value());
-            if is_mirror(&value) {
+            if Pod(&value).is_mirror() {
                 continue;
             }
-            for container in items(&value["spec"]["containers"]) {
+            for container in Pod(&value).spec().containers() {
+                let container = container.0;
                 let restarts = status_of(&value, container)["restartCount"].as_i64().unwrap_or_default();
                 let run = (pod.uid.clone(), restarts);
                 let read = self.read.get(&run).cloned().unwrap_or_else(|| configuration(plane, &value, container));

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{NODES, PODS};
-use klab_api_machinery::value::{items, set_condition, time_of, time_text, tolerates};
+use klab_api_machinery::value::{set_condition, time_text};
+use klab_api_machinery::views::{Pod, Taint};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -51,7 +52,7 @@ impl Reconciler for TaintEviction {
         // Tolerations can be added to a bound pod, so every change counts while there is a taint.
         if let Some(pod) = &change.pod.after
             && let Some(node) = plane.view.node(&pod.node)
-            && node.taints.iter().any(|taint| taint["effect"] == "NoExecute")
+            && node.evicting_taints().next().is_some()
         {
             plane.queue.add(key(pod.name()));
         }
@@ -70,8 +71,8 @@ impl TaintEviction {
             return;
         }
         let Some(node) = plane.view.node(&pod.node).cloned() else { return };
-        let taints: Vec<&Value> = node.taints.iter().filter(|taint| taint["effect"] == "NoExecute").collect();
-        if taints.is_empty() {
+        let taints = node.evicting_taints();
+        if taints.clone().next().is_none() {
             if self.since.remove(name).is_some() {
                 let message = format!("Cancelling deletion of Pod {}/{}", name.namespace, name.name);
                 plane.note_about(&bare_reference(&pod), COMPONENT, false, "TaintManagerEviction", &message);
@@ -79,14 +80,14 @@ impl TaintEviction {
             return;
         }
         let value = pod.object.value();
-        let tolerations = items(&value["spec"]["tolerations"]);
         let mut shortest: Option<i64> = None;
-        for taint in &taints {
-            let Some(toleration) = tolerations.iter().find(|toleration| tolerates(toleration, taint)) else {
+        for taint in taints.clone() {
+            let Some(toleration) = Pod(&value).spec().tolerations().find(|toleration| toleration.tolerates(taint))
+            else {
                 self.evict(plane, &pod);
                 return;
             };
-            if let Some(seconds) = toleration["tolerationSeconds"].as_i64() {
+            if let Some(seconds) = toleration.toleration_seconds() {
                 shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)).max(0));
             }
         }
@@ -95,7 +96,7 @@ impl TaintEviction {
             return;
         };
         let now = plane.now();
-        let tainted = taints.iter().filter_map(|taint| time_of(&taint["timeAdded"])).max();
+        let tainted = taints.filter_map(Taint::time_added).max();
         let since = match self.since.get(name) {
             Some((uid, since)) if *uid == pod.object.uid => *since,
             _ => tainted.map_or(now, |tainted| tainted.max(pod.created)),

@@ -7,8 +7,8 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
-use klab_api_machinery::validation::pod::is_mirror;
 use klab_api_machinery::value::selects;
+use klab_api_machinery::views::{Pod, Taint};
 use klab_cel::names::is_extended_resource;
 use serde::Deserialize;
 use serde_json::Value;
@@ -178,6 +178,13 @@ pub(crate) struct NodeInfo {
     pub(crate) zone: Box<str>,
 }
 
+impl NodeInfo {
+    /// Its taints that evict pods.
+    pub(crate) fn evicting_taints(&self) -> impl Iterator<Item = Taint<'_>> + Clone {
+        self.taints.iter().map(Taint).filter(|taint| taint.effect() == "NoExecute")
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct NodeBrief {
@@ -318,7 +325,7 @@ impl View {
     /// The pods of a node that have to go elsewhere before it goes: not finished ones, nor those of DaemonSets and of the node itself.
     pub(crate) fn pods_to_drain(&self, node: &str) -> Vec<Arc<PodInfo>> {
         let mut pods = self.pods_on(node);
-        pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !is_mirror(&pod.object.value()));
+        pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !Pod(&pod.object.value()).is_mirror());
         pods
     }
 

@@ -4,13 +4,11 @@
 // upstream: pkg/kubelet/sysctl/allowlist.go Admit (v1.36)
 // upstream: pkg/kubelet/eviction/eviction_manager.go Admit (v1.36)
 
-use k8s_openapi::api::core::v1::PodSpec;
-use klab_api_machinery::validation::pod::is_mirror;
-use klab_api_machinery::value::{integer, items, text, tolerates};
+use k8s_openapi::api::core::v1;
+use klab_api_machinery::views::{Container, Pod, PodSpec};
 use klab_scheduler::HostPort;
 use klab_scheduler::node_selector::RequiredNodeAffinity;
 use klab_scheduler::typed::Typed;
-use serde_json::Value;
 
 use super::super::plane::Plane;
 use super::super::view::{NodeInfo, PodInfo};
@@ -45,11 +43,11 @@ fn rejection(reason: &str, message: impl Into<String>) -> Rejection {
 
 impl Plane {
     /// Why the kubelet of a node does not take a pod, if it does not.
-    pub(super) fn rejection(&self, pod: &PodInfo, value: &Value, node: &NodeInfo) -> Option<Rejection> {
-        if is_mirror(value) {
+    pub(super) fn rejection(&self, pod: &PodInfo, value: Pod<'_>, node: &NodeInfo) -> Option<Rejection> {
+        if value.is_mirror() {
             return None;
         }
-        let spec = &value["spec"];
+        let spec = value.spec();
         let under = pressure::rejects(value, node).map(|message| rejection("Evicted", message));
         under
             .or_else(|| forbidden_sysctl(spec))
@@ -66,37 +64,34 @@ impl Plane {
                 if self.port_is_taken(pod, value) {
                     return Some(failed("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
                 }
-                let untolerated =
-                    node.taints.iter().filter(|taint| taint["effect"] == "NoExecute").any(|taint| {
-                        !items(&spec["tolerations"]).iter().any(|toleration| tolerates(toleration, taint))
-                    });
-                untolerated.then(|| failed("TaintToleration", "node(s) had taints that the pod didn't tolerate"))
+                let is_untolerated = |taint| !spec.tolerations().any(|toleration| toleration.tolerates(taint));
+                node.evicting_taints()
+                    .any(is_untolerated)
+                    .then(|| failed("TaintToleration", "node(s) had taints that the pod didn't tolerate"))
             })
     }
 
-    fn port_is_taken(&self, pod: &PodInfo, value: &Value) -> bool {
+    fn port_is_taken(&self, pod: &PodInfo, value: Pod<'_>) -> bool {
         let wanted = host_ports(value);
         !wanted.is_empty()
             && self.view.pods_on(&pod.node).iter().any(|other| {
                 let taken = other.object.uid != pod.object.uid && other.started.is_some() && !other.finished();
                 taken
-                    && host_ports(&other.object.value())
+                    && host_ports(Pod(&other.object.value()))
                         .iter()
                         .any(|port| wanted.iter().any(|wanted| wanted.conflicts_with(port)))
             })
     }
 }
 
-fn forbidden_sysctl(spec: &Value) -> Option<Rejection> {
-    let named =
-        items(&spec["securityContext"]["sysctls"]).iter().map(|sysctl| text(sysctl, &["name"]).replace('/', "."));
-    for name in named {
+fn forbidden_sysctl(spec: PodSpec<'_>) -> Option<Rejection> {
+    for name in spec.security_context().sysctls().map(|sysctl| sysctl.name().replace('/', ".")) {
         if !SAFE_SYSCTLS.contains(&name.as_str()) {
             return Some(rejection("SysctlForbidden", format!("forbidden sysctl: \"{name}\" not allowlisted")));
         }
-        let host = if name.starts_with("net.") { "hostNetwork" } else { "hostIPC" };
-        if spec[host] == true {
-            let kind = if host == "hostIPC" { "ipc" } else { "net" };
+        let (kind, shares) =
+            if name.starts_with("net.") { ("net", spec.host_network()) } else { ("ipc", spec.host_ipc()) };
+        if shares {
             let message = format!("forbidden sysctl: \"{name}\" not allowed with host {kind} enabled");
             return Some(rejection("SysctlForbidden", message));
         }
@@ -104,45 +99,38 @@ fn forbidden_sysctl(spec: &Value) -> Option<Rejection> {
     None
 }
 
-fn wrong_system(pod: &Value, node: &NodeInfo) -> Option<Rejection> {
+fn wrong_system(pod: Pod<'_>, node: &NodeInfo) -> Option<Rejection> {
     let has = node.object.label("kubernetes.io/os").unwrap_or("linux");
-    let labelled = text(pod, &["metadata", "labels", "kubernetes.io/os"]);
+    let labelled = pod.metadata().labels().get("kubernetes.io/os").unwrap_or_default();
     if !labelled.is_empty() && labelled != has {
         let message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
         return Some(rejection("PodOSSelectorNodeLabelDoesNotMatch", message));
     }
-    let asked = text(pod, &["spec", "os", "name"]);
+    let asked = pod.spec().os().name();
     if !asked.is_empty() && asked != has {
         return Some(rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"));
     }
     None
 }
 
-fn affine(spec: &Value, node: &NodeInfo) -> bool {
-    if spec["nodeSelector"].is_null() && spec["affinity"]["nodeAffinity"].is_null() {
+fn affine(spec: PodSpec<'_>, node: &NodeInfo) -> bool {
+    if spec.node_selector().is_empty() && !spec.affinity().node_affinity().is_set() {
         return true;
     }
-    let Ok(spec) = PodSpec::from_value(spec) else { return true };
+    let Ok(spec) = v1::PodSpec::from_value(spec.0) else { return true };
     let Ok(required) = RequiredNodeAffinity::from_api(&spec) else { return true };
     let labels = serde_json::from_value(node.object.value()["metadata"]["labels"].clone()).unwrap_or_default();
     required.matches(&labels, &node.object.name)
 }
 
-fn host_ports(pod: &Value) -> Vec<HostPort> {
-    let containers = items(&pod["spec"]["containers"]).iter().chain(items(&pod["spec"]["initContainers"]));
-    let ports = containers.flat_map(|container| items(&container["ports"]));
+fn host_ports(pod: Pod<'_>) -> Vec<HostPort> {
+    let or = |given: &str, otherwise: &str| (if given.is_empty() { otherwise } else { given }).to_owned();
+    let containers = pod.spec().containers().chain(pod.spec().init_containers());
+    let ports = containers.flat_map(Container::ports).filter(|port| port.host_port() > 0);
     ports
         .filter_map(|port| {
-            let number = integer(port, &["hostPort"]).filter(|number| *number > 0)?;
-            let or = |field: &str, otherwise: &str| {
-                let given = text(port, &[field]);
-                if given.is_empty() { otherwise.to_owned() } else { given.to_owned() }
-            };
-            Some(HostPort {
-                ip: or("hostIP", "0.0.0.0"),
-                protocol: or("protocol", "TCP"),
-                port: i32::try_from(number).ok()?,
-            })
+            let number = i32::try_from(port.host_port()).ok()?;
+            Some(HostPort { ip: or(port.host_ip(), "0.0.0.0"), protocol: or(port.protocol(), "TCP"), port: number })
         })
         .collect()
 }

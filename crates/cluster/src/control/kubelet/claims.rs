@@ -4,24 +4,22 @@
 // upstream: pkg/kubelet/cm/dra/manager.go PrepareResources (v1.36)
 
 use klab_api_machinery::resource::RESOURCE_CLAIMS;
-use klab_api_machinery::value::{items, text};
-use serde_json::Value;
+use klab_api_machinery::views::{Pod, ResourceClaim};
 
 use super::super::plane::Plane;
 use super::super::view::PodInfo;
 
 /// Why the devices of a pod cannot be made ready.
-pub(super) fn unprepared(plane: &Plane, pod: &PodInfo, value: &Value) -> Option<String> {
+pub(super) fn unprepared(plane: &Plane, pod: &PodInfo, value: Pod<'_>) -> Option<String> {
     let (namespace, uid) = (&*pod.object.namespace, &*pod.object.uid);
-    let made = items(&value["status"]["resourceClaimStatuses"]);
-    items(&value["spec"]["resourceClaims"]).iter().find_map(|wanted| {
-        let status = made.iter().find(|status| status["name"] == wanted["name"]);
-        let name = match (wanted["resourceClaimName"].as_str(), status) {
+    value.spec().resource_claims().find_map(|wanted| {
+        let status = value.status().resource_claim_statuses().named(wanted.name());
+        let name = match (wanted.resource_claim_name(), status) {
             (Some(name), _) => name,
             // One that is not needed has no name.
-            (None, Some(status)) => status["resourceClaimName"].as_str()?,
+            (None, Some(status)) => status.resource_claim_name()?,
             (None, None) => {
-                let (pod, own) = (&pod.object.name, text(wanted, &["name"]));
+                let (pod, own) = (&pod.object.name, wanted.name());
                 return Some(format!(
                     "prepare ResourceClaim {own}: pod \"{namespace}/{pod}\": ResourceClaim not created yet"
                 ));
@@ -30,12 +28,12 @@ pub(super) fn unprepared(plane: &Plane, pod: &PodInfo, value: &Value) -> Option<
         let Some(claim) = plane.cluster.get(RESOURCE_CLAIMS, namespace, name) else {
             return Some(format!("fetch ResourceClaim {name}: resourceclaims.resource.k8s.io \"{name}\" not found"));
         };
-        let status = &claim.value()["status"];
-        let reserved = items(&status["reservedFor"]).iter().any(|consumer| consumer["uid"] == *uid);
-        if !reserved {
+        let value = claim.value();
+        let status = ResourceClaim(&value).status();
+        if !status.reserved_for().any(|consumer| consumer.uid() == uid) {
             let (pod, own) = (&pod.object.name, &claim.uid);
             return Some(format!("pod {pod} ({uid}) is not allowed to use ResourceClaim {name} ({own})"));
         }
-        status["allocation"].is_null().then(|| format!("ResourceClaim {name} is not allocated"))
+        (!status.allocation().is_set()).then(|| format!("ResourceClaim {name} is not allocated"))
     })
 }

@@ -1,7 +1,8 @@
 //! A container as a kubelet sees it: what is asked for, and its status, which says what it has come to.
 
 use jiff::{SignedDuration, Timestamp};
-use klab_api_machinery::value::{integer, items, text, time_of, time_text};
+use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::{self, ContainerStateTerminated, ContainerStatus, Pod, View, Views};
 use serde_json::{Value, json};
 
 use super::fields::{identified, unstarted};
@@ -29,6 +30,11 @@ impl Role {
             Self::Main => "containers",
             Self::Ephemeral => "ephemeralContainers",
         }
+    }
+
+    /// The containers in it.
+    pub(super) fn containers(self, pod: Pod<'_>) -> Views<'_, views::Container<'_>> {
+        View::of(&pod.spec().0[self.field()])
     }
 
     /// The list of their statuses.
@@ -60,7 +66,7 @@ pub(super) enum State {
 /// One container of a pod, and its status.
 #[derive(Debug)]
 pub(super) struct Container<'a> {
-    pub(super) spec: &'a Value,
+    pub(super) spec: views::Container<'a>,
     pub(super) role: Role,
     pub(super) status: Value,
     /// Whether the status is another than the pod's.
@@ -68,17 +74,17 @@ pub(super) struct Container<'a> {
 }
 
 /// All containers of a pod: init containers and sidecars in their order, then the main ones, then ephemeral ones.
-pub(super) fn containers(pod: &Value) -> Vec<Container<'_>> {
-    let initializes = !items(&pod["spec"]["initContainers"]).is_empty();
+pub(super) fn containers(pod: Pod<'_>) -> Vec<Container<'_>> {
+    let initializes = !pod.spec().init_containers().is_empty();
     let mut all = Vec::new();
     for list in [Role::Init, Role::Main, Role::Ephemeral] {
-        let statuses = items(&pod["status"][list.statuses()]);
-        for spec in items(&pod["spec"][list.field()]) {
+        let statuses = Views::<&Value>::of(&pod.status().0[list.statuses()]);
+        for spec in list.containers(pod) {
             let role = match list {
-                Role::Init if text(spec, &["restartPolicy"]) == "Always" => Role::Sidecar,
+                Role::Init if spec.restart_policy() == Some("Always") => Role::Sidecar,
                 list => list,
             };
-            let have = statuses.iter().find(|status| status["name"] == spec["name"]);
+            let have = statuses.clone().named(spec.name());
             let status = have.cloned().unwrap_or_else(|| {
                 let reason =
                     if initializes && list != Role::Ephemeral { "PodInitializing" } else { "ContainerCreating" };
@@ -105,35 +111,39 @@ pub(super) fn statuses(containers: &[Container<'_>]) -> Vec<(&'static str, Value
         .collect()
 }
 
-fn ended(terminated: &Value) -> Option<State> {
-    let at = time_of(&terminated["finishedAt"]);
-    terminated.is_object().then(|| State::Ended {
-        code: integer(terminated, &["exitCode"]).unwrap_or_default(),
-        since: time_of(&terminated["startedAt"]).or(at).unwrap_or_default(),
+fn ended(terminated: ContainerStateTerminated<'_>) -> Option<State> {
+    let at = terminated.finished_at();
+    terminated.is_set().then(|| State::Ended {
+        code: terminated.exit_code(),
+        since: terminated.started_at().or(at).unwrap_or_default(),
         at: at.unwrap_or_default(),
     })
 }
 
 impl<'a> Container<'a> {
     pub(super) fn name(&self) -> &'a str {
-        text(self.spec, &["name"])
+        self.spec.name()
     }
 
     pub(super) fn image(&self) -> &'a str {
-        text(self.spec, &["image"])
+        self.spec.image()
+    }
+
+    /// Its status to read.
+    pub(super) fn view(&self) -> ContainerStatus<'_> {
+        ContainerStatus(&self.status)
     }
 
     /// How long the hook takes that runs before the container ends.
     pub(super) fn pre_stop(&self, programs: &dyn Containers) -> SignedDuration {
-        let hook = &self.spec["lifecycle"]["preStop"];
-        if let Some(seconds) = integer(hook, &["sleep", "seconds"]) {
-            return SignedDuration::from_secs(seconds.max(0));
+        let hook = self.spec.lifecycle().pre_stop();
+        if hook.sleep().is_set() {
+            return SignedDuration::from_secs(hook.sleep().seconds().max(0));
         }
-        let command = json!({ "command": hook["exec"]["command"] });
-        if items(&command["command"]).is_empty() {
+        if hook.exec().command().is_empty() {
             return SignedDuration::ZERO;
         }
-        let of = klab_containers::Container { objects: None, pod: &Value::Null, container: &command };
+        let of = klab_containers::Container { objects: None, pod: &Value::Null, container: hook.exec().0 };
         match programs.program(of, None, None, None).course.end {
             End::After(took, _) | End::Unknown(took, _) => took,
             End::Never => SignedDuration::MAX,
@@ -141,16 +151,16 @@ impl<'a> Container<'a> {
     }
 
     pub(super) fn state(&self) -> State {
-        let state = &self.status["state"];
-        if let Some(since) = time_of(&state["running"]["startedAt"]) {
+        let state = self.view().state();
+        if let Some(since) = state.running().started_at() {
             return State::Running(since);
         }
-        ended(&state["terminated"]).unwrap_or(State::Waiting)
+        ended(state.terminated()).unwrap_or(State::Waiting)
     }
 
     /// How it ended before it came to wait or to run again.
     pub(super) fn last_end(&self) -> Option<State> {
-        ended(&self.status["lastState"]["terminated"])
+        ended(self.view().last_state().terminated())
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -159,21 +169,21 @@ impl<'a> Container<'a> {
 
     /// Whether it runs or has run.
     pub(super) fn has_started(&self) -> bool {
-        self.status["containerID"].is_string()
+        !self.view().container_id().is_empty()
     }
 
     /// Why it waits.
     pub(super) fn waits_for(&self) -> &str {
-        text(&self.status, &["state", "waiting", "reason"])
+        self.view().state().waiting().reason()
     }
 
     pub(super) fn restarts(&self) -> i64 {
-        integer(&self.status, &["restartCount"]).unwrap_or_default()
+        self.view().restart_count()
     }
 
     /// Whether a running container has passed its startup probe.
     pub(super) fn is_started(&self) -> bool {
-        self.status["started"] == true
+        self.view().started() == Some(true)
     }
 
     /// Sets a field of the status.
@@ -220,13 +230,9 @@ impl<'a> Container<'a> {
 
     /// What another program than the kubelet has done to it while it ran, which [`kill`] has noted.
     pub(super) fn killing(&self) -> Option<Killing> {
-        let terminated = &self.status["state"]["terminated"];
-        let removed = terminated["reason"] == LOST;
-        (self.is_running() && terminated.is_object()).then_some(if removed {
-            Killing::Removed
-        } else {
-            Killing::Stopped
-        })
+        let terminated = self.view().state().terminated();
+        let killing = if terminated.reason() == LOST { Killing::Removed } else { Killing::Stopped };
+        (self.is_running() && terminated.is_set()).then_some(killing)
     }
 
     /// Its kubelet finds nothing of it any more. Where it lost the last one, too, it counts no further start.

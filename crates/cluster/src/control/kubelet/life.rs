@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::protobuf::go_duration;
-use klab_api_machinery::value::{integer, items, text};
+use klab_api_machinery::views::{Pod, Probe};
 use klab_containers::{Container as Contained, Containers, End, Instance, Objects, Program, Ran, create_error};
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ enum Standing {
 /// One look at a pod.
 pub(super) struct Look<'a, 'm> {
     pub(super) pod: &'a PodInfo,
-    pub(super) value: &'a Value,
+    pub(super) value: Pod<'a>,
     pub(super) now: Timestamp,
     pub(super) hollow: HollowDelays,
     /// What its containers read.
@@ -216,7 +216,7 @@ impl Look<'_, '_> {
 
     /// How long the pod's containers may take to end.
     pub(super) fn grace(&self) -> SignedDuration {
-        SignedDuration::from_secs(integer(self.value, &["spec", "terminationGracePeriodSeconds"]).unwrap_or(30).max(0))
+        SignedDuration::from_secs(self.value.spec().termination_grace_period_seconds().unwrap_or(30).max(0))
     }
 
     /// A container has had the signal to end since then: it ends at once if it heeds it, else when its grace is over. Whether it has ended.
@@ -251,7 +251,7 @@ impl Look<'_, '_> {
     }
 
     fn contained(&self, index: usize) -> Contained<'_> {
-        Contained { objects: Some(&self.objects), pod: self.value, container: self.containers[index].spec }
+        Contained { objects: Some(&self.objects), pod: self.value.0, container: self.containers[index].spec.0 }
     }
 
     /// Since when the network answers a running container whose end the pod waits for.
@@ -276,11 +276,9 @@ impl Look<'_, '_> {
 
     /// Notes what a running container has written into its volumes.
     fn leave_files(&mut self, index: usize) {
-        let Some(since) = self.since(index) else { return };
-        let (ran, spec) = (self.now.duration_since(since), self.containers[index].spec);
-        if items(&spec["volumeMounts"]).is_empty() {
-            return;
-        }
+        let spec = self.containers[index].spec;
+        let Some(since) = self.since(index).filter(|_| !spec.volume_mounts().is_empty()) else { return };
+        let ran = self.now.duration_since(since);
         for (at, file, there) in self.program(index).course.files {
             if at <= ran {
                 self.volumes.note(self.value, spec, &file, there);
@@ -296,19 +294,21 @@ impl Look<'_, '_> {
         Some(kept.filter(|kept| kept.as_second() == since.as_second()).unwrap_or(since))
     }
 
+    fn recorded_state(&self) -> &str {
+        self.value.metadata().annotations().get(RECORDED_STATE).unwrap_or_default()
+    }
+
     /// When a running container ends by itself.
     fn natural_end(&self, index: usize, program: &Program) -> Option<Ending> {
         let container = &self.containers[index];
         let since = self.since(index)?;
         let of_job = self.pod.object.controller().is_some_and(|owner| &*owner.kind == "Job");
         if self.hollow.as_recorded && container.role == Role::Main {
-            let code = match text(self.value, &["metadata", "annotations", RECORDED_STATE]) {
-                "Succeeded" => Some(0),
-                "Failed" => Some(1),
-                _ => None,
-            };
-            if let Some(code) = code {
-                return Some(Ending { at: later(since, self.hollow.job), code });
+            let at = later(since, self.hollow.job);
+            match self.recorded_state() {
+                "Succeeded" => return Some(Ending { at, code: 0 }),
+                "Failed" => return Some(Ending { at, code: 1 }),
+                _ => {}
             }
         }
         if self.hollow.as_recorded && !of_job {
@@ -365,8 +365,7 @@ impl Look<'_, '_> {
 
     fn probes(&self, index: usize, program: &Program, since: Timestamp) -> Probed {
         if self.hollow.as_recorded {
-            let ready = text(self.value, &["metadata", "annotations", RECORDED_STATE]) != "NotReady";
-            return Probed { started: true, ready, ..Probed::default() };
+            return Probed { started: true, ready: self.recorded_state() != "NotReady", ..Probed::default() };
         }
         let ran = self.now.duration_since(since);
         probed(self.containers[index].spec, program, ran)
@@ -408,8 +407,8 @@ impl Look<'_, '_> {
                         }
                         continue;
                     }
-                    let changed = container.status["image"].as_str().is_some_and(|image| image != container.image());
-                    if changed && container.role != Role::Init {
+                    let ran = container.view().image();
+                    if !ran.is_empty() && ran != container.image() && container.role != Role::Init {
                         let message = format!("Container {} definition changed, will be restarted", container.name());
                         let code = self.program(index).on_term.map_or(KILLED, |(_, code)| code);
                         self.say(index, false, "Killing", message);
@@ -522,7 +521,7 @@ impl Look<'_, '_> {
 
     fn ends_or_is_probed(&self, index: usize) -> bool {
         let spec = self.containers[index].spec;
-        ["startupProbe", "readinessProbe", "livenessProbe"].iter().any(|probe| spec[*probe].is_object())
+        [spec.startup_probe(), spec.readiness_probe(), spec.liveness_probe()].into_iter().any(Probe::is_set)
             || self.natural_end(index, &self.program(index)).is_some()
     }
 
@@ -543,7 +542,8 @@ impl Look<'_, '_> {
         if self.hollow.as_recorded {
             return true;
         }
-        let Some(message) = create_error(&self.objects, self.value, self.containers[index].spec) else { return true };
+        let (pod, container) = (self.value.0, self.containers[index].spec.0);
+        let Some(message) = create_error(&self.objects, pod, container) else { return true };
         self.memory.of(name).creations = Some((tries, self.now));
         self.say(index, true, "Failed", format!("Error: {message}"));
         self.containers[index].wait(CREATION_FAILURE, &message);
@@ -557,8 +557,8 @@ impl Look<'_, '_> {
     /// The image cannot be pulled: it is tried again after 10 s, which double up to 5 min.
     fn fail_to_pull(&mut self, index: usize) {
         let (name, image) = (self.containers[index].name(), self.containers[index].image());
-        let (container_policy, now) = (text(self.containers[index].spec, &["imagePullPolicy"]), self.now);
-        if container_policy == "Never" {
+        let now = self.now;
+        if self.containers[index].spec.image_pull_policy() == "Never" {
             let message = format!("Container image \"{image}\" is not present with pull policy of Never");
             if self.containers[index].waits_for() != "ErrImageNeverPull" {
                 self.say(index, true, "ErrImageNeverPull", message.clone());

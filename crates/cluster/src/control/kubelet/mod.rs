@@ -32,9 +32,10 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{
     CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES,
 };
-use klab_api_machinery::value::{integer, items, text, time_text};
+use klab_api_machinery::value::{text, time_text};
+use klab_api_machinery::views::{Node, Pod, ResourceClaim};
 use klab_cel::names::is_extended_resource;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::container::{Role, State};
 pub use self::killing::{Killing, kill};
@@ -83,8 +84,8 @@ impl Reconciler for Kubelet {
         }
         if change.resource() == RESOURCE_CLAIMS {
             // Pods may wait for their devices.
-            for consumer in items(&change.object.value()["status"]["reservedFor"]) {
-                let name = ObjectName::new(&change.object.namespace, text(consumer, &["name"]));
+            for consumer in ResourceClaim(&change.object.value()).status().reserved_for() {
+                let name = ObjectName::new(&change.object.namespace, consumer.name());
                 if plane.view.pod(&name).is_some_and(|pod| pod.phase == Phase::Pending && !pod.node.is_empty()) {
                     plane.queue.add(key(name));
                 }
@@ -218,14 +219,14 @@ impl Kubelet {
             }
         }
         let value = pod.object.value();
+        let value = Pod(&value);
         if pod.started.is_none()
-            && let Some(refused) = plane.rejection(pod, &value, node)
+            && let Some(refused) = plane.rejection(pod, value, node)
         {
             plane.say(&pod.node, &reference(&pod.object), true, &refused.reason, &refused.message);
             let status = json!({
                 "phase": "Failed", "reason": refused.reason, "startTime": time_text(now),
-                "observedGeneration": value["metadata"]["generation"],
-                "message": format!("Pod was rejected: {}", refused.message),
+                "observedGeneration": pod.generation, "message": format!("Pod was rejected: {}", refused.message),
             });
             plane.write_pod_status(pod, Report { status, ..Report::default() });
             return;
@@ -234,7 +235,7 @@ impl Kubelet {
             let (due, _) = memory.due(pod, Step::Start, now, hollow.start);
             if due > now {
                 if pod.started.is_none() {
-                    let look = plane.look(pod, &value, memory, &mut self.volumes);
+                    let look = plane.look(pod, value, memory, &mut self.volumes);
                     let report = plane.report(&look, node, false);
                     plane.write_pod_status(pod, report);
                 }
@@ -244,13 +245,13 @@ impl Kubelet {
         }
         if pod.has_claims
             && pod.phase == Phase::Pending
-            && let Some(fault) = claims::unprepared(plane, pod, &value)
+            && let Some(fault) = claims::unprepared(plane, pod, value)
         {
             let message = format!("Failed to prepare dynamic resources: prepare dynamic resources: {fault}");
             self.wait_for_sandbox(plane, memory, pod, node, "FailedPrepareDynamicResources", &message);
             return;
         }
-        if let Some(handler) = unknown_handler(plane, &value, node) {
+        if let Some(handler) = unknown_handler(plane, value, node) {
             let message = format!(
                 "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for \
                  \"{handler}\" is configured"
@@ -258,13 +259,13 @@ impl Kubelet {
             self.wait_for_sandbox(plane, memory, pod, node, "FailedCreatePodSandBox", &message);
             return;
         }
-        self.look_after(plane, memory, pod, node, &value);
+        self.look_after(plane, memory, pod, node, value);
     }
 
     /// Brings a pod that its node has taken up to the present, and reports what has changed.
-    fn look_after(&mut self, plane: &mut Plane, memory: &mut Memory, pod: &PodInfo, node: &NodeInfo, value: &Value) {
+    fn look_after(&mut self, plane: &mut Plane, memory: &mut Memory, pod: &PodInfo, node: &NodeInfo, value: Pod<'_>) {
         let mut look = plane.look(pod, value, memory, &mut self.volumes);
-        let deadline = integer(value, &["spec", "activeDeadlineSeconds"])
+        let deadline = (value.spec().active_deadline_seconds())
             .map(|seconds| later(pod.started.unwrap_or(look.now), SignedDuration::from_secs(seconds)));
         let late = deadline.is_some_and(|deadline| deadline <= look.now);
         let mut over = false;
@@ -345,9 +346,10 @@ impl Kubelet {
         message: &str,
     ) {
         let value = pod.object.value();
-        let look = plane.look(pod, &value, memory, &mut self.volumes);
+        let value = Pod(&value);
+        let look = plane.look(pod, value, memory, &mut self.volumes);
         let report = plane.report(&look, node, false);
-        if report.is_news(&value) && plane.write_pod_status(pod, report) {
+        if report.is_news(value) && plane.write_pod_status(pod, report) {
             plane.say(&pod.node, &reference(&pod.object), true, reason, message);
         }
     }
@@ -366,7 +368,7 @@ fn written_too_much(look: &mut Look<'_, '_>) -> Option<String> {
     for index in 0..look.containers.len() {
         let container = &look.containers[index];
         let State::Running(since) = container.state() else { continue };
-        if container.role != Role::Main || container.spec["resources"]["limits"]["ephemeral-storage"].is_null() {
+        if container.role != Role::Main || container.spec.resources().limits().get("ephemeral-storage").is_none() {
             continue;
         }
         for (at, bytes) in look.program(index).course.writes {
@@ -382,14 +384,14 @@ fn written_too_much(look: &mut Look<'_, '_>) -> Option<String> {
 }
 
 /// The handler of the pod's RuntimeClass, if its node does not have it.
-fn unknown_handler(plane: &Plane, pod: &Value, node: &NodeInfo) -> Option<String> {
-    let class = pod["spec"]["runtimeClassName"].as_str().filter(|class| !class.is_empty())?;
+fn unknown_handler(plane: &Plane, pod: Pod<'_>, node: &NodeInfo) -> Option<String> {
+    let class = pod.spec().runtime_class_name().filter(|class| !class.is_empty())?;
     if plane.settings.hollow.as_recorded {
         return None;
     }
     let class = plane.cluster.get(RUNTIME_CLASSES, "", class)?.value();
     let handler = text(&class, &["handler"]);
     let node = node.object.value();
-    let offered = items(&node["status"]["runtimeHandlers"]).iter().any(|offered| offered["name"] == handler);
-    (!offered && !HANDLERS.contains(&handler)).then(|| handler.to_owned())
+    let offered = Node(&node).status().runtime_handlers().named(handler);
+    (offered.is_none() && !HANDLERS.contains(&handler)).then(|| handler.to_owned())
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use klab_api_machinery::value::{items, text};
+use klab_api_machinery::views::{self, Pod, Volume, VolumeMount};
 use klab_containers::{Kind, Objects, mount_error};
 use serde_json::Value;
 
@@ -67,34 +67,32 @@ impl Look<'_, '_> {
 }
 
 /// The volumes that containers of a pod mount and that cannot be set up, and why.
-fn faults<'p>(objects: &dyn Objects, pod: &'p Value) -> Vec<(&'p str, String)> {
-    let spec = &pod["spec"];
-    let containers =
-        ["initContainers", "containers", "ephemeralContainers"].iter().flat_map(|list| items(&spec[*list]));
-    let mounted: BTreeSet<&str> = containers
-        .flat_map(|container| items(&container["volumeMounts"]))
-        .map(|mount| text(mount, &["name"]))
-        .collect();
-    let namespace = text(pod, &["metadata", "namespace"]);
-    let volumes = items(&spec["volumes"]).iter().map(|volume| (text(volume, &["name"]), volume));
-    volumes
-        .filter(|(name, _)| mounted.contains(name) && !name.starts_with(CREDENTIALS))
-        .filter_map(|(name, volume)| Some((name, fault(objects, namespace, volume)?)))
+fn faults<'p>(objects: &dyn Objects, pod: Pod<'p>) -> Vec<(&'p str, String)> {
+    let mounts = pod.spec().all_containers().flat_map(views::Container::volume_mounts);
+    let mounted: BTreeSet<&str> = mounts.map(VolumeMount::name).collect();
+    pod.spec()
+        .volumes()
+        .filter(|volume| mounted.contains(volume.name()) && !volume.name().starts_with(CREDENTIALS))
+        .filter_map(|volume| Some((volume.name(), fault(objects, pod.metadata().namespace(), volume)?)))
         .collect()
 }
 
-fn fault(objects: &dyn Objects, namespace: &str, volume: &Value) -> Option<String> {
-    let of = |source: &Value, key: &str| {
-        if source["configMap"].is_object() {
-            let map = &source["configMap"];
-            return mount_error(objects, namespace, Kind::ConfigMap, text(map, &["name"]), map);
-        }
-        let secret = source.get("secret").filter(|secret| secret.is_object())?;
-        mount_error(objects, namespace, Kind::Secret, text(secret, &[key]), secret)
+fn fault(objects: &dyn Objects, namespace: &str, volume: Volume<'_>) -> Option<String> {
+    let of = |map: (bool, &str, &Value), secret: (bool, &str, &Value)| {
+        let kinds = [(Kind::ConfigMap, map), (Kind::Secret, secret)];
+        let (kind, (_, name, source)) = kinds.into_iter().find(|(_, (is_set, ..))| *is_set)?;
+        mount_error(objects, namespace, kind, name, source)
     };
-    let Some(sources) = volume["projected"]["sources"].as_array() else { return of(volume, "secretName") };
+    if !volume.projected().is_set() {
+        let (map, secret) = (volume.config_map(), volume.secret());
+        return of((map.is_set(), map.name(), map.0), (secret.is_set(), secret.secret_name(), secret.0));
+    }
     let mut all: Vec<String> = Vec::new();
-    for fault in sources.iter().filter_map(|source| of(source, "name")) {
+    let projected = volume.projected().sources().filter_map(|source| {
+        let (map, secret) = (source.config_map(), source.secret());
+        of((map.is_set(), map.name(), map.0), (secret.is_set(), secret.name(), secret.0))
+    });
+    for fault in projected {
         if !all.contains(&fault) {
             all.push(fault);
         }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::NODES;
-use klab_api_machinery::validation::pod::is_mirror;
-use klab_api_machinery::value::{condition, integer, items, set_condition, text, time_of, time_text, tolerates};
+use klab_api_machinery::value::{set_condition, time_text};
+use klab_api_machinery::views::{Node, Pod, Taint};
 use klab_scheduler::quantity::Quantity;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::events::{Note, reference};
 use super::super::plane::Plane;
@@ -92,20 +92,20 @@ fn short_of(node: &NodeInfo) -> impl Iterator<Item = &'static Kind> + '_ {
 }
 
 /// Whether the pod's priority keeps it from being evicted.
-fn is_critical(pod: &Value) -> bool {
-    is_mirror(pod) || integer(pod, &["spec", "priority"]).is_some_and(|priority| priority >= CRITICAL)
+fn is_critical(pod: Pod<'_>) -> bool {
+    pod.is_mirror() || pod.spec().priority().is_some_and(|priority| priority >= CRITICAL)
 }
 
 /// Why a node under pressure does not take a pod, if it does not.
-pub(super) fn rejects(pod: &Value, node: &NodeInfo) -> Option<String> {
+pub(super) fn rejects(pod: Pod<'_>, node: &NodeInfo) -> Option<String> {
     let kinds: Vec<&Kind> = short_of(node).collect();
     if kinds.is_empty() || is_critical(pod) {
         return None;
     }
     if kinds.iter().all(|kind| kind.word == "memory") {
         let taint = json!({ "key": KINDS[0].taint, "effect": "NoSchedule" });
-        let tolerated = items(&pod["spec"]["tolerations"]).iter().any(|toleration| tolerates(toleration, &taint));
-        if pod["status"]["qosClass"] != "BestEffort" || tolerated {
+        let tolerated = pod.spec().tolerations().any(|toleration| toleration.tolerates(Taint(&taint)));
+        if pod.status().qos_class() != "BestEffort" || tolerated {
             return None;
         }
     }
@@ -146,8 +146,8 @@ impl Pressures {
         let name = &node.object.name;
         let mut wanted = Vec::new();
         for kind in &KINDS {
-            let have = condition(&value["status"]["conditions"], kind.condition);
-            let is_short = have.is_some_and(|have| have["status"] == "True");
+            let have = Node(&value).status().conditions().of_type(kind.condition);
+            let is_short = have.is_some_and(|have| have.status() == "True");
             let relief = (name.clone(), kind.word);
             if short_of(node).any(|short| short.word == kind.word) {
                 self.relief.remove(&relief);
@@ -157,7 +157,7 @@ impl Pressures {
                 continue;
             }
             // What somebody else wrote into the status stays as it is.
-            if is_short && have.is_some_and(|have| have["message"] == kind.short.1) {
+            if is_short && have.is_some_and(|have| have.message() == kind.short.1) {
                 let end = *self.relief.entry(relief.clone()).or_insert(later(now, TRANSITION));
                 if end > now {
                     plane.queue.add_at(node_key(name), end);
@@ -195,8 +195,7 @@ impl Pressures {
 /// of these the one that is farthest above. Pods that came after the pressure did find room.
 fn victim(plane: &Plane, node: &NodeInfo, kind: &Kind) -> Option<(Arc<PodInfo>, String)> {
     let value = node.object.value();
-    let since = condition(&value["status"]["conditions"], kind.condition)
-        .and_then(|have| time_of(&have["lastTransitionTime"]))?;
+    let since = Node(&value).status().conditions().of_type(kind.condition)?.last_transition_time()?;
     plane
         .view
         .pods_on(&node.object.name)
@@ -204,9 +203,10 @@ fn victim(plane: &Plane, node: &NodeInfo, kind: &Kind) -> Option<(Arc<PodInfo>, 
         .filter(|pod| pod.active() && pod.started.is_some_and(|started| started <= since))
         .filter_map(|pod| {
             let value = pod.object.value();
-            let above = above_requests(&value, kind);
-            let priority = integer(&value, &["spec", "priority"]).unwrap_or_default();
-            let evictable = !is_critical(&value) && !above.is_empty();
+            let value = Pod(&value);
+            let above = above_requests(value, kind);
+            let priority = value.spec().priority().unwrap_or_default();
+            let evictable = !is_critical(value) && !above.is_empty();
             let most: i64 = above.iter().map(|(_, used)| *used).sum();
             evictable.then_some(((priority, -most, pod.name()), pod, above))
         })
@@ -225,12 +225,9 @@ fn victim(plane: &Plane, node: &NodeInfo, kind: &Kind) -> Option<(Arc<PodInfo>, 
 
 /// The containers that use more than they request, and how much they use. One that requests nothing does; the others are
 /// said to stay below what they request. Process ids cannot be requested.
-fn above_requests(pod: &Value, kind: &Kind) -> Vec<(String, i64)> {
-    items(&pod["spec"]["containers"])
-        .iter()
-        .filter(|container| text(container, &["resources", "requests", kind.resource]).is_empty())
-        .map(|container| (text(container, &["name"]).to_owned(), UNREQUESTED_MEMORY))
-        .collect()
+fn above_requests(pod: Pod<'_>, kind: &Kind) -> Vec<(String, i64)> {
+    let above = pod.spec().containers().filter(|one| one.resources().requests().get(kind.resource).is_none());
+    above.map(|container| (container.name().to_owned(), UNREQUESTED_MEMORY)).collect()
 }
 
 /// Evicts a pod: its containers are killed, it has failed.
@@ -250,10 +247,9 @@ pub(super) fn evict(plane: &mut Plane, pod: &PodInfo, message: &str, by_pressure
 
 /// Why a pod is evicted for what its containers have written, if they have written more than they may.
 // upstream: pkg/kubelet/eviction/eviction_manager.go podEphemeralStorageLimitEviction (v1.36)
-pub(super) fn storage_excess(pod: &Value, written: i64) -> Option<String> {
-    let limits = items(&pod["spec"]["containers"])
-        .iter()
-        .filter_map(|container| Quantity::parse(text(container, &["resources", "limits", "ephemeral-storage"])).ok());
+pub(super) fn storage_excess(pod: Pod<'_>, written: i64) -> Option<String> {
+    let limits = pod.spec().containers().filter_map(|one| one.resources().limits().get("ephemeral-storage")?.as_str());
+    let limits = limits.filter_map(|limit| Quantity::parse(limit).ok());
     let limits: Vec<i64> = limits.map(Quantity::units).collect();
     let limit = limits.iter().copied().fold(0, i64::saturating_add);
     let shown = Quantity::of_resource("ephemeral-storage", limit);

@@ -4,9 +4,8 @@
 // upstream: pkg/kubelet/prober/worker.go doProbe (v1.36)
 
 use jiff::SignedDuration;
-use klab_api_machinery::value::{integer, items};
+use klab_api_machinery::views::{self, Container};
 use klab_containers::Program;
-use serde_json::Value;
 
 /// What the probes of a running container have come to, in time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,11 +22,11 @@ pub(super) struct Probed {
 }
 
 /// What the probes of a container have come to after it has run for so long.
-pub(super) fn probed(container: &Value, program: &Program, ran: SignedDuration) -> Probed {
+pub(super) fn probed(container: Container<'_>, program: &Program, ran: SignedDuration) -> Probed {
     let mut probed = Probed { started: true, ready: true, ..Probed::default() };
     let mut from = Some(SignedDuration::ZERO);
-    if container["startupProbe"].is_object() {
-        let probe = Probe::new(container, &container["startupProbe"], "Startup", program);
+    if container.startup_probe().is_set() {
+        let probe = Probe::new(container, "Startup", program);
         let flip = probe.flips(SignedDuration::ZERO, None).into_iter().next();
         probed.note(&probe, SignedDuration::ZERO, ran);
         from = flip.filter(|(_, passed)| *passed).map(|(at, _)| at);
@@ -42,8 +41,8 @@ pub(super) fn probed(container: &Value, program: &Program, ran: SignedDuration) 
         probed.ready = false;
         return probed;
     };
-    if container["readinessProbe"].is_object() {
-        let probe = Probe::new(container, &container["readinessProbe"], "Readiness", program);
+    if container.readiness_probe().is_set() {
+        let probe = Probe::new(container, "Readiness", program);
         let flips = probe.flips(from, Some(false));
         probed.note(&probe, from, ran);
         probed.ready = flips.iter().take_while(|(at, _)| *at <= ran).last().is_some_and(|(_, passed)| *passed);
@@ -52,8 +51,8 @@ pub(super) fn probed(container: &Value, program: &Program, ran: SignedDuration) 
         }
     }
     probed.ready &= probed.started;
-    if container["livenessProbe"].is_object() {
-        let probe = Probe::new(container, &container["livenessProbe"], "Liveness", program);
+    if container.liveness_probe().is_set() {
+        let probe = Probe::new(container, "Liveness", program);
         probed.note(&probe, from, ran);
         if let Some((at, _)) = probe.flips(from, Some(true)).into_iter().find(|(_, passed)| !passed) {
             probed.kill(&probe, at);
@@ -69,7 +68,7 @@ impl Probed {
 
     fn kill(&mut self, probe: &Probe<'_>, at: SignedDuration) {
         if self.killed.is_none_or(|(earlier, ..)| at < earlier) {
-            self.killed = Some((at, probe.kind, integer(probe.spec, &["terminationGracePeriodSeconds"])));
+            self.killed = Some((at, probe.kind, probe.spec.termination_grace_period_seconds()));
         }
     }
 
@@ -86,35 +85,36 @@ impl Probed {
 
 /// A probe, and what it finds from when on.
 struct Probe<'a> {
-    spec: &'a Value,
+    spec: views::Probe<'a>,
     kind: &'static str,
     /// Each outcome with the time from which it holds; the first holds from the start.
     outcomes: Vec<(SignedDuration, bool)>,
 }
 
 impl<'a> Probe<'a> {
-    fn new(container: &Value, spec: &'a Value, kind: &'static str, program: &Program) -> Self {
-        let timeout = SignedDuration::from_secs(number(spec, "timeoutSeconds", 1));
-        let outcomes = if spec["exec"].is_object() {
-            let command: Vec<&str> = items(&spec["exec"]["command"]).iter().filter_map(Value::as_str).collect();
-            program.outcomes(&command, timeout)
+    fn new(container: Container<'a>, kind: &'static str, program: &Program) -> Self {
+        let spec = of_kind(container, kind);
+        let timeout = SignedDuration::from_secs(or(spec.timeout_seconds(), 1));
+        let outcomes = if spec.exec().is_set() {
+            program.outcomes(&spec.exec().command().collect::<Vec<_>>(), timeout)
         } else {
-            let elsewhere = spec["httpGet"]["host"].is_string() || spec["tcpSocket"]["host"].is_string();
-            let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|how| spec[*how].get("port"));
-            let answers = elsewhere || program.listens.at(port.and_then(|port| named(container, port)));
-            let path = spec["httpGet"]["path"].as_str().filter(|_| answers && !elsewhere);
-            let answers = path.and_then(|path| program.answers_at(path)).unwrap_or(answers);
+            let (http, tcp) = (spec.http_get(), spec.tcp_socket());
+            let elsewhere = !http.host().is_empty() || !tcp.host().is_empty();
+            let answers = elsewhere || program.listens.at(port(container, spec));
+            let asks = answers && !elsewhere && !http.path().is_empty();
+            let answers =
+                Some(http.path()).filter(|_| asks).and_then(|path| program.answers_at(path)).unwrap_or(answers);
             vec![(SignedDuration::ZERO, answers)]
         };
         Self { spec, kind, outcomes }
     }
 
     fn period(&self) -> SignedDuration {
-        SignedDuration::from_secs(number(self.spec, "periodSeconds", 10))
+        SignedDuration::from_secs(or(self.spec.period_seconds(), 10))
     }
 
     fn first(&self, from: SignedDuration) -> SignedDuration {
-        from.max(SignedDuration::from_secs(integer(self.spec, &["initialDelaySeconds"]).unwrap_or_default().max(0)))
+        from.max(SignedDuration::from_secs(self.spec.initial_delay_seconds().max(0)))
     }
 
     /// The outcomes, each with its first time of asking and the number of times.
@@ -143,11 +143,8 @@ impl<'a> Probe<'a> {
             if last != Some(outcome) {
                 streak = 0;
             }
-            let threshold = if outcome {
-                number(self.spec, "successThreshold", 1)
-            } else {
-                number(self.spec, "failureThreshold", 3)
-            };
+            let (success, failure) = (or(self.spec.success_threshold(), 1), or(self.spec.failure_threshold(), 3));
+            let threshold = if outcome { success } else { failure };
             let left = i128::from(threshold) - streak;
             if verdict != Some(outcome) && left <= times {
                 verdict = Some(outcome);
@@ -162,38 +159,45 @@ impl<'a> Probe<'a> {
 
 /// What is said of a probe of that kind that fails, for a pod at that address.
 // upstream: pkg/probe/http/http.go DoHTTPProbe, pkg/probe/tcp/tcp.go DoTCPProbe (v1.36)
-pub(super) fn complaint(container: &Value, kind: &str, address: &str, program: &Program) -> String {
-    let spec = &container[format!("{}Probe", kind.to_lowercase())];
-    let port = |how: &Value| named(container, &how["port"]).unwrap_or_default();
-    let said = |how: &Value, field: &str, otherwise: &'static str| match how[field].as_str() {
-        Some(text) if !text.is_empty() => text.to_owned(),
-        _ => otherwise.to_owned(),
-    };
-    let refused = |port: i64| format!("dial tcp {address}:{port}: connect: connection refused");
-    let (http, tcp) = (&spec["httpGet"], &spec["tcpSocket"]);
-    let answers = |how: &Value| program.listens.at(named(container, &how["port"]));
-    let reason = if http.is_object() && answers(http) {
+pub(super) fn complaint(container: Container<'_>, kind: &str, address: &str, program: &Program) -> String {
+    let spec = of_kind(container, kind);
+    let asked = port(container, spec);
+    let port = asked.unwrap_or_default();
+    let refused = format!("dial tcp {address}:{port}: connect: connection refused");
+    let http = spec.http_get();
+    let reason = if http.is_set() && program.listens.at(asked) {
         // It answers that it has no such page.
         "HTTP probe failed with statuscode: 404".to_owned()
-    } else if spec["grpc"].is_object() {
-        let (port, within) = (port(&spec["grpc"]), number(spec, "timeoutSeconds", 1));
+    } else if spec.grpc().is_set() {
+        let within = or(spec.timeout_seconds(), 1);
         format!("timeout: failed to connect service \"{address}:{port}\" within {within}s: context deadline exceeded")
-    } else if http.is_object() {
-        let (scheme, path, port) = (said(http, "scheme", "HTTP").to_lowercase(), said(http, "path", "/"), port(http));
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        format!("Get \"{scheme}://{address}:{port}{slash}{path}\": {}", refused(port))
-    } else if tcp.is_object() {
-        refused(port(tcp))
+    } else if http.is_set() {
+        let scheme = if http.scheme().is_empty() { "http".to_owned() } else { http.scheme().to_lowercase() };
+        let slash = if http.path().starts_with('/') { "" } else { "/" };
+        format!("Get \"{scheme}://{address}:{port}{slash}{}\": {refused}", http.path())
+    } else if spec.tcp_socket().is_set() {
+        refused
     } else {
         String::new()
     };
     format!("{kind} probe failed: {reason}")
 }
 
-/// A port by its number or the name that the container gives it.
-fn named(container: &Value, port: &Value) -> Option<i64> {
-    let by_name = || items(&container["ports"]).iter().find(|own| own["name"] == *port);
-    port.as_i64().or_else(|| integer(by_name()?, &["containerPort"]))
+fn of_kind<'a>(container: Container<'a>, kind: &str) -> views::Probe<'a> {
+    match kind {
+        "Startup" => container.startup_probe(),
+        "Readiness" => container.readiness_probe(),
+        _ => container.liveness_probe(),
+    }
+}
+
+/// The port that a probe asks, by its number or the name that the container gives it.
+fn port(container: Container<'_>, probe: views::Probe<'_>) -> Option<i64> {
+    if probe.grpc().is_set() {
+        return Some(probe.grpc().port());
+    }
+    let port = if probe.http_get().is_set() { probe.http_get().port() } else { probe.tcp_socket().port() };
+    port.as_i64().or_else(|| Some(container.ports().named(port.as_str()?)?.container_port()))
 }
 
 fn after(at: SignedDuration, period: SignedDuration, times: i128) -> SignedDuration {
@@ -201,21 +205,21 @@ fn after(at: SignedDuration, period: SignedDuration, times: i128) -> SignedDurat
     at.saturating_add(period.saturating_mul(times))
 }
 
-fn number(spec: &Value, field: &str, otherwise: i64) -> i64 {
-    integer(spec, &[field]).filter(|number| *number > 0).unwrap_or(otherwise)
+fn or(number: i64, otherwise: i64) -> i64 {
+    if number > 0 { number } else { otherwise }
 }
 
 #[cfg(test)]
 mod tests {
-    use klab_containers::{Container, Containers, Simulated};
-    use serde_json::json;
+    use klab_containers::{Containers, Simulated};
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn after_seconds(container: &Value, seconds: i64) -> Probed {
-        let of = Container { objects: None, pod: &json!({}), container };
+        let of = klab_containers::Container { objects: None, pod: &json!({}), container };
         let program = Simulated.program(of, None, None, None);
-        probed(container, &program, SignedDuration::from_secs(seconds))
+        probed(Container(container), &program, SignedDuration::from_secs(seconds))
     }
 
     fn seconds(seconds: i64) -> SignedDuration {

@@ -4,7 +4,8 @@
 // upstream: pkg/kubelet/status/status_manager.go SetPodResizePendingCondition (v1.36)
 
 use jiff::SignedDuration;
-use klab_api_machinery::value::{condition, items, map_mut, text, time_of, time_text};
+use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::{Pod, ResourceRequirements};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -33,11 +34,11 @@ pub(super) struct Resized {
 }
 
 /// Resources as they are compared: without claims, and nothing where there is nothing.
-fn given(resources: &Value) -> Value {
+fn given(resources: ResourceRequirements<'_>) -> Value {
     let mut given = json!({});
-    for field in ["limits", "requests"] {
-        if resources[field].as_object().is_some_and(|amounts| !amounts.is_empty()) {
-            given[field] = resources[field].clone();
+    for (field, amounts) in [("limits", resources.limits()), ("requests", resources.requests())] {
+        if !amounts.is_empty() {
+            given[field] = resources.0[field].clone();
         }
     }
     given
@@ -48,28 +49,26 @@ impl Plane {
     pub(super) fn resize(&self, look: &mut Look<'_, '_>, node: &NodeInfo) -> Resized {
         let mut resized = Resized::default();
         let (value, now) = (look.value, look.now);
-        let conditions = &value["status"]["conditions"];
-        let has = |kind: &str| condition(conditions, kind).is_some();
+        let generation = value.metadata().generation();
+        let condition = |kind: &str| value.status().conditions().of_type(kind);
+        let has = |kind: &str| condition(kind).is_some();
         let wanting: Vec<usize> = (0..look.containers.len())
             .filter(|index| {
                 let container = &look.containers[*index];
                 container.role != Role::Ephemeral
                     && container.is_running()
-                    && given(&container.spec["resources"]) != given(&container.status["resources"])
+                    && given(container.spec.resources()) != given(container.view().resources())
             })
             .collect();
         if wanting.is_empty() {
             resized.lifted.extend([PENDING, IN_PROGRESS].into_iter().filter(|kind| has(kind)));
             return resized;
         }
-        let generation = &value["metadata"]["generation"];
-        if let Some(begun) =
-            condition(conditions, IN_PROGRESS).filter(|begun| begun["observedGeneration"] == *generation)
-        {
-            let end = later(time_of(&begun["lastTransitionTime"]).unwrap_or(now), ACTUATION);
+        if let Some(begun) = condition(IN_PROGRESS).filter(|begun| begun.observed_generation() == generation) {
+            let end = later(begun.last_transition_time().unwrap_or(now), ACTUATION);
             if end > now {
                 look.wake(end);
-                resized.conditions.push(begun.clone());
+                resized.conditions.push(begun.0.clone());
                 return resized;
             }
             for index in wanting {
@@ -92,7 +91,7 @@ impl Plane {
         };
         let Some((reason, message)) = refusal else {
             for index in wanting {
-                let requests = look.containers[index].spec["resources"]["requests"].clone();
+                let requests = look.containers[index].spec.resources().0["requests"].clone();
                 look.containers[index].set("allocatedResources", requests);
             }
             resized.lifted.extend(has(PENDING).then_some(PENDING));
@@ -101,8 +100,8 @@ impl Plane {
             look.wake(later(now, ACTUATION));
             return resized;
         };
-        let known = condition(conditions, PENDING)
-            .is_some_and(|have| have["reason"] == reason && have["observedGeneration"] == *generation);
+        let known =
+            condition(PENDING).is_some_and(|have| have.reason() == reason && have.observed_generation() == generation);
         if !known {
             let event = if reason == "Infeasible" { "ResizeInfeasible" } else { "ResizeDeferred" };
             resized.said.push((true, event, summary(&format!("Pod resize {reason}"), value, &message)));
@@ -118,11 +117,13 @@ impl Plane {
 /// A container gets what it was granted; it starts again where its policy asks for that.
 fn actuate(look: &mut Look<'_, '_>, index: usize) {
     let spec = look.containers[index].spec;
-    let (wanted, have) = (&spec["resources"], &look.containers[index].status["resources"]);
-    let differs = |name: &str| ["requests", "limits"].iter().any(|field| wanted[*field][name] != have[*field][name]);
-    let restart = items(&spec["resizePolicy"])
-        .iter()
-        .any(|policy| policy["restartPolicy"] == "RestartContainer" && differs(text(policy, &["resourceName"])));
+    let (wanted, have) = (spec.resources(), look.containers[index].view().resources());
+    let differs = |name: &str| {
+        wanted.requests().get(name) != have.requests().get(name) || wanted.limits().get(name) != have.limits().get(name)
+    };
+    let restart = spec
+        .resize_policy()
+        .any(|policy| policy.restart_policy() == "RestartContainer" && differs(policy.resource_name()));
     if restart {
         let code = look.program(index).on_term.map_or(KILLED, |(_, code)| code);
         look.restart(index, code);
@@ -134,24 +135,20 @@ fn actuate(look: &mut Look<'_, '_>, index: usize) {
 
 /// What an event says of a resize: all containers with the resources asked for.
 // upstream: pkg/kubelet/events/resize.go makeResourceSummaryFromSpec (v1.36)
-fn summary(what: &str, pod: &Value, error: &str) -> String {
-    let list = |field: &str| -> Vec<Value> {
-        items(&pod["spec"][field])
-            .iter()
-            .map(|container| json!({ "name": container["name"], "resources": given(&container["resources"]) }))
-            .collect()
-    };
+fn summary(what: &str, pod: Pod<'_>, error: &str) -> String {
     let mut summary = json!({});
-    let fields = map_mut(&mut summary);
-    for field in ["initContainers", "containers"] {
-        let all = list(field);
+    for role in [Role::Init, Role::Main] {
+        let all: Vec<Value> = role
+            .containers(pod)
+            .map(|container| json!({ "name": container.name(), "resources": given(container.resources()) }))
+            .collect();
         if !all.is_empty() {
-            fields.insert(field.to_owned(), Value::Array(all));
+            summary[role.field()] = json!(all);
         }
     }
-    fields.insert("generation".to_owned(), pod["metadata"]["generation"].clone());
+    summary["generation"] = json!(pod.metadata().generation());
     if !error.is_empty() {
-        fields.insert("error".to_owned(), json!(error));
+        summary["error"] = json!(error);
     }
     format!("{what}: {summary}")
 }

@@ -2,23 +2,21 @@
 
 // upstream: pkg/api/v1/pod/util.go ContainerShouldRestart, FindMatchingContainerRestartRule (v1.36)
 
-use klab_api_machinery::value::{items, text};
-use serde_json::Value;
+use klab_api_machinery::views::{self, ContainerRestartRule, Pod};
 
 use super::container::{Container, Role};
 
 /// Whether the pod's policy, or the container's own, asks for another start after this exit code.
-pub(super) fn restarts(pod: &Value, container: &Container<'_>, code: i64) -> bool {
+pub(super) fn restarts(pod: Pod<'_>, container: &Container<'_>, code: i64) -> bool {
     if container.role == Role::Ephemeral {
         return false;
     }
     let done = container.role == Role::Init && code == 0;
-    let own = text(container.spec, &["restartPolicy"]);
-    if !own.is_empty() && items(&container.spec["restartPolicyRules"]).iter().any(|rule| fits(rule, code)) {
+    let own = container.spec.restart_policy();
+    if own.is_some() && container.spec.restart_policy_rules().any(|rule| fits(rule, code)) {
         return !done;
     }
-    let policy = if own.is_empty() { text(pod, &["spec", "restartPolicy"]) } else { own };
-    match policy {
+    match own.unwrap_or(pod.spec().restart_policy()) {
         "Never" => false,
         "OnFailure" => code != 0,
         _ => !done,
@@ -27,24 +25,24 @@ pub(super) fn restarts(pod: &Value, container: &Container<'_>, code: i64) -> boo
 
 /// Whether all containers of the pod start again when this one has ended with this exit code.
 // upstream: pkg/kubelet/container/helpers.go ShouldAllContainersRestart (v1.36)
-pub(super) fn restarts_all(container: &Value, code: i64) -> bool {
-    let first = items(&container["restartPolicyRules"]).iter().find(|rule| fits(rule, code));
-    first.is_some_and(|rule| rule["action"] == ALL)
+pub(super) fn restarts_all(container: views::Container<'_>, code: i64) -> bool {
+    let first = container.restart_policy_rules().find(|rule| fits(*rule, code));
+    first.is_some_and(|rule| rule.action() == ALL)
 }
 
 /// Whether a container of a pod may have all of them start again.
-pub(super) fn may_restart_all(pod: &Value) -> bool {
-    let containers = ["initContainers", "containers"].iter().flat_map(|list| items(&pod["spec"][*list]));
-    containers.flat_map(|container| items(&container["restartPolicyRules"])).any(|rule| rule["action"] == ALL)
+pub(super) fn may_restart_all(pod: Pod<'_>) -> bool {
+    let containers = pod.spec().init_containers().chain(pod.spec().containers());
+    containers.flat_map(views::Container::restart_policy_rules).any(|rule| rule.action() == ALL)
 }
 
 /// The action of a rule by which all containers start again.
 const ALL: &str = "RestartAllContainers";
 
-fn fits(rule: &Value, code: i64) -> bool {
-    let codes = &rule["exitCodes"];
-    let listed = items(&codes["values"]).iter().any(|value| value.as_i64() == Some(code));
-    match text(codes, &["operator"]) {
+fn fits(rule: ContainerRestartRule<'_>, code: i64) -> bool {
+    let codes = rule.exit_codes();
+    let listed = codes.values().any(|value| value == code);
+    match codes.operator() {
         "In" => listed,
         "NotIn" => !listed,
         _ => false,
@@ -75,7 +73,8 @@ mod tests {
         ] {
             let list = if init { "initContainers" } else { "containers" };
             let pod = json!({ "spec": { "restartPolicy": policy, list: [container] } });
-            assert_eq!(restarts(&pod, &containers(&pod)[0], code), expected, "{pod} {code}");
+            let pod = Pod(&pod);
+            assert_eq!(restarts(pod, &containers(pod)[0], code), expected, "{} {code}", pod.0);
         }
     }
 }

@@ -4,7 +4,8 @@
 // upstream: pkg/kubelet/kubelet_pods.go getPhase (v1.36)
 
 use jiff::Timestamp;
-use klab_api_machinery::value::{condition, items, text, time_text};
+use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::{Pod, PodCondition, PodReadinessGate};
 use serde_json::{Value, json};
 
 use super::super::events::reference;
@@ -13,7 +14,7 @@ use super::container::{Container, Role, State};
 use super::restart::restarts;
 
 /// The phase of a pod whose containers are like this. `over`: none of them will run again.
-pub(super) fn phase(pod: &Value, containers: &[Container<'_>], over: bool) -> Phase {
+pub(super) fn phase(pod: Pod<'_>, containers: &[Container<'_>], over: bool) -> Phase {
     let mains = || containers.iter().filter(|container| container.role == Role::Main);
     let begun = mains().any(Container::has_started);
     let (mut initializing, mut failed) = (false, false);
@@ -86,7 +87,7 @@ pub(super) fn phase_text(phase: Phase) -> &'static str {
 
 /// The conditions that a kubelet keeps, in its order.
 pub(super) fn conditions(
-    pod: &Value,
+    pod: Pod<'_>,
     containers: &[Container<'_>],
     phase: Phase,
     sandbox: bool,
@@ -95,7 +96,7 @@ pub(super) fn conditions(
     let over = matches!(phase, Phase::Succeeded | Phase::Failed);
     let make = |kind: &str, held: bool, reason: &str, message: &str| {
         let mut condition = json!({
-            "type": kind, "observedGeneration": pod["metadata"]["generation"],
+            "type": kind, "observedGeneration": pod.metadata().generation(),
             "status": if held { "True" } else { "False" }, "lastProbeTime": null, "lastTransitionTime": time_text(now),
         });
         if !reason.is_empty() {
@@ -113,7 +114,7 @@ pub(super) fn conditions(
     let incomplete: Vec<&str> = containers
         .iter()
         .filter(|container| match container.role {
-            Role::Init => container.status["ready"] != true,
+            Role::Init => !container.view().ready(),
             Role::Sidecar => !container.is_started(),
             Role::Main | Role::Ephemeral => false,
         })
@@ -129,7 +130,7 @@ pub(super) fn conditions(
     };
     let unready: Vec<&str> = containers
         .iter()
-        .filter(|container| matches!(container.role, Role::Main | Role::Sidecar) && container.status["ready"] != true)
+        .filter(|container| matches!(container.role, Role::Main | Role::Sidecar) && !container.view().ready())
         .map(Container::name)
         .collect();
     let contained = |kind: &str| match phase {
@@ -149,19 +150,16 @@ pub(super) fn conditions(
 }
 
 /// What the pod's readiness gates still wait for.
-fn unmet_gates(pod: &Value) -> String {
-    let unmet = |gate: &Value| {
-        let kind = text(gate, &["conditionType"]);
-        match condition(&pod["status"]["conditions"], kind) {
+fn unmet_gates(pod: Pod<'_>) -> String {
+    let unmet = |gate: PodReadinessGate<'_>| {
+        let kind = gate.condition_type();
+        match pod.status().conditions().of_type(kind).map(PodCondition::status) {
             None => Some(format!("corresponding condition of pod readiness gate \"{kind}\" does not exist.")),
-            Some(have) if have["status"] != "True" => Some(format!(
-                "the status of pod readiness gate \"{kind}\" is not \"True\", but {}",
-                text(have, &["status"])
-            )),
-            Some(_) => None,
+            Some("True") => None,
+            Some(status) => Some(format!("the status of pod readiness gate \"{kind}\" is not \"True\", but {status}")),
         }
     };
-    items(&pod["spec"]["readinessGates"]).iter().filter_map(unmet).collect::<Vec<_>>().join(", ")
+    pod.spec().readiness_gates().filter_map(unmet).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn container_reference(pod: &PodInfo, field: &str, container: &str) -> Value {
@@ -214,9 +212,9 @@ mod tests {
             ("Always", vec![end(0)], vec![run()], Phase::Running),
         ] {
             let pod = pod(policy, &init, &mains);
-            assert_eq!(phase(&pod, &containers(&pod), false), expected, "{policy} {init:?} {mains:?}");
+            assert_eq!(phase(Pod(&pod), &containers(Pod(&pod)), false), expected, "{policy} {init:?} {mains:?}");
         }
         let deleted = pod("Always", &[], &[end(0)]);
-        assert_eq!(phase(&deleted, &containers(&deleted), true), Phase::Succeeded);
+        assert_eq!(phase(Pod(&deleted), &containers(Pod(&deleted)), true), Phase::Succeeded);
     }
 }

@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::PODS;
-use klab_api_machinery::value::{integer, time_of};
+use klab_api_machinery::views::Pod;
 
 use super::super::plane::Plane;
 use super::super::view::{NodeInfo, Phase, PodInfo};
@@ -28,11 +28,11 @@ impl Plane {
         now: Timestamp,
     ) {
         let value = pod.object.value();
-        let deadline = time_of(&value["metadata"]["deletionTimestamp"]).unwrap_or(now);
-        let grace =
-            SignedDuration::from_secs(integer(&value, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or_default());
+        let value = Pod(&value);
+        let deadline = value.metadata().deletion_timestamp().unwrap_or(now);
+        let grace = SignedDuration::from_secs(value.metadata().deletion_grace_period_seconds().unwrap_or_default());
         let (due, first) = memory.due(pod, Step::Stop, now, self.settings.hollow.stop);
-        let mut look = self.look(pod, &value, memory, volumes);
+        let mut look = self.look(pod, value, memory, volumes);
         let running: Vec<usize> =
             (0..look.containers.len()).filter(|index| look.containers[*index].is_running()).collect();
         if first && !pod.finished() && pod.phase == Phase::Running {

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use klab_api_machinery::value::{items, text};
-use serde_json::Value;
+use klab_api_machinery::views::{Container, Pod};
 
 /// Most files that are remembered; what is written beyond that is not found again.
 const MAX_FILES: usize = 10_000;
@@ -16,23 +15,23 @@ pub(super) struct Volumes {
 }
 
 /// Where a container mounts volumes that are empty at first: the volume's key, the directory.
-fn mounts<'a>(pod: &'a Value, container: &'a Value) -> impl Iterator<Item = (String, &'a str)> {
-    items(&container["volumeMounts"]).iter().filter_map(|mount| {
-        let volume = items(&pod["spec"]["volumes"]).iter().find(|volume| volume["name"] == mount["name"])?;
-        let key = if volume["emptyDir"].is_object() {
-            format!("{}/{}", text(pod, &["metadata", "uid"]), text(volume, &["name"]))
+fn mounts<'a>(pod: Pod<'a>, container: Container<'a>) -> impl Iterator<Item = (String, &'a str)> {
+    container.volume_mounts().filter_map(move |mount| {
+        let volume = pod.spec().volumes().named(mount.name())?;
+        let key = if volume.empty_dir().is_set() {
+            format!("{}/{}", pod.metadata().uid(), volume.name())
+        } else if volume.host_path().is_set() {
+            format!("{}:{}", pod.spec().node_name(), volume.host_path().path())
         } else {
-            let path = volume["hostPath"]["path"].as_str()?;
-            format!("{}:{path}", text(pod, &["spec", "nodeName"]))
+            return None;
         };
-        let key = format!("{key}/{}", text(mount, &["subPath"]));
-        Some((key, text(mount, &["mountPath"]).trim_end_matches('/')))
+        Some((format!("{key}/{}", mount.sub_path()), mount.mount_path().trim_end_matches('/')))
     })
 }
 
 impl Volumes {
     /// The files a container finds.
-    pub(super) fn seen(&self, pod: &Value, container: &Value) -> BTreeSet<String> {
+    pub(super) fn seen(&self, pod: Pod<'_>, container: Container<'_>) -> BTreeSet<String> {
         if self.files.is_empty() {
             return BTreeSet::new();
         }
@@ -44,7 +43,7 @@ impl Volumes {
     }
 
     /// A container has made or removed a file.
-    pub(super) fn note(&mut self, pod: &Value, container: &Value, file: &str, there: bool) {
+    pub(super) fn note(&mut self, pod: Pod<'_>, container: Container<'_>, file: &str, there: bool) {
         for (key, path) in mounts(pod, container) {
             let Some(rest) = file.strip_prefix(path).and_then(|rest| rest.strip_prefix('/')) else { continue };
             if there && self.count < MAX_FILES {
@@ -91,15 +90,16 @@ mod tests {
             { "name": "claimed", "mountPath": "/claimed" },
         ]});
         let (one, other) = (pod("1"), pod("2"));
+        let (one, other, container) = (Pod(&one), Pod(&other), Container(&container));
         let mut volumes = Volumes::default();
         for file in ["/own/a", "/host/b", "/claimed/c", "/elsewhere"] {
-            volumes.note(&one, &container, file, true);
+            volumes.note(one, container, file, true);
         }
-        assert_eq!(volumes.seen(&one, &container), BTreeSet::from(["/own/a".to_owned(), "/host/b".to_owned()]));
-        assert_eq!(volumes.seen(&other, &container), BTreeSet::from(["/host/b".to_owned()]));
+        assert_eq!(volumes.seen(one, container), BTreeSet::from(["/own/a".to_owned(), "/host/b".to_owned()]));
+        assert_eq!(volumes.seen(other, container), BTreeSet::from(["/host/b".to_owned()]));
         volumes.forget("1");
-        assert_eq!(volumes.seen(&one, &container), BTreeSet::from(["/host/b".to_owned()]));
-        volumes.note(&other, &container, "/host/b", false);
-        assert!(volumes.seen(&other, &container).is_empty());
+        assert_eq!(volumes.seen(one, container), BTreeSet::from(["/host/b".to_owned()]));
+        volumes.note(other, container, "/host/b", false);
+        assert!(volumes.seen(other, container).is_empty());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use klab_api_machinery::resource::PODS;
 use klab_api_machinery::value::{list_mut, map_mut, time_text};
+use klab_api_machinery::views::{Pod, PodCondition};
 use klab_scheduler::features::Gate;
 use serde_json::{Value, json};
 
@@ -35,18 +36,17 @@ pub(super) struct Report {
 
 impl Report {
     /// Whether it says more than the pod's status does.
-    pub(super) fn is_news(&self, pod: &Value) -> bool {
-        let have = &pod["status"];
+    pub(super) fn is_news(&self, pod: Pod<'_>) -> bool {
+        let have = pod.status().0;
         let fields = self.status.as_object().into_iter().flatten();
         let news = fields.filter(|(field, _)| *field != "startTime").any(|(field, value)| have[field] != *value);
-        let old = have["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let find = |kind: &Value| old.iter().find(|have| have["type"] == *kind);
-        news || self.lifted.iter().any(|kind| find(&json!(kind)).is_some())
-            || self.conditions.iter().any(|condition| {
-                find(&condition["type"]).is_none_or(|have| {
+        let old = pod.status().conditions();
+        news || self.lifted.iter().any(|kind| old.clone().of_type(kind).is_some())
+            || self.conditions.iter().map(PodCondition).any(|condition| {
+                old.clone().of_type(condition.type_()).is_none_or(|have| {
                     ["status", "reason", "message", "observedGeneration"]
                         .iter()
-                        .any(|field| have[*field] != condition[*field])
+                        .any(|field| have.0[*field] != condition.0[*field])
                 })
             })
     }
@@ -55,13 +55,14 @@ impl Report {
 /// A pod whose containers are killed for the node's sake.
 pub(super) fn evicted(pod: &PodInfo, message: &str, now: Timestamp, target: Option<Value>) -> Report {
     let value = pod.object.value();
-    let mut containers = containers(&value);
+    let value = Pod(&value);
+    let mut containers = containers(value);
     for container in containers.iter_mut().filter(|container| container.is_running()) {
         container.end(KILLED, now, None);
     }
     let mut status = json!({ "phase": "Failed", "reason": "Evicted", "message": message });
     map_mut(&mut status).extend(statuses(&containers).into_iter().map(|(field, list)| (field.to_owned(), list)));
-    let mut conditions = conditions(&value, &containers, Phase::Failed, true, now);
+    let mut conditions = conditions(value, &containers, Phase::Failed, true, now);
     conditions.extend(target);
     Report { status, conditions, lifted: Vec::new() }
 }
@@ -71,7 +72,7 @@ impl Plane {
     pub(super) fn look<'a, 'm>(
         &self,
         pod: &'a PodInfo,
-        value: &'a Value,
+        value: Pod<'a>,
         memory: &'m mut Memory,
         volumes: &'m mut Volumes,
     ) -> Look<'a, 'm> {
@@ -112,7 +113,7 @@ impl Plane {
         let mut status = base_status(value, node, look.now);
         status["phase"] = json!(phase_text(phase));
         if sandbox {
-            let ip = match (&look.pod.ip, value["spec"]["hostNetwork"] == true) {
+            let ip = match (&look.pod.ip, value.spec().host_network()) {
                 (Some(ip), _) => ip.to_string(),
                 (None, true) => node.address.to_string(),
                 (None, false) => self.free_address(node),
@@ -125,19 +126,19 @@ impl Plane {
         let mut conditions = conditions(value, &look.containers, phase, sandbox, look.now);
         if !look.hollow.as_recorded {
             conditions.push(json!({
-                "type": "PodScheduled", "observedGeneration": value["metadata"]["generation"], "status": "True",
+                "type": "PodScheduled", "observedGeneration": look.pod.generation, "status": "True",
                 "lastProbeTime": null, "lastTransitionTime": time_text(look.now),
             }));
-            let whole = &value["spec"]["resources"];
-            if whole.is_object() {
-                status["resources"] = whole.clone();
-                status["allocatedResources"] = whole["requests"].clone();
+            let whole = value.spec().resources();
+            if whole.is_set() {
+                status["resources"] = whole.0.clone();
+                status["allocatedResources"] = whole.0["requests"].clone();
             }
         }
         if may_restart_all(value) {
             let resets = look.containers.iter().any(Container::is_reset);
             let mut condition = json!({
-                "type": "AllContainersRestarting", "observedGeneration": value["metadata"]["generation"],
+                "type": "AllContainersRestarting", "observedGeneration": look.pod.generation,
                 "status": if resets { "True" } else { "False" }, "lastProbeTime": null, "lastTransitionTime": time_text(look.now),
             });
             if resets {
