@@ -276,7 +276,7 @@ fn flood(home: &Home, seats: usize) {
 async fn quiet(home: &Home, seats: usize, before: f64) {
     let (admin, begun) = (home.admin().await, Instant::now());
     for number in 1..=seats.min(IN_USE) {
-        while admin.state(&Home::seat(number)).await.unwrap_or_else(|error| panic!("{error:?}")).awake {
+        while admin.state(&Home::seat(number)).await.unwrap_or_else(|error| panic!("{error:?}")).active {
             assert!(begun.elapsed() < Duration::from_mins(2), "seat {number} is not parked");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

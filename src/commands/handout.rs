@@ -128,7 +128,7 @@ fn page(
 fn printed(line: &Line) -> Vec<String> {
     let Line::Edit(edit) = line else { return line.pasted() };
     let mut printed = vec![edit.open.clone()];
-    for (words, below) in edit.told() {
+    for (words, below) in edit.instructions() {
         printed.push(format!("# {words}"));
         printed.extend(below.iter().map(|line| format!("#     {line}")));
     }

@@ -29,7 +29,7 @@ pub trait Key<'de>: Deserialize<'de> {
     /// Its text.
     fn name(&self) -> &str;
     /// That it is there once more.
-    fn told(&self, way: &Way<'_>) -> String;
+    fn message(&self, way: &Way<'_>) -> String;
 }
 
 impl Key<'_> for String {
@@ -37,7 +37,7 @@ impl Key<'_> for String {
         self
     }
 
-    fn told(&self, way: &Way<'_>) -> String {
+    fn message(&self, way: &Way<'_>) -> String {
         format!("duplicate field \"{way}\"")
     }
 }
@@ -134,7 +134,7 @@ impl<'de, K: Key<'de>> Visitor<'de> for Place<'_, K> {
             if values.insert(key.name().to_owned(), value).is_some() {
                 let mut found = self.found.borrow_mut();
                 if !found.is_full() {
-                    found.push(key.told(&way));
+                    found.push(key.message(&way));
                 }
             }
         }

@@ -26,7 +26,7 @@ impl Key<'_> for Spanned<String> {
         &self.value
     }
 
-    fn told(&self, _: &Way<'_>) -> String {
+    fn message(&self, _: &Way<'_>) -> String {
         format!("line {}: key \"{}\" already set in map", self.referenced.line(), self.value)
     }
 }

@@ -229,10 +229,10 @@ pub(super) struct Following {
 impl Following {
     /// Begins to ask all shards.
     pub(super) fn new(host: &Arc<Host>) -> Self {
-        let (told, news) = mpsc::channel(WAITING);
+        let (sender, news) = mpsc::channel(WAITING);
         let mut asking = JoinSet::new();
         for shard in numbers(host) {
-            asking.spawn(follow(Arc::clone(host), shard, told.clone()));
+            asking.spawn(follow(Arc::clone(host), shard, sender.clone()));
         }
         Self { news, _asking: asking }
     }
@@ -243,14 +243,14 @@ impl Following {
     }
 }
 
-async fn follow(host: Arc<Host>, shard: u32, told: mpsc::Sender<(u32, Option<News>)>) {
+async fn follow(host: Arc<Host>, shard: u32, sender: mpsc::Sender<(u32, Option<News>)>) {
     let mut seen = ShardSnapshot::default();
     loop {
         let news = news_of(&host, shard, &seen, SILENCE).await;
         let is_away = news.is_none();
         // What was said of one that was away is said again as a whole.
         seen = news.as_ref().map(|news| news.seen.clone()).unwrap_or_default();
-        if told.send((shard, news)).await.is_err() {
+        if sender.send((shard, news)).await.is_err() {
             return;
         }
         if is_away {

@@ -84,7 +84,7 @@ pub async fn events(
     of(&host, &headers, from)?;
     let visit = board_view::Visit::new(&host, board_view::PAGES).ok_or_else(board_view::crowded)?;
     let state = (visit, Following::new(&host), host, Class::default(), Value::Null);
-    let stream = futures::stream::unfold(state, |(visit, mut following, host, mut class, mut told)| async move {
+    let stream = futures::stream::unfold(state, |(visit, mut following, host, mut class, mut sent)| async move {
         let (shard, news) = loop {
             let (shard, news) = following.next().await?;
             if class.take(shard, news.as_ref()) {
@@ -97,13 +97,13 @@ pub async fn events(
         let mut facts = class.document(&host);
         // There may be thousands of codes, and they change seldom.
         let codes = facts["codes"].take();
-        if codes != told {
+        if codes != sent {
             facts["codes"] = codes.clone();
-            told = codes;
+            sent = codes;
         }
         let data = json!({ "shard": shard, "all": all, "rows": rows, "class": facts });
         let event = sse::Event::default().event("class").data(data.to_string());
-        Some((Ok::<_, Infallible>(event), (visit, following, host, class, told)))
+        Some((Ok::<_, Infallible>(event), (visit, following, host, class, sent)))
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }
@@ -206,11 +206,11 @@ async fn retime(host: &Host, times: Times, what: &str) -> Result<Response, Refus
     host.record(vec![Entry::Times(times)]).await.map_err(|error| failed(&error))?;
     host.audit.line(what, json!({ "closes": times.closes }));
     host.retimed();
-    Ok(told(host).await)
+    Ok(answer(host).await)
 }
 
 /// Tells the other shards what was decided, and the instructor who did not hear it.
-async fn told(host: &Host) -> Response {
+async fn answer(host: &Host) -> Response {
     match replication::tell(host).await.as_slice() {
         [] => StatusCode::NO_CONTENT.into_response(),
         away => {
@@ -240,7 +240,7 @@ async fn tell(host: &Host, seat: Option<SeatId>, text: String) -> Result<Respons
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     host.stages.poke_all();
-    Ok(told(host).await)
+    Ok(answer(host).await)
 }
 
 /// Opens the next step to all who have done the one before.
@@ -318,7 +318,7 @@ pub async fn revoke(
     host.record(vec![Entry::Revoked { code }]).await.map_err(|error| failed(&error))?;
     host.audit.line("revoke", json!({ "code": code }));
     host.standings.stir();
-    Ok(told(&host).await)
+    Ok(answer(&host).await)
 }
 
 fn seat_of(host: &Host, seat: &str) -> Result<Learner, Refusal> {

@@ -98,7 +98,7 @@ pub async fn by_form(
     };
     match joining::join(&host, &typed, from).await {
         Ok(ticket) => {
-            told(&host, &ticket);
+            show_arrival(&host, &ticket);
             let value = host.learner_proof(ticket.person);
             let cookie = cookie::set(cookie::LEARNER, &value, &host.base(), host.is_secure());
             let base = host.base();
@@ -129,7 +129,7 @@ pub async fn by_program(
 ) -> Result<Response, Refusal> {
     let typed_in = Attempt { beyond: beyond.is_some(), browser: host.person(&headers), ..attempt(&headers, &body)? };
     let ticket = joining::join(&host, &typed_in, from).await?;
-    told(&host, &ticket);
+    show_arrival(&host, &ticket);
     let gone = || Refusal::internal("the seat is gone");
     let kubeconfig = host.kubeconfig(ticket.seat, &ticket.lab).ok_or_else(gone)?;
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -151,7 +151,7 @@ pub async fn by_program(
 }
 
 /// The instructor sees who has come, without a look at the seat.
-pub(super) fn told(host: &Host, ticket: &Ticket) {
+pub(super) fn show_arrival(host: &Host, ticket: &Ticket) {
     if let Some(standing) = standing(host, ticket.seat) {
         host.standings.put(standing);
     }

@@ -114,9 +114,9 @@ impl Journal {
     /// When what failed cannot be cut off, or what stands before it cannot be read.
     pub fn recover<T: DeserializeOwned>(&self) -> Result<Option<Vec<T>>> {
         let failed = || "could not take back what could not be written to the class's journal".to_owned();
-        let (answer, told) = std::sync::mpsc::channel();
+        let (answer, answered) = std::sync::mpsc::channel();
         drop(self.orders.send(Order::Recover(answer)));
-        let text = told.recv_timeout(PATIENCE).unwrap_or_else(|error| Err(io::Error::other(error)));
+        let text = answered.recv_timeout(PATIENCE).unwrap_or_else(|error| Err(io::Error::other(error)));
         let entries = text.and_then(|text| text.map(|text| read(&text, None)).transpose());
         Ok(entries.code(Code::ClassJournal, failed)?.map(|read| read.entries))
     }
@@ -126,9 +126,9 @@ impl Journal {
     /// # Errors
     /// Why nothing can be written.
     pub async fn probe(&self) -> Result<(), String> {
-        let (answer, told) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         drop(self.orders.send(Order::Probe(answer)));
-        match tokio::time::timeout(PATIENCE, told).await {
+        match tokio::time::timeout(PATIENCE, answered).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the journal has ended".to_owned()),
             Err(_) => Err("the disk does not answer".to_owned()),

@@ -40,7 +40,7 @@ pub fn begin(host: &Arc<Host>) -> Result<()> {
 async fn follow(host: &Arc<Host>) {
     let Some(server) = host.server().cloned() else { return };
     // The lesson of a seat has gone on, or its cluster has come to rest after a change.
-    let (mut moves, mut settled) = (host.moves.subscribe(), server.settled());
+    let (mut moves, mut settled) = (host.moves.subscribe(), server.quiescence());
     // When each seat is due, and when each was looked at last.
     let mut due: BTreeMap<SeatId, Instant> = BTreeMap::new();
     let mut last: HashMap<SeatId, Instant> = HashMap::new();

@@ -69,14 +69,14 @@ pub(super) async fn decided(
 pub(super) async fn tell(host: &Host) -> Vec<u32> {
     let Some(shards) = host.shards() else { return Vec::new() };
     let path = format!("{DECIDED}?shard={}", shards.own);
-    let told = shards.others().map(|number| {
+    let answers = shards.others().map(|number| {
         let ask = Ask { method: Method::POST, path: &path, body: Bytes::new(), patience: PATIENCE };
         async move {
             let heard = shards.send(number, ask).await;
             if heard.is_some_and(|(code, _)| code.is_success()) { None } else { Some(number) }
         }
     });
-    join_all(told).await.into_iter().flatten().collect()
+    join_all(answers).await.into_iter().flatten().collect()
 }
 
 /// Takes over what another shard knows. None where it is away, or this could not be written down; else what tells it from

@@ -215,7 +215,7 @@ pub(super) fn marked(piece: &Piece) -> String {
 pub(super) async fn failed(error: Error) -> Run {
     let (talk, lines) = EventStream::heard();
     talk.end(Err(error)).await;
-    told(lines)
+    streamed(lines)
 }
 
 /// Begins what the words behind `klab` say.
@@ -260,7 +260,7 @@ pub(super) async fn run(host: &Arc<Host>, learner: &Learner, words: &[String]) -
         Command::Verify { step, timeout, .. } => {
             let (talk, lines) = EventStream::heard();
             begin::grading(Arc::clone(host), learner.clone(), step, timeout, talk);
-            return Ok(told(lines));
+            return Ok(streamed(lines));
         }
         Command::Step { going, .. } => {
             let goal = Goal::from(going);
@@ -304,12 +304,12 @@ fn working(
     let (talk, lines) = EventStream::heard();
     let (host, learner) = (Arc::clone(host), learner.clone());
     begin::in_the_background(talk, move |talk| work(&host, &learner, talk));
-    told(lines)
+    streamed(lines)
 }
 
 /// The lines of a talk as a terminal shows them.
-fn told(mut lines: mpsc::Receiver<Value>) -> Run {
-    Run::told(|pieces| async move {
+fn streamed(mut lines: mpsc::Receiver<Value>) -> Run {
+    Run::streamed(|pieces| async move {
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,

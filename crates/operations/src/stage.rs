@@ -123,23 +123,8 @@ pub fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
         Action::UpgradeControlPlane { kubernetes } => {
             upgrade_control_plane(staged, Located::new(*kubernetes, at.clone()));
         }
-        // Nodes, single objects and time are no part of what pools and workloads are made of.
-        Action::Taint { .. }
-        | Action::Untaint { .. }
-        | Action::Label { .. }
-        | Action::Unlabel { .. }
-        | Action::Cordon { .. }
-        | Action::Uncordon { .. }
-        | Action::Drain { .. }
-        | Action::Apply { .. }
-        | Action::Refused { .. }
-        | Action::DeletePods { .. }
-        | Action::FailNode { .. }
-        | Action::RestoreNode { .. }
-        | Action::ReclaimPool { .. }
-        | Action::FailApi { .. }
-        | Action::Wait { .. }
-        | Action::Run { .. } => {}
+        // Other actions change nodes, single objects or time, which pools and workloads are not made of.
+        _ => {}
     }
 }
 

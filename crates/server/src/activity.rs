@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 /// Which clusters are awake, and when those that are parked are due.
 #[derive(Default)]
 pub(super) struct Activity {
-    awake: Mutex<BTreeSet<Arc<str>>>,
+    active: Mutex<BTreeSet<Arc<str>>>,
     due: Mutex<Due>,
     /// Something is due earlier than before.
     pub(super) earlier: Notify,
@@ -23,14 +23,14 @@ struct Due {
 
 impl Activity {
     /// Notes that a cluster is awake.
-    pub(super) fn is_awake(&self, name: &Arc<str>) {
+    pub(super) fn note_active(&self, name: &Arc<str>) {
         self.forget_due(name);
-        self.awake.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(name));
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(name));
     }
 
     /// Notes that a cluster is parked, and until when at most.
     pub(super) fn is_parked(&self, name: &Arc<str>, due: Option<Timestamp>) {
-        self.awake.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.forget_due(name);
         let Some(instant) = due else { return };
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,13 +53,13 @@ impl Activity {
     }
 
     /// Names of the clusters that are awake.
-    pub(super) fn awake(&self) -> Vec<Arc<str>> {
-        self.awake.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    pub(super) fn active(&self) -> Vec<Arc<str>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// How many are awake.
-    pub(super) fn count_awake(&self) -> usize {
-        self.awake.lock().unwrap_or_else(PoisonError::into_inner).len()
+    pub(super) fn count_active(&self) -> usize {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// When the next parked cluster is due.

@@ -36,9 +36,9 @@ pub struct Health {
 /// Those of a cluster that is parked are none: one that has any is not parked.
 fn faults(hosted: &Hosted) -> Vec<String> {
     let faults = hosted.faults();
-    let told =
+    let answers =
         |fault: ControlFault| format!("lab {}: continues without {}: {}", hosted.name(), fault.about, fault.message);
-    faults.into_iter().map(told).collect()
+    faults.into_iter().map(answers).collect()
 }
 
 /// One cluster of a server.
@@ -112,7 +112,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
                 pid: std::process::id(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 clusters: shared.all().iter().map(|hosted| hosted.name().to_owned()).collect(),
-                faults: shared.awake().iter().flat_map(|hosted| faults(hosted)).collect(),
+                faults: shared.active().iter().flat_map(|hosted| faults(hosted)).collect(),
             },
         )),
         (&Method::GET, ["clusters"]) => {
@@ -197,12 +197,12 @@ async fn copy(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<
     let of = found(shared, name)?;
     let made = waiting(shared, move |shared| {
         let outcomes = shared.copy(shared.template(&of)?.id(), &copies)?;
-        let told = copies.into_iter().zip(outcomes).map(|(copy, outcome)| Copied {
+        let answers = copies.into_iter().zip(outcomes).map(|(copy, outcome)| Copied {
             name: copy.name,
             created: matches!(outcome, Ok(true)),
             error: outcome.err().map(|status| status.message),
         });
-        Ok(told.collect::<Vec<_>>())
+        Ok(answers.collect::<Vec<_>>())
     });
     Ok(json(200, &made.await?))
 }
@@ -213,12 +213,12 @@ async fn remove_all(shared: &Arc<Shared>, body: &[u8]) -> Result<Response<Body>,
         serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("not a list of names: {error}")))?;
     let removed = waiting(shared, move |shared| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let told = names.iter().zip(shared.remove_all(&names)).map(|(name, outcome)| Removed {
+        let answers = names.iter().zip(shared.remove_all(&names)).map(|(name, outcome)| Removed {
             name: (*name).to_owned(),
             removed: matches!(outcome, Ok(true)),
             error: outcome.err().map(|status| status.message),
         });
-        Ok(told.collect::<Vec<_>>())
+        Ok(answers.collect::<Vec<_>>())
     });
     Ok(json(200, &removed.await?))
 }

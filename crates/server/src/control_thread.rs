@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::settled::Tellers;
+use super::quiescence::Followers;
 use klab_cluster::cluster::Cluster;
 use klab_cluster::control::{ControlPlane, Progress, Settings};
 
@@ -26,7 +26,7 @@ const BREATHER: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(super) struct ControlThreads {
     threads: Mutex<Vec<Thread>>,
-    settled: Arc<Tellers>,
+    quiescence: Arc<Followers>,
 }
 
 struct Thread {
@@ -43,7 +43,7 @@ struct Work {
     /// Dropped when the control plane is gone.
     _end: std::sync::mpsc::Sender<()>,
     rest: Arc<Mutex<Option<Rest>>>,
-    settled: Arc<Tellers>,
+    quiescence: Arc<Followers>,
 }
 
 /// A control plane that has nothing to do now.
@@ -85,8 +85,8 @@ impl Drop for Running {
 
 impl ControlThreads {
     /// Those who follow which clusters come to rest.
-    pub(super) fn settled(&self) -> &Tellers {
-        &self.settled
+    pub(super) fn quiescence(&self) -> &Followers {
+        &self.quiescence
     }
 
     /// Ends the threads that have no cluster: what they have allocated can be given back only then.
@@ -127,7 +127,7 @@ impl ControlThreads {
             stop: stopped,
             _end: ends,
             rest: Arc::clone(&rest),
-            settled: Arc::clone(&self.settled),
+            quiescence: Arc::clone(&self.quiescence),
         };
         thread.work.send(work).map_err(|_| std::io::Error::other("a control thread has ended"))?;
         thread.load.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +154,7 @@ fn start(number: usize) -> std::io::Result<mpsc::UnboundedSender<Work>> {
 async fn drive(mut work: Work) {
     let cluster = Arc::clone(&work.cluster);
     let mut changes = cluster.changes();
-    let mut told = cluster.version();
+    let mut reported = cluster.version();
     if !work.peace(&mut changes).await {
         return;
     }
@@ -174,9 +174,9 @@ async fn drive(mut work: Work) {
         // What came while it worked is seen by the next turn, which then rests at that version.
         let seen = plane.seen();
         rest((seen >= version).then(|| Rest { version: seen, due: plane.due_if_nothing_changes() }));
-        if seen > told {
-            told = seen;
-            work.settled.tell(&work.name);
+        if seen > reported {
+            reported = seen;
+            work.quiescence.notify(&work.name);
         }
         // What is due already was done; a clock that stands still must not spin.
         let wait = until(due, &cluster).max(Duration::from_millis(1));

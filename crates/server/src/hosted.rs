@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use klab_api_machinery::status::Status;
 use tokio::sync::watch;
 
-use super::awake::Awake;
+use super::active::Active;
 use super::credentials::{Digest, Token};
 use super::host::{Counts, Host};
 use super::kubeconfig::{self, Place};
@@ -61,7 +61,7 @@ pub(super) enum Stage {
     /// It is on the disk alone.
     Parked(Parked),
     /// It is in memory, and its control plane runs.
-    Awake(Arc<Awake>),
+    Active(Arc<Active>),
     /// It was removed.
     Gone,
 }
@@ -171,17 +171,17 @@ impl Hosted {
     }
 
     /// It, if it is awake and no other thread is about to change that.
-    fn at_hand(&self) -> Option<Arc<Awake>> {
+    fn at_hand(&self) -> Option<Arc<Active>> {
         match &*self.try_stage()? {
-            Stage::Awake(awake) => Some(Arc::clone(awake)),
+            Stage::Active(active) => Some(Arc::clone(active)),
             _ => None,
         }
     }
 
     /// It, awake. A few are woken at a time, on other threads than this one.
-    async fn awake(self: &Arc<Self>) -> Result<Arc<Awake>, Status> {
-        if let Some(awake) = self.at_hand() {
-            return Ok(awake);
+    async fn active(self: &Arc<Self>) -> Result<Arc<Active>, Status> {
+        if let Some(active) = self.at_hand() {
+            return Ok(active);
         }
         // The semaphore is never closed.
         let _turn = self.host.waking.acquire().await;
@@ -216,8 +216,8 @@ impl Hosted {
             Ok(received) => received,
             Err(status) => return status_response(&status),
         };
-        let response = match self.awake().await {
-            Ok(awake) => self.quota.answer(&awake.api, parts, body, &limits, &self.host.shares).await,
+        let response = match self.active().await {
+            Ok(active) => self.quota.answer(&active.api, parts, body, &limits, &self.host.shares).await,
             Err(status) => status_response(&status),
         };
         self.is_used();
@@ -244,8 +244,8 @@ impl Hosted {
     /// The resourceVersion of what it holds; none where klab would have to wait for it.
     pub(super) fn version(&self) -> Option<u64> {
         match &*self.try_stage()? {
-            Stage::Awake(awake) => Some(awake.api.cluster().version()),
-            // The version of one that was awake when a server was killed is not known.
+            Stage::Active(active) => Some(active.api.cluster().version()),
+            // The version of one that was active when a server was killed is not known.
             Stage::Parked(parked) => Some(parked.version).filter(|version| *version > 0),
             Stage::Gone => None,
         }
@@ -253,14 +253,14 @@ impl Hosted {
 
     /// What its control plane goes on without.
     pub(super) fn faults(&self) -> Vec<ControlFault> {
-        self.at_hand().map_or_else(Vec::new, |awake| awake.api.cluster().control_faults())
+        self.at_hand().map_or_else(Vec::new, |active| active.api.cluster().control_faults())
     }
 
     /// Sets what its metrics show.
     pub(super) fn set_figures(&self, figures: Figures) {
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
-        if let Stage::Awake(awake) = &*self.stage() {
-            awake.api.set_metrics(figures.metrics());
+        if let Stage::Active(active) = &*self.stage() {
+            active.api.set_metrics(figures.metrics());
         }
     }
 
@@ -313,7 +313,7 @@ impl Hosted {
         let parked = match &*self.stage() {
             Stage::Gone => return None,
             Stage::Parked(parked) => Some(*parked),
-            Stage::Awake(_) => None,
+            Stage::Active(_) => None,
         };
         if self.copy.is_none() && !self.is_frozen() {
             return None;
@@ -352,8 +352,8 @@ impl Hosted {
             *self.certificate() = certificate;
             return Err(error);
         }
-        if let Stage::Awake(awake) = &*self.stage() {
-            self.sign_as_now(awake.api.cluster()).map_err(failed)?;
+        if let Stage::Active(active) = &*self.stage() {
+            self.sign_as_now(active.api.cluster()).map_err(failed)?;
         }
         self.renewed.send_replace(());
         self.write_kubeconfig()
@@ -455,9 +455,9 @@ impl Hosted {
         // A token that the cluster did not sign does not wake it.
         let token = Signed::with(&self.token_key(), presented)?;
         self.is_used();
-        let awake = self.awake().await.ok()?;
-        awake.api.cluster().at_leisure().await;
-        user_of(awake.api.cluster(), &token)
+        let active = self.active().await.ok()?;
+        active.api.cluster().at_leisure().await;
+        user_of(active.api.cluster(), &token)
     }
 
     /// The user who holds a certificate that was signed for this cluster, while it is good.
@@ -466,8 +466,8 @@ impl Hosted {
             return None;
         }
         self.is_used();
-        let awake = self.awake().await.ok()?;
-        holder.user(awake.api.cluster().now())
+        let active = self.active().await.ok()?;
+        holder.user(active.api.cluster().now())
     }
 
     /// The user behind a client certificate, if it is this cluster's.

@@ -9,10 +9,10 @@
 //! starts there again serves the same clusters, under the same credentials, and at the same port if it is free.
 
 mod access;
+mod active;
 mod activity;
 mod admin;
 mod any_client;
-mod awake;
 mod broken;
 pub mod checked_lines;
 mod connection;
@@ -31,12 +31,12 @@ mod limits;
 mod maintenance;
 mod offline;
 mod public;
+mod quiescence;
 mod quota;
 mod rate;
 mod refusal;
 mod register;
 mod server;
-mod settled;
 mod share;
 mod shared;
 mod start_error;
@@ -56,8 +56,8 @@ pub use klab_cluster::system::Flavour;
 pub use limits::Limits;
 pub use offline::remove_saved;
 pub use public::{Certificate, Public};
+pub use quiescence::Quiescence;
 pub use server::{Server, ServerOptions};
-pub use settled::Settled;
 pub use shared::{ClusterState, NewCopy, ServerFigures};
 pub use start_error::StartError;
 pub use webhooks::{HttpsWebhooks, Webhooks};

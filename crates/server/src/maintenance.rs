@@ -30,7 +30,7 @@ pub(super) fn place(folder: &Path) -> std::io::Result<(u64, u64)> {
 /// no client can find it any more.
 pub(super) async fn sync_now_and_then(shared: Arc<Shared>, home: (u64, u64)) {
     let mut stop = shared.stop.subscribe();
-    let mut told = shared.host.broken().len();
+    let mut reported = shared.host.broken().len();
     loop {
         tokio::select! {
             // An error means that the server is gone.
@@ -43,7 +43,7 @@ pub(super) async fn sync_now_and_then(shared: Arc<Shared>, home: (u64, u64)) {
             return;
         }
         let broken = shared.host.broken().len();
-        let tell = std::mem::replace(&mut told, broken) != broken;
+        let tell = std::mem::replace(&mut reported, broken) != broken;
         let at_work = Arc::clone(&shared);
         let synced = tokio::task::spawn_blocking(move || sync(&at_work, tell));
         if synced.await.is_err() {
@@ -54,7 +54,7 @@ pub(super) async fn sync_now_and_then(shared: Arc<Shared>, home: (u64, u64)) {
 
 fn sync(shared: &Shared, tell: bool) {
     let failed = |error: std::io::Error, what: &str| tracing::error!(%error, "{what} could not be written");
-    for hosted in shared.awake() {
+    for hosted in shared.active() {
         hosted.sync();
     }
     if shared.files_written.swap(false, Ordering::Relaxed)
@@ -111,10 +111,10 @@ fn round(shared: &Shared, quiet: Option<Duration>) {
         }
     }
     let Some(quiet) = quiet else { return };
-    let awake = shared.awake();
+    let active = shared.active();
     // Where very many were looked at in a short time, none of them stays for long.
-    let quiet = quiet.mul_f64((MANY / awake.len().max(1) as f64).min(1.0));
-    for hosted in awake {
+    let quiet = quiet.mul_f64((MANY / active.len().max(1) as f64).min(1.0));
+    for hosted in active {
         hosted.park(quiet);
     }
     shared.host.control.end_idle();

@@ -84,7 +84,7 @@ pub(super) enum Note {
     /// It is put away.
     Parked(String, Parked),
     /// It is at work.
-    Awake(String),
+    Active(String),
     /// For which address the kubeconfigs were written.
     Place(String),
 }
@@ -104,7 +104,7 @@ impl Contents {
             Note::Is(name, entry) => drop(self.entries.insert(name, entry)),
             Note::Gone(name) => drop(self.entries.remove(&name)),
             Note::Parked(name, parked) => self.entries.entry(name).or_default().parked = Some(parked),
-            Note::Awake(name) => self.entries.entry(name).or_default().parked = None,
+            Note::Active(name) => self.entries.entry(name).or_default().parked = None,
             Note::Place(place) => self.place = place,
         }
     }
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(contents.entries.len(), 1);
         assert_eq!(contents.entries["a"].parked, Some(parked));
         assert_eq!((contents.place.as_str(), contents.notes.len()), ("here", 1));
-        register.note([Note::Awake("a".to_owned())]).unwrap();
+        register.note([Note::Active("a".to_owned())]).unwrap();
         let (register, contents) = Register::open(folder.path()).unwrap();
         assert_eq!((contents.entries["a"].parked, contents.notes.len()), (None, 0));
         let entries: Vec<_> = contents.entries.into_iter().collect();

@@ -19,8 +19,8 @@ use super::files::{create_private_folder, rewrite_private};
 use super::host::{Host, Outside, Parts};
 use super::limits::Limits;
 use super::public::{Certificate, Public};
+use super::quiescence::Quiescence;
 use super::register::Register;
-use super::settled::Settled;
 use super::shared::{ClusterState, NewCopy, ServerFigures, Shared};
 use super::start_error::StartError;
 use super::webhooks::{HttpsWebhooks, Webhooks};
@@ -212,8 +212,8 @@ impl Server {
     }
 
     /// The clusters that come to rest after changes, from now on.
-    pub fn settled(&self) -> Settled {
-        self.shared.host.control.settled().follow()
+    pub fn quiescence(&self) -> Quiescence {
+        self.shared.host.control.quiescence().follow()
     }
 
     /// The kubeconfig of a cluster, with a bearer token.

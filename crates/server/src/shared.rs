@@ -146,8 +146,8 @@ impl Shared {
     }
 
     /// Those that are awake.
-    pub(super) fn awake(&self) -> Vec<Arc<Hosted>> {
-        let names = self.host.activity.awake();
+    pub(super) fn active(&self) -> Vec<Arc<Hosted>> {
+        let names = self.host.activity.active();
         let clusters = self.clusters();
         names.iter().filter_map(|name| clusters.by_name.get(&**name).cloned()).collect()
     }
@@ -388,7 +388,7 @@ impl Shared {
     }
 
     pub(super) fn close(&self) {
-        for hosted in self.awake() {
+        for hosted in self.active() {
             if !hosted.put_away_for_good() {
                 hosted.sync();
                 hosted.close();

@@ -123,8 +123,8 @@ impl Identity {
         };
         let wanted: Vec<&str> =
             ["127.0.0.1", "localhost", host_name::ALL].into_iter().chain(names.iter().map(String::as_str)).collect();
-        let told = wanted.join("\n");
-        let is_good = names.is_empty() || read(SERVING_NAMES).is_ok_and(|kept| kept == told);
+        let lines = wanted.join("\n");
+        let is_good = names.is_empty() || read(SERVING_NAMES).is_ok_and(|kept| kept == lines);
         if let (true, Ok(certificate), Ok(key)) = (is_good, read(SERVING), read(SERVING_KEY))
             && let Ok(config) = server_config(&authority, &certificate, &key)
         {
@@ -134,7 +134,7 @@ impl Identity {
         let config = server_config(&authority, &certificate, &key)?;
         write_private(&folder.join(SERVING), certificate.as_bytes())?;
         write_private(&folder.join(SERVING_KEY), key.as_bytes())?;
-        write_private(&folder.join(SERVING_NAMES), told.as_bytes())?;
+        write_private(&folder.join(SERVING_NAMES), lines.as_bytes())?;
         Ok(Self { authority, authority_key, serving: (certificate, key), config })
     }
 

@@ -49,8 +49,8 @@ fn all(with_six: bool) -> Vec<IpAddr> {
 }
 
 fn host_name() -> Option<String> {
-    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = told.or_else(|| Command::new("hostname").output(NAME).ok())?;
+    let kernel_name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = kernel_name.or_else(|| Command::new("hostname").output(NAME).ok())?;
     let name = name.trim().to_owned();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.';
     (!name.is_empty() && name.len() < 64 && name.chars().all(plain)).then_some(name)

@@ -244,13 +244,13 @@ impl Arguments {
     /// # Errors
     /// When the options do not go together, or a file cannot be read.
     pub(super) fn way(&self) -> Result<Way> {
-        let told = environment::KLAB_LISTEN.text().map(|text| {
+        let from_environment = environment::KLAB_LISTEN.text().map(|text| {
             listen(&text)
                 .map_err(|words| Error::message(Code::ClassSettings, format!("KLAB_LISTEN is `{text}`: {words}")))
         });
         let listen = match self.listen {
             Some(at) => at,
-            None => told.transpose()?.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0))),
+            None => from_environment.transpose()?.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0))),
         };
         let read = |file: &PathBuf| {
             std::fs::read_to_string(file).code(Code::FileUnread, || format!("could not read `{}`", file.display()))

@@ -22,8 +22,8 @@ pub(super) fn switched_off(words: &[String]) -> Result<Vec<Controller>> {
     }
     if let [.., last] = unknown.as_slice() {
         let names: Vec<String> = unknown.iter().map(|unknown| format!("`{}`", unknown.name)).collect();
-        let told = last.to_string();
-        let there_are = told.rsplit_once("there are: ").map_or("", |(_, names)| names);
+        let text = last.to_string();
+        let there_are = text.rsplit_once("there are: ").map_or("", |(_, names)| names);
         let message = format!("no controllers that can be switched: {}", names.join(", "));
         return Err(Error::message(Code::Flags, message).hint(format!("there are: {there_are}")));
     }

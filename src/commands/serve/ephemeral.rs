@@ -88,7 +88,7 @@ impl Traces {
 /// Serves until the process that started klab has ended, or asks klab to end.
 pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
     let parent = Parent::of_this_process();
-    let told = arguments.ready_fd.map(ReadyFile::descriptor).transpose()?;
+    let ready_file = arguments.ready_fd.map(ReadyFile::descriptor).transpose()?;
     klab_operations::ui::trace("klab=warn");
     let switched_off = switched_off(&arguments.controllers)?;
     if let Some(path) = &arguments.kubeconfig {
@@ -125,8 +125,8 @@ pub(super) fn run(arguments: &Arguments, port: Option<u16>) -> Result<()> {
         let serving = tokio::spawn(server.serve());
         let printed = arguments.print_kubeconfig || arguments.kubeconfig.is_none();
         klab_operations::ui::announce(&if printed { in_one_line(&kubeconfig)? } else { format!("ready {url}") });
-        if let Some(told) = told {
-            told.tell();
+        if let Some(ready_file) = ready_file {
+            ready_file.tell();
         }
         tokio::select! {
             code = signals.next() => Ok(code),

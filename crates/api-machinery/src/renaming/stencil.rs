@@ -48,9 +48,9 @@ impl Renaming {
         }
         // The text is read as if nothing in it were escaped: where that is wrong, it shows.
         let stencil = Stencil::At(self.places(&text));
-        let (told, wanted) = (self.object_by(object, &stencil), self.object(object));
-        let is_same = told.json == wanted.json && told.name == wanted.name && told.labels == wanted.labels;
-        if is_same && told.owners == wanted.owners { stencil } else { Stencil::InTree }
+        let (renamed, wanted) = (self.object_by(object, &stencil), self.object(object));
+        let is_same = renamed.json == wanted.json && renamed.name == wanted.name && renamed.labels == wanted.labels;
+        if is_same && renamed.owners == wanted.owners { stencil } else { Stencil::InTree }
     }
 
     /// [`Renaming::object`], by where the names stand in it.

@@ -215,9 +215,9 @@ fn pod_stood_for(transaction: &Transaction<'_>, claim: &Value) -> Option<Arc<Val
         return None;
     }
     let value = pod.value();
-    let told = &value["status"]["extendedResourceClaimStatus"];
-    if !told.is_null() {
-        return (told["resourceClaimName"] == metadata["name"]).then_some(value);
+    let claim_status = &value["status"]["extendedResourceClaimStatus"];
+    if !claim_status.is_null() {
+        return (claim_status["resourceClaimName"] == metadata["name"]).then_some(value);
     }
     // It does not tell yet: the first one of the pod is meant.
     let age = |metadata: &Value| {

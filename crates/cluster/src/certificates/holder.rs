@@ -59,8 +59,8 @@ impl Authority {
         }
         let key = UnparsedPublicKey::new(&ring::signature::ED25519, self.public_key());
         key.verify(body.whole, signature.content.get(1..)?).ok()?;
-        let [_, _, told, issuer, validity, subject, _, extensions] = parts(body.content)?;
-        if told.whole != signed_by.whole || issuer.whole != name() || extensions.tag != context(3) {
+        let [_, _, algorithm, issuer, validity, subject, _, extensions] = parts(body.content)?;
+        if algorithm.whole != signed_by.whole || issuer.whole != name() || extensions.tag != context(3) {
             return None;
         }
         let [from, until] = parts(validity.content)?;

@@ -47,11 +47,11 @@ impl Common {
                 return Some(made);
             }
             let name = &*made.name;
-            let told = cluster.modify(resource, Part::Status, namespace, name, options, |value| {
+            let outcome = cluster.modify(resource, Part::Status, namespace, name, options, |value| {
                 value["status"] = object["status"].clone();
             });
-            debug_assert!(told.is_ok(), "{told:?}");
-            told.ok()
+            debug_assert!(outcome.is_ok(), "{outcome:?}");
+            outcome.ok()
         };
         Self { pattern: objects.iter().filter_map(make).collect(), uids, latest: Mutex::default() }
     }

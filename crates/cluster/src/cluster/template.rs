@@ -34,8 +34,8 @@ impl Template {
     /// A template of what a cluster holds, and the text that it is kept as.
     pub fn new(checkpoint: Checkpoint, about: Value) -> io::Result<(Self, Vec<u8>)> {
         let mut text = Vec::new();
-        let told = serde_json::to_vec(&about)?;
-        record::append(&mut text, |payload| payload.extend_from_slice(&told));
+        let header = serde_json::to_vec(&about)?;
+        record::append(&mut text, |payload| payload.extend_from_slice(&header));
         let (version, random) = (checkpoint.version, checkpoint.random.state());
         Snapshot { objects: &checkpoint.objects, version, random, ..Snapshot::default() }.write_to(&mut text)?;
         Ok((Self::of(id(&text), checkpoint, about), text))

@@ -106,8 +106,8 @@ impl Faults {
     }
 
     /// For people.
-    pub(super) fn told(&self) -> Vec<ControlFault> {
-        let told = self.0.iter().map(|fault| ControlFault {
+    pub(super) fn reported(&self) -> Vec<ControlFault> {
+        let reported = self.0.iter().map(|fault| ControlFault {
             about: match (&fault.object, &fault.subject) {
                 (Some((resource, name, _)), _) if name.namespace.is_empty() => {
                     format!("{} {}", resource.row().kind, name.name)
@@ -121,6 +121,6 @@ impl Faults {
             message: fault.message.clone(),
             at: fault.at,
         });
-        told.collect()
+        reported.collect()
     }
 }

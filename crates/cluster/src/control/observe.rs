@@ -51,7 +51,7 @@ impl ControlPlane {
         let gone = change == Change::Deleted;
         if !plane.faults.is_empty() {
             if plane.faults.lift(object, gone) {
-                plane.cluster.set_control_faults(plane.faults.told());
+                plane.cluster.set_control_faults(plane.faults.reported());
             }
             if plane.faults.bar_change(object) {
                 // Its dependents are not to be taken for orphans.

@@ -119,7 +119,7 @@ impl ControlPlane {
             (resource, name, version)
         });
         plane.faults.note(subject, object, panic, plane.now());
-        plane.cluster.set_control_faults(plane.faults.told());
+        plane.cluster.set_control_faults(plane.faults.reported());
         if let Some(fault) = plane.cluster.control_faults().last() {
             tracing::error!(
                 about = fault.about,

@@ -133,7 +133,7 @@ impl PendingWebhooks {
     }
 
     /// Takes what objects were converted to, or why they were not.
-    fn told(&self, keys: Vec<String>, answer: Result<Vec<Value>, String>) {
+    fn answered(&self, keys: Vec<String>, answer: Result<Vec<Value>, String>) {
         let mut inner = self.inner();
         match answer {
             Ok(values) => inner.converted.extend(keys.into_iter().zip(values.into_iter().map(Ok))),
@@ -184,7 +184,7 @@ impl PendingWebhooks {
             });
             let mut answers = futures::stream::iter(asked).buffer_unordered(AT_ONCE);
             while let Some((keys, answer)) = answers.next().await {
-                self.told(keys, answer);
+                self.answered(keys, answer);
             }
         }
         true

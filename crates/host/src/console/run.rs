@@ -63,7 +63,7 @@ impl Run {
     }
 
     /// A run whose pieces `tells` sends; it ends when its reader has gone. Call it within a runtime.
-    pub fn told<F: Future<Output = ()> + Send + 'static>(tells: impl FnOnce(mpsc::Sender<Piece>) -> F) -> Self {
+    pub fn streamed<F: Future<Output = ()> + Send + 'static>(tells: impl FnOnce(mpsc::Sender<Piece>) -> F) -> Self {
         let (sender, pieces) = mpsc::channel(WAITING);
         tokio::spawn(tells(sender));
         Self { pieces }
@@ -76,7 +76,7 @@ impl Run {
 
     /// A command that has ended, of which these pieces are all. Within a runtime.
     pub fn of(all: Vec<Piece>) -> Self {
-        Self::told(|pieces| async move {
+        Self::streamed(|pieces| async move {
             for piece in all {
                 // The reader may have gone.
                 let _ = pieces.send(piece).await;
@@ -104,7 +104,7 @@ impl Run {
     /// What comes out of programs that its results go through. It ends with the first that takes no more.
     fn through(mut self, filters: &[Filter]) -> Self {
         let mut chain = Chain::new(filters);
-        Self::told(|pieces| async move {
+        Self::streamed(|pieces| async move {
             let mut why = None;
             while !chain.is_done() {
                 let piece = tokio::select! {

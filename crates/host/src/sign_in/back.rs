@@ -208,7 +208,7 @@ async fn seated(
         needs_code: sign_in.settings.needs_code(),
     };
     let ticket = admission::join_signed_in(host, &identified, from).await?;
-    join_page::told(host, &ticket);
+    join_page::show_arrival(host, &ticket);
     let base = host.base();
     let page = if wish.aim == Purpose::Terminal { "lines" } else { "" };
     let cookies = [

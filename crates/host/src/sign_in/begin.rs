@@ -157,7 +157,7 @@ fn code_of(host: &Host, asked: &Query, from: IpAddr) -> Result<Option<u32>, Refu
 }
 
 /// What programs learn about signing in.
-pub(super) async fn told(State(host): State<Arc<Host>>) -> Response {
+pub(super) async fn description(State(host): State<Arc<Host>>) -> Response {
     match offered(&host) {
         Ok(sign_in) => json_answer(
             StatusCode::OK,

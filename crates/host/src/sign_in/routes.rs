@@ -13,6 +13,6 @@ pub(crate) fn routes() -> Router<Arc<Host>> {
     Router::new()
         .route("/oidc/begin", get(begin::by_link).post(begin::by_form))
         .route("/oidc/callback", get(back::callback))
-        .route("/api/sign-in", get(begin::told))
+        .route("/api/sign-in", get(begin::description))
         .route(shard_routing::PATH, post(shard_routing::room))
 }

@@ -61,14 +61,14 @@ pub struct News {
 impl News {
     /// Of a class that is there already: nothing of it is new, but who is stuck.
     pub fn of(class: ClassAt, rows: &[LearnerProgress]) -> Self {
-        let told =
+        let notified =
             |row: &LearnerProgress| (row.seat, Notified { stuck: false, ..Notified::of(row, Timestamp::UNIX_EPOCH) });
-        Self { class, seats: rows.iter().map(told).collect() }
+        Self { class, seats: rows.iter().map(notified).collect() }
     }
 
     /// Seats of which time alone may make something new.
     pub fn may_be_stuck(&self) -> impl Iterator<Item = SeatId> {
-        self.seats.iter().filter(|(_, told)| !told.stuck && !told.finished).map(|(seat, _)| *seat)
+        self.seats.iter().filter(|(_, notified)| !notified.stuck && !notified.finished).map(|(seat, _)| *seat)
     }
 
     /// What happened since the last time, of a class and of those seats that may have changed.
@@ -88,21 +88,21 @@ impl News {
         }
         self.class = class;
         for row in rows {
-            let told = Notified::of(row, now);
-            let Some(before) = self.seats.insert(row.seat, told) else {
+            let notified = Notified::of(row, now);
+            let Some(before) = self.seats.insert(row.seat, notified) else {
                 tell("seat.joined", Some(row));
                 continue;
             };
-            if told.finished && !before.finished {
+            if notified.finished && !before.finished {
                 tell("seat.finished", Some(row));
-            } else if (told.done, told.step) != (before.done, before.step) {
+            } else if (notified.done, notified.step) != (before.done, before.step) {
                 tell("seat.moved", Some(row));
             }
-            if told.stuck && !before.stuck {
+            if notified.stuck && !before.stuck {
                 tell("seat.stuck", Some(row));
             }
-            if told.agreed != before.agreed {
-                tell(if told.agreed { "seat.agreed" } else { "seat.disagreed" }, Some(row));
+            if notified.agreed != before.agreed {
+                tell(if notified.agreed { "seat.agreed" } else { "seat.disagreed" }, Some(row));
             }
         }
         found

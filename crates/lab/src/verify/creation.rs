@@ -76,13 +76,13 @@ pub(crate) fn refusal<'a>(snapshot: &'a Snapshot, owner: &Owner<'a>, pods: &[&Po
             let failed = conditions.iter().find(|it| it.type_ == "ReplicaFailure" && it.status == "True")?;
             failed.message.as_deref()
         }
-        Owner::DaemonSet(_) | Owner::StatefulSet(_) | Owner::Job(_) => told(snapshot, owner, pods),
+        Owner::DaemonSet(_) | Owner::StatefulSet(_) | Owner::Job(_) => creation_message(snapshot, owner, pods),
         Owner::None | Owner::Other(_) => None,
     }
 }
 
 /// What the latest event about an owner's pods says, unless a pod was made since.
-fn told<'a>(snapshot: &'a Snapshot, owner: &Owner<'_>, pods: &[&PodView<'_>]) -> Option<&'a str> {
+fn creation_message<'a>(snapshot: &'a Snapshot, owner: &Owner<'_>, pods: &[&PodView<'_>]) -> Option<&'a str> {
     let uid = owner.meta()?.uid.as_deref()?;
     let of_owner = snapshot.events.iter().filter(|event| {
         event.reason.as_deref() == Some(FAILED_CREATE) && event.involved_object.uid.as_deref() == Some(uid)

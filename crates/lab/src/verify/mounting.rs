@@ -25,7 +25,7 @@ impl Snapshot {
     /// Whether the events that were read say of one of those pods nothing that lasts.
     pub fn has_pods_made_for_all_that_is_known(&self) -> bool {
         let unmounted = Unmounted::of(self);
-        let lasts = |pod: &Pod| unmounted.of_pod(pod).is_some_and(|told| told.is_lasting);
+        let lasts = |pod: &Pod| unmounted.of_pod(pod).is_some_and(|failure| failure.is_lasting);
         self.pods.iter().any(|pod| is_being_made(pod) && !lasts(pod))
     }
 }
@@ -59,15 +59,15 @@ impl<'s> Unmounted<'s> {
                 *known = event;
             }
         }
-        let told =
+        let failure =
             |event: &'s Event| Some(Volumes { message: event.message.as_deref()?, is_lasting: is_lasting(event) });
-        Self(first.into_iter().filter_map(|(uid, event)| Some((uid, told(event)?))).collect())
+        Self(first.into_iter().filter_map(|(uid, event)| Some((uid, failure(event)?))).collect())
     }
 
     /// The message about a pod that has come to a node and is being made.
     pub(super) fn of_pod(&self, pod: &Pod) -> Option<Volumes<'s>> {
-        let told = self.0.get(pod.metadata.uid.as_deref()?)?;
-        is_being_made(pod).then_some(*told)
+        let failure = self.0.get(pod.metadata.uid.as_deref()?)?;
+        is_being_made(pod).then_some(*failure)
     }
 }
 

@@ -125,8 +125,8 @@ impl PodView<'_> {
 
     /// What its kubelet says of what keeps it from starting.
     pub(crate) fn trouble_message(&self) -> Option<String> {
-        if let Some(told) = self.unmounted {
-            return Some(told.message.to_owned());
+        if let Some(failure) = self.unmounted {
+            return Some(failure.message.to_owned());
         }
         let status = self.pod.status.as_ref()?;
         let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
@@ -306,7 +306,7 @@ impl<'a> View<'a> {
                     name: pod.metadata.name.as_deref().unwrap_or_default(),
                     node: pod::node(pod),
                     state: match PodState::of(pod) {
-                        PodState::Starting { trouble: None } if unmounted.is_some_and(|told| told.is_lasting) => {
+                        PodState::Starting { trouble: None } if unmounted.is_some_and(|failure| failure.is_lasting) => {
                             PodState::Starting { trouble: Some(FAILED_MOUNT.to_owned()) }
                         }
                         PodState::Starting { trouble: None } if is_pinned_to_none(pod, &nodes) => {

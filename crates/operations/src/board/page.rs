@@ -350,11 +350,11 @@ fn line_document(line: &Line, tools: &Tools) -> Value {
         Line::Command(command) => json!({ "command": command }),
         Line::Note(note) => json!({ "note": note }),
         Line::Edit(edit) => {
-            let told = edit.told().into_iter();
-            let told = told.map(|(words, below)| json!({ "words": words, "text": below.join("\n") }));
+            let instructions = edit.instructions().into_iter();
+            let instructions = instructions.map(|(words, below)| json!({ "words": words, "text": below.join("\n") }));
             // At a seat a patch is quicker than the page's editor.
             let patches = if *tools == Tools::Seat { edit.patches.as_slice() } else { &[] };
-            json!({ "open": edit.open, "told": told.collect::<Vec<_>>(), "patches": patches })
+            json!({ "open": edit.open, "instructions": instructions.collect::<Vec<_>>(), "patches": patches })
         }
     }
 }

@@ -70,15 +70,15 @@ impl Summary {
     pub fn text(changes: &[Change], lab: &Lab, steps: usize) -> String {
         let mut text = String::new();
         let mut last = None;
-        for told in Self::all(changes, lab, steps) {
-            if last.as_ref() != Some(&told.object) {
-                text.push_str(&format!("{}\n", told.object));
+        for change in Self::all(changes, lab, steps) {
+            if last.as_ref() != Some(&change.object) {
+                text.push_str(&format!("{}\n", change.object));
             }
-            told.words.iter().for_each(|words| text.push_str(&format!("  {words}\n")));
-            if let Some(undo) = &told.undo {
+            change.words.iter().for_each(|words| text.push_str(&format!("  {words}\n")));
+            if let Some(undo) = &change.undo {
                 text.push_str(&format!("    to undo:\n        {undo}\n"));
             }
-            last = Some(told.object);
+            last = Some(change.object);
         }
         text
     }

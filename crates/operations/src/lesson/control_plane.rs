@@ -60,10 +60,10 @@ pub(super) fn fail(
     work: &mut Work<'_>,
 ) -> Result<()> {
     let silence = Duration::try_from(duration).unwrap_or_default();
-    let told = words::duration(silence);
+    let length = words::duration(silence);
     let lab = &stage.name.value;
     let events = work.events.counting(usize::try_from(silence.as_secs()).unwrap_or(usize::MAX));
-    let activity = events.start(Verb::FailApi, format!("the API server, for {told}"));
+    let activity = events.start(Verb::FailApi, format!("the API server, for {length}"));
     match stage.provider.profile().nodes {
         NodeForm::Object => {
             work.intend("fail-api", lab)?;
@@ -86,7 +86,7 @@ pub(super) fn fail(
     }
     activity.end();
     wait_for_answer(performer, work)?;
-    events.note(Verb::FailApi, format!("the API server for {told}; it answers again"));
+    events.note(Verb::FailApi, format!("the API server for {length}; it answers again"));
     Ok(())
 }
 

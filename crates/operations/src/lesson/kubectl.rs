@@ -114,7 +114,7 @@ pub(super) fn control_plane(before: &Lab, after: &Lab, action: &Action, tools: &
 /// What makes the API server silent.
 pub(super) fn silence(before: &Lab, duration: SignedDuration) -> Vec<Line> {
     let profile = before.provider.profile();
-    let told = klab_lab::words::duration(Duration::try_from(duration).unwrap_or_default());
+    let length = klab_lab::words::duration(Duration::try_from(duration).unwrap_or_default());
     match profile.nodes {
         NodeForm::Object => {
             let annotation = format!("{SILENCE_ANNOTATION}={}", seconds(duration));
@@ -127,7 +127,7 @@ pub(super) fn silence(before: &Lab, duration: SignedDuration) -> Vec<Line> {
             vec![
                 Line::Note(format!("for each NODE of {of}:")),
                 pause("pause"),
-                Line::Note(format!("after {told}:")),
+                Line::Note(format!("after {length}:")),
                 pause("unpause"),
             ]
         }

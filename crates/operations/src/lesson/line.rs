@@ -49,10 +49,10 @@ impl Line {
 
 impl Edit {
     /// What is done in the editor: sentences, each with the lines that belong to it.
-    pub fn told(&self) -> Vec<(&'static str, Vec<&str>)> {
-        let mut told = Vec::new();
+    pub fn instructions(&self) -> Vec<(&'static str, Vec<&str>)> {
+        let mut instructions = Vec::new();
         if !self.yaml.is_empty() {
-            told.push(("In the editor, set these fields to:", self.yaml.lines().collect()));
+            instructions.push(("In the editor, set these fields to:", self.yaml.lines().collect()));
         }
         if !self.gone.is_empty() {
             let words = match (self.yaml.is_empty(), self.gone.len()) {
@@ -61,9 +61,9 @@ impl Edit {
                 (false, 1) => "Delete the whole field:",
                 (false, _) => "Delete these whole fields:",
             };
-            told.push((words, self.gone.iter().map(String::as_str).collect()));
+            instructions.push((words, self.gone.iter().map(String::as_str).collect()));
         }
-        told
+        instructions
     }
 }
 

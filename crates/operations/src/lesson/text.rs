@@ -87,7 +87,7 @@ fn to_type(line: &Line, code: Style) -> String {
         return text;
     };
     let _ = writeln!(text, "    {code}{}{code:#}", edit.open);
-    for (words, below) in edit.told() {
+    for (words, below) in edit.instructions() {
         let _ = writeln!(text, "\n{words}\n");
         for line in below {
             let _ = writeln!(text, "    {code}{line}{code:#}");

@@ -24,7 +24,7 @@ use klab_lab::spec::{Action, Diagnostic, Diagnostics, Lab, Location, VolumeSourc
 pub fn problems(lab: &Lab, manifests: &[Manifest]) -> Result<Diagnostics> {
     let mut found = unmade_priority_classes(lab, manifests);
     // Priority classes that nothing makes are reported already, at the workload that asks for one.
-    let told = |words: &str| words.contains("no PriorityClass with name");
+    let reported = |words: &str| words.contains("no PriorityClass with name");
     let provider = InProcess::new(0)?;
     let empty = Lab { pools: Vec::new(), ..lab.clone().embedded() };
     let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
@@ -34,7 +34,7 @@ pub fn problems(lab: &Lab, manifests: &[Manifest]) -> Result<Diagnostics> {
     for (manifest, words) in provider.block_on(applier.refused(manifests))? {
         // Other clusters may serve kinds that the embedded one does not.
         let is_foreign = words.contains("serves no kind") && !lab.provider.profile().is_embedded;
-        if !is_foreign && !told(&words) {
+        if !is_foreign && !reported(&words) {
             let message = format!("the API server refuses {}", ObjectKey::of(&manifest.object));
             found.push(Diagnostic::warning(Code::RefusedObject, message).at(&manifest.origin.lab, words));
         }
@@ -143,10 +143,10 @@ fn unmade_priority_classes(lab: &Lab, manifests: &[Manifest]) -> Diagnostics {
         Action::Set { workload, fields } => Some((workload.as_str(), fields.priority_class.as_deref()?, &action.at)),
         _ => None,
     });
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut found = Diagnostics::default();
     for (workload, class, at) in written.chain(set) {
-        if !class.is_empty() && !made.contains(&class) && told.insert((workload, class)) {
+        if !class.is_empty() && !made.contains(&class) && reported.insert((workload, class)) {
             let message =
                 format!("workload `{workload}` asks for the priority class `{class}`, which nothing in the lab makes");
             let help = "make it with a manifest of kind PriorityClass, or leave `priority_class` out";

@@ -20,22 +20,23 @@ pub fn page(labs: &[LabTrial]) -> Result<String> {
     let mut shapes = Shapes::default();
     let mut ordered: Vec<&LabTrial> = labs.iter().collect();
     ordered.sort_by_key(|lab| lab.ok());
-    let told: Result<Vec<Value>> = (1..).zip(ordered).map(|(number, lab)| told(lab, number, &mut shapes)).collect();
-    let told = told?;
+    let pages: Result<Vec<Value>> =
+        (1..).zip(ordered).map(|(number, lab)| lab_page(lab, number, &mut shapes)).collect();
+    let pages = pages?;
     let failed = labs.iter().filter(|lab| !lab.ok()).count();
     let all = plural(labs.len(), "lesson");
     let summary = if failed == 0 { format!("{all} passed") } else { format!("{failed} of {all} failed") };
-    let failures: Vec<&Value> = told.iter().filter_map(|lab| lab["failures"].as_array()).flatten().collect();
+    let failures: Vec<&Value> = pages.iter().filter_map(|lab| lab["failures"].as_array()).flatten().collect();
     rendered(
         "trials.html",
         &json!({
             "title": format!("klab test: {summary}"), "summary": summary, "failures": failures, "total": labs.len(), "style": STYLE, "version": env!("CARGO_PKG_VERSION"),
-            "labs": told, "shapes": shapes.definitions, "document": embedded(&report::json(labs)),
+            "labs": pages, "shapes": shapes.definitions, "document": embedded(&report::json(labs)),
         }),
     )
 }
 
-fn told(lab: &LabTrial, number: usize, shapes: &mut Shapes) -> Result<Value> {
+fn lab_page(lab: &LabTrial, number: usize, shapes: &mut Shapes) -> Result<Value> {
     let trial = lab.failed().next().or(lab.trials.first());
     let seed = trial.map(|trial| trial.seed);
     let failed: Vec<u64> = lab.failed().map(|trial| trial.seed).collect();
@@ -75,12 +76,12 @@ fn problems(trial: &Trial) -> Vec<String> {
 
 fn moments(trial: &Trial, lab: usize, shapes: &mut Shapes) -> Result<Vec<Value>> {
     let moment = |(number, picture): (usize, &Picture)| {
-        let mut told = String::new();
+        let mut results = String::new();
         let (mut warning, mut failing) = (None, None);
         let is_before =
             |of: &Moment| matches!((of, &picture.moment), (Moment::Before(one), Moment::Step(other)) if one == other);
         for phase in trial.phases.iter().filter(|phase| phase.moment == picture.moment || is_before(&phase.moment)) {
-            told.push_str(&checks(&phase.report, Form::Saved)?);
+            results.push_str(&checks(&phase.report, Form::Saved)?);
             let open = phase.report.checks.iter().find(|check| !check.verdict.is_held());
             failing = failing.or(open.map(|check| format!("{} → {}", check.name, check.now())));
             if phase.held_before {
@@ -93,7 +94,7 @@ fn moments(trial: &Trial, lab: usize, shapes: &mut Shapes) -> Result<Vec<Value>>
         let before = before.filter(|before| *before != after);
         Ok(json!({
             "id": format!("lab-{lab}-{number}"), "title": picture.moment.to_string(), "before": before, "after": after,
-            "checks": told, "warning": warning, "failing": failing,
+            "checks": results, "warning": warning, "failing": failing,
         }))
     };
     trial.pictures.iter().enumerate().map(moment).collect()

@@ -129,12 +129,12 @@ pub fn json(labs: &[LabTrial]) -> Value {
 
 fn lab_json(lab: &LabTrial) -> Value {
     let failed: Vec<u64> = lab.failed().map(|trial| trial.seed).collect();
-    let told = lab.failed().next().or(lab.trials.first());
+    let shown = lab.failed().next().or(lab.trials.first());
     json!({
         "lab": lab.lab, "file": lab.path, "ok": lab.ok(), "steps": lab.steps, "checks": lab.checks,
         "elapsed_ms": u64::try_from(lab.elapsed().as_millis()).ok(),
         "seeds": lab.trials.len(), "failed_seeds": failed,
-        "trial": told.map(trial_json),
+        "trial": shown.map(trial_json),
     })
 }
 

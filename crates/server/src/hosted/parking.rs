@@ -12,7 +12,7 @@ use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::{Hosted, LOG_FILE, SEED_FILE, SEEDED_FILE, STOPPED_FILE, Stage, io_failure, io_status};
-use crate::awake::Awake;
+use crate::active::Active;
 use crate::control_thread::Rest;
 use crate::files::{gone, write_private};
 use crate::host::Counts;
@@ -31,13 +31,13 @@ const OWN: usize = 4;
 
 impl Hosted {
     /// It, awake; opened where it was parked.
-    pub(crate) fn wake(self: &Arc<Self>) -> Result<Arc<Awake>, Status> {
+    pub(crate) fn wake(self: &Arc<Self>) -> Result<Arc<Active>, Status> {
         self.wake_in(&mut self.stage())
     }
 
-    fn wake_in(&self, stage: &mut Stage) -> Result<Arc<Awake>, Status> {
+    fn wake_in(&self, stage: &mut Stage) -> Result<Arc<Active>, Status> {
         let parked = match stage {
-            Stage::Awake(awake) => return Ok(Arc::clone(awake)),
+            Stage::Active(active) => return Ok(Arc::clone(active)),
             Stage::Gone => return Err(Status::new(404, "NotFound", format!("cluster {:?} not found", self.name()))),
             Stage::Parked(parked) => *parked,
         };
@@ -46,7 +46,7 @@ impl Hosted {
             None => self.open_folder(),
         };
         let rest = Rest { version: parked.version, due: parked.due };
-        let awake = opened
+        let active = opened
             .and_then(|opened| refuse_older(&opened.0, &parked).map(|()| opened))
             .and_then(|(cluster, seed)| self.begin(Arc::new(cluster), &seed, rest))
             .map_err(|mut status| {
@@ -61,19 +61,19 @@ impl Hosted {
                 }
                 status
             })?;
-        let awake = Arc::new(awake);
-        *stage = Stage::Awake(Arc::clone(&awake));
-        self.host.activity.is_awake(self.shared_name());
+        let active = Arc::new(active);
+        *stage = Stage::Active(Arc::clone(&active));
+        self.host.activity.note_active(self.shared_name());
         if self.copy.is_some() {
             self.host.broken().remove(self.name());
             Counts::add(&self.host.counts.woken);
-            self.note(Note::Awake(self.name().to_owned()));
+            self.note(Note::Active(self.name().to_owned()));
         }
-        Ok(awake)
+        Ok(active)
     }
 
     /// Runs a cluster that was opened, and rested there when it was parked.
-    fn begin(&self, cluster: Arc<Cluster>, seed: &Seed, rest: Rest) -> Result<Awake, Status> {
+    fn begin(&self, cluster: Arc<Cluster>, seed: &Seed, rest: Rest) -> Result<Active, Status> {
         cluster.set_flavour(seed.flavour);
         cluster.set_features(seed.features);
         cluster.set_limits(Arc::clone(&self.host.room));
@@ -85,19 +85,19 @@ impl Hosted {
         api.set_metrics(figures.unwrap_or(seed.metrics).metrics());
         let own = self.copy.as_ref().and_then(|copy| copy.seed);
         let settings = Settings { seed: own.unwrap_or(seed.seed), ..seed.settings() };
-        let awake = Awake::new(api, settings);
-        self.run_control(&awake, Some(rest))?;
-        Ok(awake)
+        let active = Active::new(api, settings);
+        self.run_control(&active, Some(rest))?;
+        Ok(active)
     }
 
     /// Has its controllers work, unless it is frozen. They begin later where it rests.
-    fn run_control(&self, awake: &Awake, rest: Option<Rest>) -> Result<(), Status> {
+    fn run_control(&self, active: &Active, rest: Option<Rest>) -> Result<(), Status> {
         if self.is_frozen() {
             return Ok(());
         }
-        let cluster = Arc::clone(awake.api.cluster());
-        let running = self.host.control.run(self.shared_name(), cluster, awake.settings.clone(), rest);
-        *awake.running() = Some(running.map_err(io_failure("control plane"))?);
+        let cluster = Arc::clone(active.api.cluster());
+        let running = self.host.control.run(self.shared_name(), cluster, active.settings.clone(), rest);
+        *active.running() = Some(running.map_err(io_failure("control plane"))?);
         Ok(())
     }
 
@@ -164,15 +164,15 @@ impl Hosted {
     /// did.
     pub(crate) fn park(&self, quiet: Duration) -> bool {
         let Some(mut stage) = self.try_stage() else { return false };
-        let Stage::Awake(awake) = &*stage else { return false };
+        let Stage::Active(active) = &*stage else { return false };
         let now = Timestamp::now();
         let used = self.used().map_or(Duration::MAX, |used| now.duration_since(used).try_into().unwrap_or_default());
-        let cluster = awake.api.cluster();
-        let is_idle = Arc::strong_count(awake) == 1 && awake.api.is_held_by(OWN);
+        let cluster = active.api.cluster();
+        let is_idle = Arc::strong_count(active) == 1 && active.api.is_held_by(OWN);
         if used < quiet || !is_idle || cluster.is_silent() || !cluster.control_faults().is_empty() {
             return false;
         }
-        let Some(rest) = awake.rest() else { return false };
+        let Some(rest) = active.rest() else { return false };
         if rest.due.is_some_and(|due| due < later(now, SOON)) {
             return false;
         }
@@ -182,21 +182,21 @@ impl Hosted {
     /// Puts it away as it is, for a server that stops: what is due is done by the next one.
     pub(crate) fn put_away_for_good(&self) -> bool {
         let mut stage = self.stage();
-        let Stage::Awake(awake) = &*stage else { return false };
-        let due = awake.rest().map_or_else(|| Some(Timestamp::now()), |rest| rest.due);
-        awake.end_control();
-        let version = awake.api.cluster().version();
+        let Stage::Active(active) = &*stage else { return false };
+        let due = active.rest().map_or_else(|| Some(Timestamp::now()), |rest| rest.due);
+        active.end_control();
+        let version = active.api.cluster().version();
         self.put_away(&mut stage, Rest { version, due })
     }
 
     fn put_away(&self, stage: &mut Stage, rest: Rest) -> bool {
-        let Stage::Awake(awake) = &*stage else { return false };
-        awake.end_control();
-        let cluster = awake.api.cluster();
-        let is_quiet = awake.api.is_held_by(1) && cluster.version() == rest.version;
+        let Stage::Active(active) = &*stage else { return false };
+        active.end_control();
+        let cluster = active.api.cluster();
+        let is_quiet = active.api.is_held_by(1) && cluster.version() == rest.version;
         let is_kept = is_quiet && cluster.settle_down().inspect_err(|error| self.not_synced(error)).is_ok();
         if !is_kept {
-            if let Err(status) = self.run_control(awake, None) {
+            if let Err(status) = self.run_control(active, None) {
                 tracing::error!(cluster = self.name(), "{status}");
             }
             return false;
@@ -231,10 +231,10 @@ impl Hosted {
             // It is as it was made.
             return Ok(());
         }
-        let awake = self.wake_in(&mut stage)?;
-        awake.end_control();
-        let done = awake.api.cluster().return_to_template();
-        self.run_control(&awake, None)?;
+        let active = self.wake_in(&mut stage)?;
+        active.end_control();
+        let done = active.api.cluster().return_to_template();
+        self.run_control(&active, None)?;
         done.map_err(|error| io_status("reset the cluster", &error))
     }
 
@@ -246,8 +246,8 @@ impl Hosted {
         }
         self.set_frozen(frozen);
         match &*stage {
-            Stage::Awake(awake) if frozen => awake.end_control(),
-            Stage::Awake(awake) => self.run_control(awake, None)?,
+            Stage::Active(active) if frozen => active.end_control(),
+            Stage::Active(active) => self.run_control(active, None)?,
             // What was due meanwhile is done now.
             Stage::Parked(_) => {
                 self.host.activity.is_parked(self.shared_name(), (!frozen).then(Timestamp::now));
@@ -273,25 +273,25 @@ impl Hosted {
     /// Ends its control plane for good. Idempotent.
     pub(crate) fn close(&self) {
         let before = std::mem::replace(&mut *self.stage(), Stage::Gone);
-        if let Stage::Awake(awake) = before {
-            awake.end_control();
+        if let Stage::Active(active) = before {
+            active.end_control();
         }
         self.host.activity.is_gone(self.shared_name());
     }
 
     /// Makes what was written since the last time survive the machine, too.
     pub(crate) fn sync(&self) {
-        let awake = match self.try_stage() {
+        let active = match self.try_stage() {
             Some(stage) => match &*stage {
-                Stage::Awake(awake) => Arc::clone(awake),
+                Stage::Active(active) => Arc::clone(active),
                 _ => return,
             },
             // Who holds it syncs it, or the next round does.
             None => return,
         };
-        let version = awake.api.cluster().version();
-        if awake.synced.swap(version, Ordering::Relaxed) != version
-            && let Err(error) = awake.api.cluster().sync()
+        let version = active.api.cluster().version();
+        if active.synced.swap(version, Ordering::Relaxed) != version
+            && let Err(error) = active.api.cluster().sync()
         {
             self.not_synced(&error);
         }
@@ -326,15 +326,15 @@ impl Hosted {
 
     /// Waits until its control plane rests, for so long at most; gives what it then holds, and when something is due.
     pub(crate) fn at_rest(self: &Arc<Self>, patience: Duration) -> Result<(Api, Option<Timestamp>), Status> {
-        let awake = self.wake()?;
+        let active = self.wake()?;
         let begun = std::time::Instant::now();
         loop {
-            if let Some(rest) = awake.rest() {
-                return Ok((awake.api.clone(), rest.due));
+            if let Some(rest) = active.rest() {
+                return Ok((active.api.clone(), rest.due));
             }
             if begun.elapsed() > patience {
                 // Copies of it go on at once with what is under way.
-                return Ok((awake.api.clone(), Some(Timestamp::now())));
+                return Ok((active.api.clone(), Some(Timestamp::now())));
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -230,7 +230,7 @@ async fn clusters_that_come_to_rest_after_a_change_are_told() {
     for name in ["a", "b"] {
         hosted(&server, name).at_rest(Duration::from_secs(10)).unwrap();
     }
-    let mut settled = server.settled();
+    let mut settled = server.quiescence();
     assert_eq!(ask(&hosted(&server, "b"), Method::POST, MAPS, &map("one", "")).await.status(), 201);
     let told = tokio::time::timeout(Duration::from_secs(10), settled.next()).await.unwrap();
     assert_eq!(told.into_iter().collect::<Vec<_>>(), ["b"]);
@@ -278,8 +278,8 @@ async fn a_request_does_not_wait_for_all_those_of_another_cluster() {
         server.add(name, seed()).unwrap();
         hosted(&server, name)
     });
-    for awake in [&flood, &quiet] {
-        assert_eq!(ask(awake, Method::GET, MAPS, &Value::Null).await.status(), 200);
+    for active in [&flood, &quiet] {
+        assert_eq!(ask(active, Method::GET, MAPS, &Value::Null).await.status(), 200);
     }
     let answered = Arc::new(AtomicUsize::new(0));
     let floods: Vec<_> = (0..1_000)

@@ -13,7 +13,7 @@ use crate::hosted::Stage;
 #[serde(rename_all = "camelCase")]
 pub struct ClusterState {
     /// Whether it is in memory.
-    pub awake: bool,
+    pub active: bool,
     /// Whether nothing in it changes any more.
     pub frozen: bool,
     /// When it was last asked for anything.
@@ -35,7 +35,7 @@ pub struct ServerFigures {
     /// How many clusters it serves.
     pub clusters: usize,
     /// How many of them are in memory.
-    pub awake: usize,
+    pub active: usize,
     /// Requests to clusters.
     pub requests: u64,
     /// Those of them that were refused: too many, or to a frozen cluster.
@@ -52,18 +52,18 @@ impl Shared {
         let broken = self.reason(name);
         let Some(hosted) = self.cluster(name) else {
             let (used, due) = (None, None);
-            let lost = |broken| ClusterState { awake: false, frozen: false, used, objects: 0, bytes: 0, due, broken };
+            let lost = |broken| ClusterState { active: false, frozen: false, used, objects: 0, bytes: 0, due, broken };
             return broken.is_some().then(|| lost(broken));
         };
-        let (awake, objects, bytes, due) = match &*hosted.stage() {
-            Stage::Awake(awake) => {
-                let (objects, bytes) = awake.api.cluster().size();
+        let (active, objects, bytes, due) = match &*hosted.stage() {
+            Stage::Active(active) => {
+                let (objects, bytes) = active.api.cluster().size();
                 (true, objects, bytes, None)
             }
             Stage::Parked(parked) => (false, parked.objects, parked.bytes, parked.due),
             Stage::Gone => return None,
         };
-        Some(ClusterState { awake, frozen: hosted.is_frozen(), used: hosted.used(), objects, bytes, due, broken })
+        Some(ClusterState { active, frozen: hosted.is_frozen(), used: hosted.used(), objects, bytes, due, broken })
     }
 
     /// How the server is.
@@ -71,7 +71,7 @@ impl Shared {
         let counts = &self.host.counts;
         ServerFigures {
             clusters: self.count(),
-            awake: self.host.activity.count_awake(),
+            active: self.host.activity.count_active(),
             requests: counts.requests.load(Ordering::Relaxed),
             refused: counts.refused.load(Ordering::Relaxed),
             woken: counts.woken.load(Ordering::Relaxed),

@@ -56,7 +56,7 @@ fn templates(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn is_awake(server: &Server, name: &str) -> bool {
-    server.state(name).unwrap().awake
+    server.state(name).unwrap().active
 }
 
 /// A control plane has nothing to do in it: what it holds is what was put there.
@@ -160,7 +160,7 @@ async fn a_copy_is_parked_until_it_is_asked_for_and_again_when_nobody_asks() {
     server.add("a-01", seed()).unwrap();
     server.copy("a-01", &[copy("a-02"), copy("a-03")]).unwrap();
     let state = server.state("a-02").unwrap();
-    assert!(!state.awake && state.objects > 20 && state.bytes > 5_000 && state.used.is_none(), "{state:?}");
+    assert!(!state.active && state.objects > 20 && state.bytes > 5_000 && state.used.is_none(), "{state:?}");
     let log = folder.path().join("state/clusters/a-02/objects.log");
     let before = objects(&server, "a-02");
     assert_eq!(before.len(), state.objects);

@@ -67,7 +67,7 @@ pub(super) fn fractional(amount: &Value, place: &Path<'_>, warnings: &mut Warnin
 
 /// The warnings about a new object.
 #[cfg(test)]
-pub(super) fn told(warn: fn(Option<&Value>, &Value, &mut Warnings), object: &Value) -> Vec<String> {
+pub(super) fn warnings_of(warn: fn(Option<&Value>, &Value, &mut Warnings), object: &Value) -> Vec<String> {
     let mut warnings = Warnings::default();
     warn(None, object, &mut warnings);
     warnings.texts()

@@ -203,13 +203,13 @@ pub fn resource_slice(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::collected::told;
+    use super::super::collected::warnings_of;
     use super::*;
     use serde_json::json;
 
     #[test]
     fn services() {
-        let of = |spec: Value| told(service, &json!({ "spec": spec }));
+        let of = |spec: Value| warnings_of(service, &json!({ "spec": spec }));
         for (spec, wanted) in [
             (json!({ "type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"] }), vec![]),
             (
@@ -249,34 +249,34 @@ mod tests {
     fn others() {
         let annotated = |key: &str| json!({ "metadata": { "annotations": { key: "x" } }, "spec": {} });
         assert_eq!(
-            told(ingress, &annotated(INGRESS_CLASS)),
+            warnings_of(ingress, &annotated(INGRESS_CLASS)),
             ["annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"]
         );
         assert_eq!(
-            told(service_account, &annotated(MOUNTABLE)),
+            warnings_of(service_account, &annotated(MOUNTABLE)),
             [
                 "metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
             ]
         );
         let hard = json!({ "spec": { "hard": { "cpu": "2", "limits.cpu": "1", "requests.memory": "1Gi", "limits.memory": "2Gi" } } });
-        assert_eq!(told(quota, &hard), ["ResourceQuota cpu (2) should be less than limits.cpu (1)"]);
+        assert_eq!(warnings_of(quota, &hard), ["ResourceQuota cpu (2) should be less than limits.cpu (1)"]);
         assert_eq!(
-            told(secret, &json!({ "type": "kubernetes.io/tls", "data": { "tls.crt": "", "tls.key": "" } })),
+            warnings_of(secret, &json!({ "type": "kubernetes.io/tls", "data": { "tls.crt": "", "tls.key": "" } })),
             ["tls: failed to find any PEM data in certificate input"]
         );
         assert_eq!(
-            told(node, &json!({ "spec": { "externalID": "x" } })),
+            warnings_of(node, &json!({ "spec": { "externalID": "x" } })),
             ["spec.externalID: this field is deprecated, and is unused by Kubernetes"]
         );
         let policy = json!({ "spec": { "egress": [{ "to": [{ "ipBlock": { "cidr": "10.0.0.1/8" } }] }] } });
         assert_eq!(
-            told(network_policy, &policy),
+            warnings_of(network_policy, &policy),
             [
                 "spec.egress[0].to[0].ipBlock.cidr: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)"
             ]
         );
         assert_eq!(
-            told(endpoint_slice, &json!({ "addressType": "FQDN" })),
+            warnings_of(endpoint_slice, &json!({ "addressType": "FQDN" })),
             ["spec.addressType: FQDN endpoints are deprecated"]
         );
     }

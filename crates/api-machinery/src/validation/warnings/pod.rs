@@ -72,18 +72,18 @@ fn spec_and_metadata(pod: &Value, place: &Path<'_>, is_template: bool, warnings:
     for name in ["memory", "ephemeral-storage"] {
         fractional(&spec["overhead"][name], &path.field("overhead").key(name), warnings);
     }
-    let told = &pod["metadata"]["annotations"];
+    let written = &pod["metadata"]["annotations"];
     let field = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
-    if spec["securityContext"]["seccompProfile"].is_null() && !told[SECCOMP_POD].is_null() {
+    if spec["securityContext"]["seccompProfile"].is_null() && !written[SECCOMP_POD].is_null() {
         warnings.at(&annotations.key(SECCOMP_POD), field);
     }
     containers(spec, &path, |container, path| {
         let key = format!("{SECCOMP_CONTAINER}{}", text(container, "name"));
-        if container["securityContext"]["seccompProfile"].is_null() && !told[&key].is_null() {
+        if container["securityContext"]["seccompProfile"].is_null() && !written[&key].is_null() {
             warnings.at(&annotations.key(&key), field);
         }
         if is_template {
-            app_armor(spec, container, told, &annotations, warnings);
+            app_armor(spec, container, written, &annotations, warnings);
         }
         for name in ["memory", "ephemeral-storage"] {
             for list in ["limits", "requests"] {
@@ -186,9 +186,9 @@ fn twice(spec: &Value, list: &str, field: &str, path: &Path<'_>, warnings: &mut 
     }
 }
 
-fn app_armor(spec: &Value, container: &Value, told: &Value, annotations: &Path<'_>, warnings: &mut Warnings) {
+fn app_armor(spec: &Value, container: &Value, written: &Value, annotations: &Path<'_>, warnings: &mut Warnings) {
     let key = format!("{APP_ARMOR}{}", text(container, "name"));
-    let Some(annotation) = told[&key].as_str() else { return };
+    let Some(annotation) = written[&key].as_str() else { return };
     if !container["securityContext"]["appArmorProfile"].is_null() {
         return;
     }
@@ -223,11 +223,11 @@ fn variables(container: &Value, list: &Path<'_>, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::collected::told;
+    use super::super::collected::warnings_of;
     use super::*;
 
     fn of(spec: Value) -> Vec<String> {
-        told(pod, &json!({ "metadata": { "name": "web" }, "spec": spec }))
+        warnings_of(pod, &json!({ "metadata": { "name": "web" }, "spec": spec }))
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_is_old_or_does_nothing_is_told() {
-        let long_name = told(pod, &json!({ "metadata": { "name": "a.b" }, "spec": {} }));
+        let long_name = warnings_of(pod, &json!({ "metadata": { "name": "a.b" }, "spec": {} }));
         assert_eq!(
             long_name,
             [
@@ -357,7 +357,7 @@ mod tests {
         }
         let annotated = json!({ "metadata": { "name": "a", "annotations": { SECCOMP_POD: "x", "container.seccomp.security.alpha.kubernetes.io/c": "y", ANNOTATIONS[0].0: "" } }, "spec": { "containers": [{ "name": "c" }] } });
         assert_eq!(
-            told(pod, &annotated),
+            warnings_of(pod, &annotated),
             [
                 "metadata.annotations[scheduler.alpha.kubernetes.io/critical-pod]: non-functional in v1.16+; use the \"priorityClassName\" field instead",
                 "metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]: non-functional in v1.27+; use the \"seccompProfile\" field instead",

@@ -100,13 +100,13 @@ pub fn driver(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::collected::told;
+    use super::super::collected::warnings_of;
     use super::*;
     use serde_json::json;
 
     #[test]
     fn volumes_and_claims() {
-        let volume_of = |spec: Value| told(volume, &json!({ "spec": spec }));
+        let volume_of = |spec: Value| warnings_of(volume, &json!({ "spec": spec }));
         assert_eq!(
             volume_of(json!({ "persistentVolumeReclaimPolicy": "Recycle", "storageos": {} })),
             [
@@ -116,24 +116,24 @@ mod tests {
         );
         let claim_of = json!({ "metadata": { "annotations": { CLASS.0: "a" } }, "spec": { "resources": { "requests": { "storage": "200Mi500m" } } } });
         assert_eq!(
-            told(claim, &claim_of),
+            warnings_of(claim, &claim_of),
             [
                 "metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use \"storageClassName\" attribute instead"
             ]
         );
         let claim_of = json!({ "spec": { "resources": { "requests": { "storage": "1500m" } } } });
         assert_eq!(
-            told(claim, &claim_of),
+            warnings_of(claim, &claim_of),
             ["spec.resources.requests[storage]: fractional byte value \"1500m\" is invalid, must be an integer"]
         );
         let topology =
             json!({ "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "beta.kubernetes.io/arch" }] }] });
         assert_eq!(
-            told(class, &topology),
+            warnings_of(class, &topology),
             [
                 "allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.14; use \"kubernetes.io/arch\" instead"
             ]
         );
-        assert_eq!(told(driver, &json!({ "spec": { "tokenRequests": [{ "audience": "a" }] } })), [IN_SECRETS]);
+        assert_eq!(warnings_of(driver, &json!({ "spec": { "tokenRequests": [{ "audience": "a" }] } })), [IN_SECRETS]);
     }
 }

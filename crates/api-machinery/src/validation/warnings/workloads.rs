@@ -120,7 +120,7 @@ pub fn pod_template(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::collected::told;
+    use super::super::collected::warnings_of;
     use super::*;
     use serde_json::json;
 
@@ -129,7 +129,7 @@ mod tests {
         let of = |seconds: i64| json!({ "metadata": { "name": "web.1" }, "spec": { "template": { "spec": { "terminationGracePeriodSeconds": seconds } } } });
         let name = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]";
         let grace = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1";
-        assert_eq!(told(deployment, &of(-1)), [name, grace]);
+        assert_eq!(warnings_of(deployment, &of(-1)), [name, grace]);
         let changed = |old: i64, new: i64| {
             let mut warnings = Warnings::default();
             deployment(Some(&of(old)), &of(new), &mut warnings);
@@ -138,14 +138,14 @@ mod tests {
         assert_eq!(changed(-1, -1), [""; 0]);
         assert_eq!(changed(1, -1), [grace]);
         assert_eq!(
-            told(stateful_set, &json!({ "spec": { "revisionHistoryLimit": -1 } })),
+            warnings_of(stateful_set, &json!({ "spec": { "revisionHistoryLimit": -1 } })),
             [
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
             ]
         );
         let armoured = json!({ "spec": { "template": { "metadata": { "annotations": { "container.apparmor.security.beta.kubernetes.io/c": "runtime/default" } }, "spec": { "containers": [{ "name": "c" }] } } } });
         assert_eq!(
-            told(daemon_set, &armoured),
+            warnings_of(daemon_set, &armoured),
             [
                 "spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
             ]

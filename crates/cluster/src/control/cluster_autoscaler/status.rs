@@ -57,10 +57,10 @@ impl Status {
             return;
         }
         let updated = now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC").to_string();
-        let mut told = status.clone();
-        told["time"] = json!(updated);
+        let mut stamped = status.clone();
+        stamped["time"] = json!(updated);
         let mut text = String::new();
-        yaml(&mut text, &told, 0);
+        yaml(&mut text, &stamped, 0);
         let fill = |map: &mut Value| {
             map_mut(&mut map["metadata"]["annotations"]).insert(LAST_UPDATED.to_owned(), json!(updated));
             map["data"] = json!({ "status": text });
@@ -122,7 +122,7 @@ impl Facts<'_> {
                 all.upcoming += counts.upcoming;
                 let target = counts.total + counts.upcoming;
                 let health = json!({
-                    "nodeCounts": counts.told(), "cloudProviderTarget": target, "minSize": pool.min, "maxSize": pool.max,
+                    "nodeCounts": counts.to_json(), "cloudProviderTarget": target, "minSize": pool.min, "maxSize": pool.max,
                 });
                 Some(json!({
                     "name": pool.group,
@@ -137,7 +137,7 @@ impl Facts<'_> {
         json!({
             "autoscalerStatus": "Running",
             "clusterWide": {
-                "health": condition(&last["health"], health, json!({ "nodeCounts": all.told() })),
+                "health": condition(&last["health"], health, json!({ "nodeCounts": all.to_json() })),
                 "scaleUp": scale_up(&last["scaleUp"], all.upcoming, None),
                 "scaleDown": scale_down(&last["scaleDown"], self.candidates.values().sum()),
             },
@@ -147,7 +147,7 @@ impl Facts<'_> {
 }
 
 impl Counts {
-    fn told(self) -> Value {
+    fn to_json(self) -> Value {
         json!({
             "registered": {
                 "total": self.total, "ready": self.ready, "notStarted": 0, "suspended": 0,

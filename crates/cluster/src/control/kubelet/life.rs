@@ -462,10 +462,10 @@ impl Look<'_, '_> {
         let wait = self.memory.back_off(name, at.duration_since(since), container.restarts(), self.span);
         let due = later(at, wait);
         if due > self.now {
-            let told = container.waits_for() == "CrashLoopBackOff";
+            let backs_off = container.waits_for() == "CrashLoopBackOff";
             self.wake(due);
             let pod = format!("{}_{}({})", self.pod.object.name, self.pod.object.namespace, self.pod.object.uid);
-            if !told {
+            if !backs_off {
                 self.say(index, true, "BackOff", format!("Back-off restarting failed container {name} in pod {pod}"));
             }
             let wait = go_duration(wait.as_secs().saturating_mul(1_000_000_000));

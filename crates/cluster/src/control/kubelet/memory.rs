@@ -74,7 +74,7 @@ pub(super) struct Mounting {
     pub(super) last: Timestamp,
     pub(super) tries: u32,
     /// How often it has been said that the kubelet has waited long enough.
-    pub(super) told: i64,
+    pub(super) reported: i64,
 }
 
 // upstream: pkg/util/goroutinemap/exponentialbackoff/exponential_backoff.go (v1.36)
@@ -87,7 +87,7 @@ impl Mounting {
 
     /// When the kubelet has waited long enough for the next time.
     pub(super) fn over(&self) -> Timestamp {
-        let rounds = i32::try_from(self.told).unwrap_or(i32::MAX);
+        let rounds = i32::try_from(self.reported).unwrap_or(i32::MAX);
         later(self.since, PATIENCE.saturating_add(PATIENCE.saturating_add(PAUSE).saturating_mul(rounds)))
     }
 

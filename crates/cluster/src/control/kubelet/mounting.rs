@@ -35,7 +35,7 @@ impl Look<'_, '_> {
             self.memory.mounting = None;
             return true;
         }
-        let mut mounting = begun.unwrap_or(Mounting { since: now, last: now, tries: 0, told: 0 });
+        let mut mounting = begun.unwrap_or(Mounting { since: now, last: now, tries: 0, reported: 0 });
         if is_due {
             mounting = Mounting { last: now, tries: mounting.tries.saturating_add(1), ..mounting };
             let failed = faults
@@ -44,7 +44,7 @@ impl Look<'_, '_> {
             self.said_of_pod.extend(failed.map(|message| ("FailedMount", message)));
         }
         if mounting.over() <= now {
-            mounting.told = mounting.rounds(now);
+            mounting.reported = mounting.rounds(now);
             let volumes: BTreeSet<&str> = faults.iter().map(|(volume, _)| *volume).collect();
             let volumes = volumes.into_iter().collect::<Vec<_>>().join(" ");
             let message = format!(

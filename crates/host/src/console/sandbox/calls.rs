@@ -57,15 +57,15 @@ pub(super) fn close() -> Vec<MissingFeature> {
 }
 
 fn put_up() -> Result<(), String> {
-    let told = |error: &dyn std::fmt::Display| format!("system calls cannot be filtered: {error}");
-    let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| told(&error))?;
+    let failure = |error: &dyn std::fmt::Display| format!("system calls cannot be filtered: {error}");
+    let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| failure(&error))?;
     // A C library for which `clone3` does not exist makes threads by `clone`, whose flags can be looked at.
     let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    for (rules, errno) in [(refused().map_err(|error| told(&error))?, libc::EPERM), (unknown, libc::ENOSYS)] {
+    for (rules, errno) in [(refused().map_err(|error| failure(&error))?, libc::EPERM), (unknown, libc::ENOSYS)] {
         let action = SeccompAction::Errno(errno.unsigned_abs());
         let filter = SeccompFilter::new(everywhere(rules), SeccompAction::Allow, action, architecture);
-        let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(|error| told(&error))?;
-        apply_filter(&program).map_err(|error| told(&error))?;
+        let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(|error| failure(&error))?;
+        apply_filter(&program).map_err(|error| failure(&error))?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(in crate::spec) struct Step {
     pub name: At<String>,
     /// One line for the learner.
     pub title: Option<String>,
-    /// What the learner is told, in Markdown.
+    /// The text for the learner, in Markdown.
     pub text: Option<String>,
     /// What to tell a learner who is stuck.
     pub hint: Option<String>,

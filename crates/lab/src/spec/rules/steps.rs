@@ -54,9 +54,9 @@ pub(super) fn held_at_once(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 pub(super) fn without_hint(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for step in &context.lab.steps {
-        let told = step.text.is_some() && !step.checks.is_empty();
+        let is_explained = step.text.is_some() && !step.checks.is_empty();
         let helped = step.hint.is_some() || step.checks.iter().any(|check| check.hint.is_some());
-        if told && !helped {
+        if is_explained && !helped {
             found.push(
                 Diagnostic::warning(
                     Code::StepWithoutHint,

@@ -97,8 +97,8 @@ fn with_rollout(group: &Group<'_, '_>, mut fact: Fact, bound_to_generation: bool
     } else if bound_to_generation && fact.standing == Standing::Holds && !group.old.is_empty() {
         let does_run = group.old.iter().any(|pod| pod.state.is_running());
         let (one, several) = if does_run { ("runs", "run") } else { ("waits", "wait") };
-        let told = |verb: &str| format!("of the previous template still {verb}");
-        let old = counted(group.old.len(), "pod", &told(one), &told(several));
+        let phrase = |verb: &str| format!("of the previous template still {verb}");
+        let old = counted(group.old.len(), "pod", &phrase(one), &phrase(several));
         fact.standing = old_standing(group, &old);
         fact.now = format!("{}, and {old}", fact.now);
         fact = fact.offenders(group.old.iter().map(|pod| pod.id()));

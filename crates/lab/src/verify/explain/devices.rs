@@ -176,7 +176,7 @@ impl<'r> Merged<'r> {
         };
         let mut by_text: BTreeMap<(u8, String), Vec<&JudgedDevice>> = BTreeMap::new();
         for device in self.devices() {
-            by_text.entry((kind(device).1, told(device))).or_default().push(device);
+            by_text.entry((kind(device).1, device_text(device))).or_default().push(device);
         }
         let taken = by_text.keys().filter(|(order, _)| *order == TAKEN).count();
         let mut lines = Vec::new();
@@ -209,7 +209,7 @@ impl<'r> Merged<'r> {
             });
             if let Some(obstacle) = &device.obstacle {
                 value["reason"] = json!(code(obstacle));
-                value["text"] = json!(told(device));
+                value["text"] = json!(device_text(device));
             }
             let by: Vec<Value> = holders(device)
                 .iter()
@@ -286,7 +286,7 @@ fn code(obstacle: &DeviceObstacle) -> &'static str {
 }
 
 /// What keeps a device from a request, in words.
-fn told(device: &JudgedDevice) -> String {
+fn device_text(device: &JudgedDevice) -> String {
     let of = |owner: &SelectorOwner| match owner {
         SelectorOwner::Class(class) => format!("not of class {class}: "),
         SelectorOwner::Request => "not selected: ".to_owned(),

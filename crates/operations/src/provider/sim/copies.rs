@@ -34,9 +34,9 @@ pub fn renaming(of: &Lab, to: &Lab) -> Option<Renaming> {
             }
             order.push((nodes::node_name(of, pool, number), nodes::node_name(to, other, number)));
         }
-        let [told, wanted] = [(of, pool), (to, other)].map(|(lab, pool)| node_pools::node_pool(lab, pool));
-        let [told, wanted] = [told, wanted].map(|pool| serde_json::to_value(pool).unwrap_or_default());
-        if !same(told, &wanted) {
+        let [template, wanted] = [(of, pool), (to, other)].map(|(lab, pool)| node_pools::node_pool(lab, pool));
+        let [template, wanted] = [template, wanted].map(|pool| serde_json::to_value(pool).unwrap_or_default());
+        if !same(template, &wanted) {
             return None;
         }
     }

@@ -8,7 +8,7 @@ use klab_cluster::api::Api;
 use klab_cluster::control::Settings;
 
 /// A cluster in memory.
-pub(super) struct Awake {
+pub(super) struct Active {
     pub(super) api: Api,
     pub(super) settings: Settings,
     /// None while it is frozen.
@@ -17,7 +17,7 @@ pub(super) struct Awake {
     pub(super) synced: AtomicU64,
 }
 
-impl Awake {
+impl Active {
     /// One whose control plane does not run yet.
     pub(super) fn new(api: Api, settings: Settings) -> Self {
         Self { api, settings, running: Mutex::default(), synced: AtomicU64::new(0) }

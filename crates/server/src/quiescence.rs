@@ -12,13 +12,13 @@ struct News {
     come: Notify,
 }
 
-/// Tells those who follow.
+/// Those who follow all clusters.
 #[derive(Default)]
-pub(super) struct Tellers(Mutex<Vec<Weak<News>>>);
+pub(super) struct Followers(Mutex<Vec<Weak<News>>>);
 
-impl Tellers {
-    /// Tells of a cluster whose control plane has nothing left to do after a change.
-    pub(super) fn tell(&self, name: &Arc<str>) {
+impl Followers {
+    /// Notifies them of a cluster whose control plane has nothing left to do after a change.
+    pub(super) fn notify(&self, name: &Arc<str>) {
         let mut followers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         followers.retain(|news| {
             let Some(news) = news.upgrade() else { return false };
@@ -29,17 +29,17 @@ impl Tellers {
     }
 
     /// From now on.
-    pub(super) fn follow(&self) -> Settled {
+    pub(super) fn follow(&self) -> Quiescence {
         let news = Arc::new(News::default());
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&news));
-        Settled(news)
+        Quiescence(news)
     }
 }
 
 /// The clusters of a server as they come to rest after changes. One in which nothing changes is never among them.
-pub struct Settled(Arc<News>);
+pub struct Quiescence(Arc<News>);
 
-impl Settled {
+impl Quiescence {
     /// Waits for news, and gives the names of all clusters that have come to rest since the last time.
     pub async fn next(&mut self) -> BTreeSet<String> {
         loop {
@@ -52,8 +52,8 @@ impl Settled {
     }
 }
 
-impl std::fmt::Debug for Settled {
+impl std::fmt::Debug for Quiescence {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Settled").finish_non_exhaustive()
+        formatter.debug_struct("Quiescence").finish_non_exhaustive()
     }
 }
