@@ -9,7 +9,7 @@ use crate::notes::PoolNote;
 use crate::versions::patched;
 use klab_lab::nodes::node_image;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Os, Pool, PoolMode};
+use klab_lab::spec::{Os, Pool, PoolMode, UpgradeSettings};
 
 /// The keys of a pool of azure-mgmt-containerservice 41.6 that klab has nothing to say of.
 const EMPTY: &str = "artifactStreamingProfile capacityReservationGroupId creationData enableEncryptionAtHost enableUltraSsd \
@@ -109,6 +109,11 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
     if let Value::Object(said) = said {
         all.extend(said);
     }
+    // A preview: documents of others have no such fields.
+    if pool.upgrade.is_blue_green() {
+        all.insert("upgradeSettingsBlueGreen".to_owned(), blue_green(&pool.upgrade));
+        all.insert("upgradeStrategy".to_owned(), "BlueGreen".into());
+    }
     let document = Value::Object(all);
     let tag = entity_tag(&format!("{}{document}", site.id()));
     with(document, "eTag", tag.into())
@@ -128,6 +133,16 @@ fn upgrade(pool: &Pool) -> Value {
         "maxUnavailable": settings.unavailable().to_string(),
         "nodeSoakDurationInMinutes": settings.node_soak.map(|time| time.as_mins()),
         "undrainableNodeBehavior": settings.undrainable_node_behavior,
+    })
+}
+
+/// How a pool is upgraded blue-green.
+fn blue_green(settings: &UpgradeSettings) -> Value {
+    json!({
+        "batchSoakDurationInMinutes": settings.batch_soak.map(|time| time.as_mins()),
+        "drainBatchSize": settings.batch().to_string(),
+        "drainTimeoutInMinutes": settings.drain_timeout.map(|time| time.as_mins()),
+        "finalSoakDurationInMinutes": settings.final_soak.map(|time| time.as_mins()),
     })
 }
 

@@ -43,7 +43,11 @@ const UPGRADE: &[Flag] = &[
     Flag::number("--drain-timeout"),
     Flag::number("--node-soak-duration"),
     Flag::word("--undrainable-node-behavior").one_of(&["Cordon", "Schedule"]),
-    Flag::word("--upgrade-strategy"),
+    Flag::word("--upgrade-strategy").one_of(&["BlueGreen", "Rolling"]),
+    Flag::word("--drain-batch-size"),
+    Flag::number("--drain-timeout-bg"),
+    Flag::number("--batch-soak-duration"),
+    Flag::number("--final-soak-duration"),
     Flag::word("--max-blocked-nodes"),
 ];
 const MACHINE: &[Flag] = &[

@@ -99,6 +99,7 @@ fn upgrade(budget: bool) -> (Duration, SignedDuration) {
         soak: 0,
         quarantines: false,
         replaces: false,
+        blue_green: None,
         rollback: None,
         surge_nodes: Vec::new(),
         end: None,

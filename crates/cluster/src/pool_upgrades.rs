@@ -37,6 +37,9 @@ pub struct PoolUpgrade {
     /// Whether surge nodes take the place of the nodes, which are deleted: what machines are changes.
     #[serde(default)]
     pub replaces: bool,
+    /// Set where every node gets a new one beside it before any is drained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blue_green: Option<BlueGreen>,
     /// What the pool can be rolled back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<UsedVersion>,
@@ -48,6 +51,17 @@ pub struct PoolUpgrade {
     /// What came of it, when it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+/// The end of a blue-green upgrade: old nodes stay, drained, until it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlueGreen {
+    /// How long all old nodes are left alone once they are drained, in seconds.
+    pub final_soak: u32,
+    /// When that is over; none while nodes are drained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// The versions that a pool had before an upgrade.
@@ -91,6 +105,8 @@ pub enum Phase {
     },
     /// It is empty and left alone, until then.
     Soaking(Timestamp),
+    /// It is empty, and stays until all are.
+    Drained,
     /// It could not be drained, for this reason.
     Blocked(String),
     /// It is a node of the new version.
@@ -128,7 +144,11 @@ impl PoolUpgrade {
 
     /// How many nodes are upgraded, and how many are to be.
     pub fn progress(&self) -> (usize, usize) {
-        let done = self.nodes.iter().filter(|node| matches!(node.phase, Phase::Upgraded | Phase::Removed)).count();
+        let done = self
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.phase, Phase::Upgraded | Phase::Removed | Phase::Drained))
+            .count();
         (done, self.nodes.len())
     }
 
@@ -142,6 +162,22 @@ impl PoolUpgrade {
         nodes.retain(|node| !surplus.iter().any(|member| is(node, member)));
         let reimaged = self.nodes.iter().filter(|member| matches!(member.phase, Phase::Starting(_)));
         nodes.extend(reimaged.filter_map(|member| self.pool.node(member.number, &member.name)));
+    }
+
+    /// Whether it is blue-green and stopped halfway: old and new nodes stay until it goes on.
+    pub fn is_halfway(&self) -> bool {
+        self.blue_green.is_some() && matches!(self.end, Some(End::Failed(_) | End::Canceled(_)))
+    }
+
+    /// The same, to go on where it stopped: with this drain timeout, this pause between batches of this size, and this final soak, all
+    /// in seconds.
+    #[must_use]
+    pub fn resumed(mut self, drain_timeout: u32, soak: u32, at_once: u32, final_soak: u32) -> Self {
+        for node in self.nodes.iter_mut().filter(|node| matches!(node.phase, Phase::Blocked(_))) {
+            node.phase = Phase::Waiting;
+        }
+        let blue_green = Some(BlueGreen { final_soak, until: None });
+        Self { drain_timeout, soak, at_once, blue_green, end: None, ..self }
     }
 
     /// The nodes that are being drained, in order.

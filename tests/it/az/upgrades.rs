@@ -33,12 +33,21 @@ fn pools_get_other_images_machines_and_zones_and_go_back() {
     let again = said("rollback", "");
     assert!(again.contains("ERROR: No rollback versions available."), "{again}");
     for (flag, why) in [
-        ("--upgrade-strategy bluegreen", "knows the upgrade strategy 'Rolling'"),
+        ("--upgrade-strategy bluegreen --max-unavailable 1", "blue-green upgrades have no `max_unavailable`"),
+        ("--batch-soak-duration 5", "need `strategy = \"blue-green\"`"),
         ("--max-blocked-nodes 2", "more blocked nodes than surge nodes"),
     ] {
         let refused = said("upgrade", &format!("-k 1.35 --yes {flag}"));
         assert!(refused.contains(why), "{flag}: {refused}");
     }
+    let flags = "--upgrade-strategy BlueGreen --drain-batch-size 100% --batch-soak-duration 0 --final-soak-duration 0";
+    let upgraded = on("upgrade", &format!("-k 1.35 --yes {flags}"));
+    assert_eq!(of(&upgraded, ["currentOrchestratorVersion", "upgradeStrategy"]), ["1.35.0", "BlueGreen"]);
+    assert_eq!(
+        (&upgraded["count"], &upgraded["upgradeSettingsBlueGreen"]["drainBatchSize"]),
+        (&json!(1), &json!("100%"))
+    );
+    on("update", "--upgrade-strategy Rolling --drain-timeout 5");
     let machines = "-n vms --vm-set-type VirtualMachines --vm-sizes Standard_D4s_v3";
     let refused = az(environment, &format!("aks nodepool add {OF_LAB} {machines}"));
     assert!(refused.contains("whose nodes have one size"), "{refused}");

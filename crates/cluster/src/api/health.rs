@@ -134,7 +134,7 @@ const DRAIN: SignedDuration = SignedDuration::from_mins(1);
 fn is_upgrading(cluster: &Cluster) -> bool {
     let now = cluster.now();
     let is_under_way = |member: &Member| match &member.phase {
-        Phase::Starting(_) | Phase::Soaking(_) => true,
+        Phase::Starting(_) | Phase::Soaking(_) | Phase::Drained => true,
         Phase::Draining { since, .. } => now.duration_since(*since) < DRAIN,
         Phase::Waiting | Phase::Blocked(_) | Phase::Upgraded | Phase::Removed => false,
     };

@@ -19,6 +19,10 @@ pub fn exchange_refusal(before: &Pool, after: &Pool) -> Option<String> {
         .or_else(|| pair("disk controllers of type", disk_controller))
         .or_else(|| pair("virtual machines of generation", generation))
         .or_else(|| pair("GPUs:", |size| if size.gpus > 0 { "yes" } else { "no" }))
+        .or_else(|| {
+            let why = "AKS upgrades versions and node images blue-green, and no machines";
+            after.upgrade.is_blue_green().then(|| why.to_owned())
+        })
         .or_else(|| surge.then(|| "it needs surge nodes, and `max_surge` of the pool is 0".to_owned()))
 }
 

@@ -59,7 +59,7 @@ pub use scheduler::Scheduler;
 pub use schema::schema;
 pub use source::{Located, Location, Source};
 pub use step::{Action, SkippedStep, Step, UpgradeTarget, WorkloadChange};
-pub use upgrade::{NODE_IMAGE, Share, UndrainableNodeBehavior, UpgradeKind, UpgradeSettings};
+pub use upgrade::{NODE_IMAGE, Share, UndrainableNodeBehavior, UpgradeKind, UpgradeSettings, UpgradeStrategy};
 #[cfg(test)]
 pub(crate) use validate::condition_keys;
 pub use validate::lab_name_like;

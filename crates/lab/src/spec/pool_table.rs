@@ -89,7 +89,11 @@ pub fn pool_table(pool: &Pool) -> Table {
 
 /// A setting of upgrades: az takes minutes, a lab file durations.
 fn written(key: &str, value: String) -> Value {
-    if matches!(key, "drain_timeout" | "node_soak") { format!("{value}m").into() } else { value.into() }
+    if matches!(key, "drain_timeout" | "node_soak" | "batch_soak" | "final_soak") {
+        format!("{value}m").into()
+    } else {
+        value.into()
+    }
 }
 
 /// The disk, where it is not the one that a machine of that size has by itself.

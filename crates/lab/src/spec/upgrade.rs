@@ -12,6 +12,8 @@ pub const NODE_IMAGE: &str = "202608.14.0";
 /// How a pool is upgraded; what is not said is as AKS does it by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpgradeSettings {
+    /// In which order nodes come and go.
+    pub strategy: Option<UpgradeStrategy>,
     /// Nodes that are added for the time of the upgrade.
     pub max_surge: Option<Share>,
     /// Nodes that may be cordoned and drained at the same time where none is added.
@@ -22,6 +24,31 @@ pub struct UpgradeSettings {
     pub node_soak: Option<SignedDuration>,
     /// What becomes of nodes that cannot be drained.
     pub undrainable_node_behavior: Option<UndrainableNodeBehavior>,
+    /// Blue-green: nodes that are drained at the same time.
+    pub drain_batch_size: Option<Share>,
+    /// Blue-green: the pause between batches, in whole minutes.
+    pub batch_soak: Option<SignedDuration>,
+    /// Blue-green: how long drained nodes stay in the end, in whole minutes.
+    pub final_soak: Option<SignedDuration>,
+}
+
+/// In which order nodes of a new version come and old ones go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpgradeStrategy {
+    /// A few surge nodes come, and nodes are reimaged in sets.
+    Rolling,
+    /// Each node gets a new one beside it, and the old ones go in the end.
+    BlueGreen,
+}
+
+impl UpgradeStrategy {
+    /// The name as the lab file has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rolling => "rolling",
+            Self::BlueGreen => "blue-green",
+        }
+    }
 }
 
 /// What an upgrade of a pool brings it to.
@@ -117,22 +144,42 @@ impl UpgradeSettings {
     pub const DRAIN_TIMEOUT: std::ops::RangeInclusive<i64> = 5..=24 * 60;
     /// See [`UpgradeSettings::DRAIN_TIMEOUT`].
     pub const NODE_SOAK: std::ops::RangeInclusive<i64> = 0..=30;
+    /// The bounds of `drain_timeout` in a blue-green upgrade, in minutes.
+    pub const BATCH_DRAIN_TIMEOUT: std::ops::RangeInclusive<i64> = 1..=24 * 60;
+    /// The bounds of `batch_soak`, in minutes.
+    pub const BATCH_SOAK: std::ops::RangeInclusive<i64> = 0..=24 * 60;
+    /// The bounds of `final_soak`, in minutes.
+    pub const FINAL_SOAK: std::ops::RangeInclusive<i64> = 0..=7 * 24 * 60;
 
     /// These settings, and where they say nothing, `others`.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
+            strategy: self.strategy.or(others.strategy),
             max_surge: self.max_surge.or(others.max_surge),
             max_unavailable: self.max_unavailable.or(others.max_unavailable),
             drain_timeout: self.drain_timeout.or(others.drain_timeout),
             node_soak: self.node_soak.or(others.node_soak),
             undrainable_node_behavior: self.undrainable_node_behavior.or(others.undrainable_node_behavior),
+            drain_batch_size: self.drain_batch_size.or(others.drain_batch_size),
+            batch_soak: self.batch_soak.or(others.batch_soak),
+            final_soak: self.final_soak.or(others.final_soak),
         }
+    }
+
+    /// Whether every node gets a new one beside it.
+    pub fn is_blue_green(&self) -> bool {
+        self.strategy == Some(UpgradeStrategy::BlueGreen)
     }
 
     /// The surge, which is 10% unless it is said: AKS's default.
     pub fn surge(&self) -> Share {
         self.max_surge.unwrap_or(Share::Percent(10))
+    }
+
+    /// The nodes that a blue-green upgrade drains at the same time, which are 10% unless it is said: AKS's default.
+    pub fn batch(&self) -> Share {
+        self.drain_batch_size.unwrap_or(Share::Percent(10))
     }
 
     /// The nodes that may be unavailable: none unless it is said.
@@ -145,17 +192,38 @@ impl UpgradeSettings {
     pub fn given(&self) -> Vec<(&'static str, String)> {
         let minutes = |time: Option<SignedDuration>| time.map(|time| time.as_mins().to_string());
         let all = [
+            ("strategy", self.strategy.map(|strategy| strategy.as_str().to_owned())),
             ("max_surge", self.max_surge.map(|share| share.to_string())),
             ("max_unavailable", self.max_unavailable.map(|share| share.to_string())),
             ("drain_timeout", minutes(self.drain_timeout)),
             ("node_soak", minutes(self.node_soak)),
             ("undrainable_node_behavior", self.undrainable_node_behavior.map(|what| what.as_str().to_owned())),
+            ("drain_batch_size", self.drain_batch_size.map(|share| share.to_string())),
+            ("batch_soak", minutes(self.batch_soak)),
+            ("final_soak", minutes(self.final_soak)),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
     }
 
     /// Why AKS takes these settings for no pool of this kind; `is_system`: its own pods may be there.
+    // See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade ("limitations and considerations", "Allowed values")
     pub fn refusal(&self, is_system: bool) -> Option<&'static str> {
+        let is_batched = self.drain_batch_size.is_some() || self.batch_soak.is_some() || self.final_soak.is_some();
+        if self.is_blue_green() {
+            if !self.unavailable().is_none() || self.undrainable_node_behavior.is_some() {
+                return Some("blue-green upgrades have no `max_unavailable` and no `undrainable_node_behavior`");
+            }
+            if self.drain_batch_size.is_some_and(Share::is_none) {
+                return Some("`drain_batch_size` must be 1 node or more");
+            }
+            return None;
+        }
+        if is_batched {
+            return Some("`drain_batch_size`, `batch_soak` and `final_soak` need `strategy = \"blue-green\"`");
+        }
+        if self.drain_timeout.is_some_and(|time| !Self::DRAIN_TIMEOUT.contains(&time.as_mins())) {
+            return Some("`drain_timeout` must be from 5m to 24h");
+        }
         if self.surge().is_none() && self.unavailable().is_none() {
             return Some("without surge nodes, `max_unavailable` must be 1 or more");
         }

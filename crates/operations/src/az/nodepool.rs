@@ -23,19 +23,35 @@ use klab_az::{checks, messages, pool as document};
 const WITHOUT_FLAG: [&str; 5] = ["annotations", "images", "node_image", "resources", "os_disk"];
 
 /// The flags that set how a pool is upgraded.
-pub(super) const UPGRADE: [&str; 5] =
-    ["--max-surge", "--max-unavailable", "--drain-timeout", "--node-soak-duration", "--undrainable-node-behavior"];
+pub(super) const UPGRADE: [&str; 10] = [
+    "--max-surge",
+    "--max-unavailable",
+    "--drain-timeout",
+    "--node-soak-duration",
+    "--undrainable-node-behavior",
+    "--upgrade-strategy",
+    "--drain-batch-size",
+    "--drain-timeout-bg",
+    "--batch-soak-duration",
+    "--final-soak-duration",
+];
 
 /// Lays what was typed of how a pool is upgraded over its keys.
 pub(super) fn lay_upgrade(given: &Arguments, keys: &mut Table) {
     let word = |flag: &str| given.word(flag).map(str::to_owned);
     let minutes = |flag: &str| given.number(flag).map(|minutes| u32::try_from(minutes).unwrap_or(u32::MAX));
+    let strategy = word("--upgrade-strategy");
     let upgrade = UpgradeKeys {
+        strategy: strategy
+            .map(|name| if name.eq_ignore_ascii_case("bluegreen") { "blue-green" } else { "rolling" }.to_owned()),
         max_surge: word("--max-surge"),
         max_unavailable: word("--max-unavailable"),
-        drain_timeout: minutes("--drain-timeout"),
+        drain_timeout: minutes("--drain-timeout").or(minutes("--drain-timeout-bg")),
         node_soak: minutes("--node-soak-duration"),
         undrainable_node_behavior: word("--undrainable-node-behavior"),
+        drain_batch_size: word("--drain-batch-size"),
+        batch_soak: minutes("--batch-soak-duration"),
+        final_soak: minutes("--final-soak-duration"),
     };
     upgrade.lay_over(keys);
 }

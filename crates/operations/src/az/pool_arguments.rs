@@ -33,12 +33,9 @@ pub(super) fn refuse_gateway(given: &Arguments) -> Result<(), Refusal> {
 }
 
 /// Previews of which AKS's pages leave open what becomes of the nodes.
-// See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade (nodes after a drain that fails, or an upgrade that is aborted)
 // See https://learn.microsoft.com/azure/aks/upgrade-options (more blocked nodes than surge nodes)
 pub(super) fn refuse_uncertain(given: &Arguments) -> Result<(), Refusal> {
-    let why = if given.word("--upgrade-strategy").is_some_and(|strategy| !strategy.eq_ignore_ascii_case("rolling")) {
-        "klab's az knows the upgrade strategy 'Rolling': of blue-green upgrades AKS does not say what a failed drain leaves."
-    } else if given.word("--max-blocked-nodes").is_some() {
+    let why = if given.word("--max-blocked-nodes").is_some() {
         "klab's az has no '--max-blocked-nodes': AKS does not say what happens with more blocked nodes than surge nodes."
     } else if given.word("--vm-set-type").is_some_and(|kind| !kind.eq_ignore_ascii_case("VirtualMachineScaleSets"))
         || given.word("--vm-sizes").is_some()

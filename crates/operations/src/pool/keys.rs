@@ -65,13 +65,16 @@ pub struct Keys {
 /// The keys of `upgrade`, as AKS has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
 pub struct UpgradeKeys {
+    /// In which order nodes come and go: rolling or blue-green.
+    #[arg(long = "upgrade-strategy", value_name = "STRATEGY")]
+    pub strategy: Option<String>,
     /// Nodes added for the time of an upgrade: a number, or a share such as 33%.
     #[arg(long, value_name = "NODES")]
     pub max_surge: Option<String>,
     /// Nodes drained at the same time where none is added: a number, or a share.
     #[arg(long, value_name = "NODES")]
     pub max_unavailable: Option<String>,
-    /// Minutes that the drain of a node may take, 5 to 1440.
+    /// Minutes that the drain of a node may take, 5 to 1440; blue-green from 1.
     #[arg(long, value_name = "MINUTES")]
     pub drain_timeout: Option<u32>,
     /// Minutes that a drained node is left alone before it is reimaged, at most 30.
@@ -80,6 +83,15 @@ pub struct UpgradeKeys {
     /// What becomes of a node that cannot be drained: Schedule or Cordon.
     #[arg(long, value_name = "WHAT")]
     pub undrainable_node_behavior: Option<String>,
+    /// Blue-green: nodes drained at the same time, a number or a share.
+    #[arg(long, value_name = "NODES")]
+    pub drain_batch_size: Option<String>,
+    /// Blue-green: minutes between two batches, at most 1440.
+    #[arg(long, value_name = "MINUTES")]
+    pub batch_soak: Option<u32>,
+    /// Blue-green: minutes that the drained nodes stay in the end, at most 10080.
+    #[arg(long, value_name = "MINUTES")]
+    pub final_soak: Option<u32>,
 }
 
 impl UpgradeKeys {
@@ -87,12 +99,16 @@ impl UpgradeKeys {
     pub fn lay_over(&self, keys: &mut Table) {
         let minutes = |minutes: Option<u32>| minutes.map(|minutes| format!("{minutes}m"));
         let given = [
+            ("strategy", self.strategy.clone()),
             ("max_surge", self.max_surge.clone()),
             ("max_unavailable", self.max_unavailable.clone()),
             ("drain_timeout", minutes(self.drain_timeout)),
             // No time at all is what a pool has by itself.
             ("node_soak", minutes(self.node_soak.filter(|minutes| *minutes > 0))),
             ("undrainable_node_behavior", self.undrainable_node_behavior.clone()),
+            ("drain_batch_size", self.drain_batch_size.clone()),
+            ("batch_soak", minutes(self.batch_soak)),
+            ("final_soak", minutes(self.final_soak)),
         ];
         if *self == Self::default() {
             return;
@@ -101,6 +117,9 @@ impl UpgradeKeys {
         let Some(known) = known.as_table_mut() else { return };
         if self.node_soak == Some(0) {
             known.remove("node_soak");
+        }
+        if self.strategy.as_deref() == Some("rolling") {
+            known.retain(|key, _| !matches!(key, "drain_batch_size" | "batch_soak" | "final_soak"));
         }
         known.extend(given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into()))));
     }

@@ -60,7 +60,7 @@ pub enum PoolRequest {
         kubernetes: Option<String>,
         /// Bring the nodes to the newest node image alone, at the version that they have.
         #[arg(long, conflicts_with_all = ["kubernetes", "max_surge", "max_unavailable", "drain_timeout", "node_soak",
-            "undrainable_node_behavior"])]
+            "undrainable_node_behavior", "strategy", "drain_batch_size", "batch_soak", "final_soak"])]
         #[serde(default)]
         node_image_only: bool,
         /// How; what is not given is as the pool has it.

@@ -6,6 +6,7 @@
 // See https://learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling (the order, the settings, `Drain`, `Surge`, `Upgrade`)
 // See https://learn.microsoft.com/azure/aks/upgrade-conceptual (the surge node is cordoned, drained and deleted at the end)
 // See https://learn.microsoft.com/azure/aks/upgrade-options (nodes that cannot be drained)
+// See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade (old nodes are cordoned, new ones come, batches are drained)
 
 mod drain;
 mod nodes;
@@ -127,14 +128,19 @@ impl Turn<'_> {
                 self.advance(upgrade, at);
             }
             let is_active = |node: &Member| {
-                !matches!(node.phase, Phase::Waiting | Phase::Upgraded | Phase::Blocked(_) | Phase::Removed)
+                !matches!(
+                    node.phase,
+                    Phase::Waiting | Phase::Upgraded | Phase::Blocked(_) | Phase::Drained | Phase::Removed
+                )
             };
             if upgrade.nodes.iter().any(is_active) {
                 return self.again;
             }
             let set = next_set(upgrade);
             if set.is_empty() {
-                self.finish(upgrade);
+                if self.is_soaked(upgrade) {
+                    self.finish(upgrade);
+                }
                 return self.again;
             }
             if !self.has_surge(upgrade) {
@@ -152,6 +158,9 @@ impl Turn<'_> {
         let started = later(now, start_time(upgrade));
         let wanted = wanted_surge(upgrade).saturating_sub(upgrade.surge_nodes.len());
         if wanted > 0 {
+            if upgrade.blue_green.is_some() {
+                upgrade.nodes.iter().for_each(|node| cordon(self.plane, &node.name));
+            }
             let members = nodes::surge_members(self.plane, self.pool, upgrade, wanted, started);
             upgrade.surge_nodes.extend(members);
         }
@@ -168,6 +177,32 @@ impl Turn<'_> {
         !upgrade.surge_nodes.iter().any(|node| matches!(node.phase, Phase::Starting(_)))
     }
 
+    /// Whether old nodes that stayed may go, and have gone. Where one could not be drained, they stay.
+    fn is_soaked(&mut self, upgrade: &mut PoolUpgrade) -> bool {
+        let now = self.plane.now();
+        let Some(blue_green) = &mut upgrade.blue_green else { return true };
+        if upgrade.nodes.iter().any(|node| matches!(node.phase, Phase::Blocked(_))) {
+            return true;
+        }
+        let soak = SignedDuration::from_secs(i64::from(blue_green.final_soak));
+        let until = *blue_green.until.get_or_insert_with(|| later(now, soak));
+        if until > now {
+            self.look_again(until);
+            return false;
+        }
+        for node in upgrade.nodes.iter_mut().filter(|node| node.phase == Phase::Drained) {
+            self.remove(node);
+        }
+        true
+    }
+
+    /// Deletes a node for good.
+    fn remove(&mut self, node: &mut Member) {
+        tell(self.plane, &node.name, false, "Upgrade", &format!("Deleting node {} from API server", node.name));
+        withdraw(self.plane, &node.name);
+        node.phase = Phase::Removed;
+    }
+
     fn begin_drain(&mut self, node: &mut Member) {
         let now = self.plane.now();
         tell(self.plane, &node.name, false, "Drain", &format!("Draining node: {}", node.name));
@@ -180,15 +215,18 @@ impl Turn<'_> {
     fn advance(&mut self, upgrade: &mut PoolUpgrade, at: usize) {
         let now = self.plane.now();
         let (soak, start) = (SignedDuration::from_secs(i64::from(upgrade.soak)), start_time(upgrade));
+        let is_blue_green = upgrade.blue_green.is_some();
+        // There is a pause between batches, and none behind the last one.
+        let has_pause = !is_blue_green || upgrade.nodes.iter().any(|node| node.phase == Phase::Waiting);
         let node = &mut upgrade.nodes[at];
         if matches!(node.phase, Phase::Draining { .. }) {
             if self.is_drained(node, upgrade.drain_timeout) {
-                if soak.is_positive() {
+                if soak.is_positive() && has_pause {
                     let words = format!("Soak duration {} after draining node: {}", minutes(upgrade.soak), node.name);
                     tell(self.plane, &node.name, false, "Upgrade", &words);
                 }
-                node.phase = Phase::Soaking(later(now, soak));
-            } else if matches!(node.phase, Phase::Blocked(_)) {
+                node.phase = if has_pause { Phase::Soaking(later(now, soak)) } else { Phase::Drained };
+            } else if matches!(node.phase, Phase::Blocked(_)) && !is_blue_green {
                 let set_aside = if upgrade.quarantines { quarantine } else { uncordon };
                 set_aside(self.plane, &node.name);
             }
@@ -196,11 +234,13 @@ impl Turn<'_> {
         if let Phase::Soaking(until) = node.phase {
             if until > now {
                 self.look_again(until);
+            } else if is_blue_green {
+                node.phase = Phase::Drained;
             } else {
-                let words = format!("Deleting node {} from API server", node.name);
-                tell(self.plane, &node.name, false, "Upgrade", &words);
-                withdraw(self.plane, &node.name);
-                node.phase = if upgrade.replaces { Phase::Removed } else { Phase::Starting(later(now, start)) };
+                self.remove(node);
+                if !upgrade.replaces {
+                    node.phase = Phase::Starting(later(now, start));
+                }
             }
         }
         if let Phase::Starting(until) = node.phase {
@@ -234,7 +274,10 @@ impl Turn<'_> {
     /// Removes the surge nodes, but for one for each node that has gone or is quarantined; then says what came of the upgrade.
     fn finish(&mut self, upgrade: &mut PoolUpgrade) {
         let blocked = upgrade.nodes.iter().filter(|node| matches!(node.phase, Phase::Blocked(_))).count();
-        let kept = gone(upgrade).saturating_add(if upgrade.quarantines { blocked } else { 0 });
+        let kept = match upgrade.blue_green {
+            Some(_) => upgrade.surge_nodes.len(),
+            None => gone(upgrade).saturating_add(if upgrade.quarantines { blocked } else { 0 }),
+        };
         for node in upgrade.surge_nodes.iter_mut().skip(kept) {
             if node.phase == Phase::Upgraded {
                 if !exists(self.plane, &node.name) {

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use klab_cluster::node_pools::{ADDRESS, NAME, NodeNames, NodePool, POOL_LABEL};
-use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, UPGRADE_STATUS_LABEL, UsedVersion};
+use klab_cluster::pool_upgrades::{BlueGreen, End, POOL_UPGRADES, PoolUpgrade, UPGRADE_STATUS_LABEL, UsedVersion};
 
 use super::*;
 
@@ -66,6 +66,7 @@ fn upgrade(nodes: u32) -> PoolUpgrade {
         soak: 0,
         quarantines: false,
         replaces: false,
+        blue_green: None,
         rollback: None,
         surge_nodes: Vec::new(),
         end: None,
@@ -384,6 +385,60 @@ fn a_resize_that_is_blocked_leaves_as_many_nodes_as_there_were() {
     lab.seconds(300);
     assert_eq!(nodes(&lab), ["0:30", "3:31", "4:31"]);
     assert!(failure(&lab).starts_with("Drain node aks-apps-vmss000000 failed"));
+}
+
+/// AKS's defaults for a blue-green upgrade: batches of 10%, 15 minutes between them, an hour at the end.
+fn blue_green(nodes: u32) -> PoolUpgrade {
+    let end = Some(BlueGreen { final_soak: 60 * 60, until: None });
+    PoolUpgrade { surge: nodes, at_once: 1, soak: 15 * 60, replaces: true, blue_green: end, ..upgrade(nodes) }
+}
+
+/// blue-green-node-pool-upgrade, "Upgrade and commit scenario": blue nodes are cordoned, green nodes come, batches are drained with a
+/// pause between them, and after the final soak blue nodes are deleted.
+#[test]
+fn old_nodes_stay_cordoned_beside_new_ones_until_the_final_soak_is_over() {
+    let mut lab = lab(2);
+    lab.apply(work("web", 4));
+    begin(&mut lab, &blue_green(2));
+    assert_eq!((nodes(&lab), lab.running()), (vec!["0:30 cordoned".to_owned(), "1:30 cordoned".to_owned()], 4));
+    lab.seconds(START);
+    let both = ["0:30 cordoned", "1:30 cordoned", "2:31", "3:31"];
+    let pods_on = |lab: &Lab, number: u32| {
+        lab.pods().iter().filter(|pod| pod["spec"]["nodeName"] == name(number).as_str()).count()
+    };
+    assert_eq!((nodes(&lab), pods_on(&lab, 0), pods_on(&lab, 1)), (both.map(str::to_owned).to_vec(), 0, 2));
+    lab.seconds(15 * 60 - 1);
+    assert_eq!((pods_on(&lab, 1), state(&lab).progress()), (2, (0, 2)));
+    lab.seconds(1);
+    assert_eq!((pods_on(&lab, 1), lab.running(), state(&lab).progress()), (0, 4, (2, 2)));
+    let (all, _) = lab.cluster.list(NODES, None);
+    let mut counted: Vec<Value> = all.iter().map(|node| (*node.value()).clone()).collect();
+    state(&lab).settle(&mut counted);
+    assert_eq!(counted.len(), 2, "green nodes do not count before blue ones go");
+    lab.seconds(60 * 60 - 1);
+    assert_eq!((nodes(&lab), state(&lab).end), (both.map(str::to_owned).to_vec(), None));
+    lab.seconds(1);
+    assert_eq!((nodes(&lab), lab.running()), (vec!["2:31".to_owned(), "3:31".to_owned()], 4));
+    assert_eq!(state(&lab).end, Some(End::Succeeded));
+    assert!(!said(&lab).iter().any(|line| line.contains("Removing surge node") || line.contains("reimaged")));
+}
+
+/// blue-green-node-pool-upgrade, `drainTimeoutInMinutes`: if exceeded, the upgrade fails. It names no node that goes then, so all stay;
+/// an upgrade that stopped is resumed with other settings.
+#[test]
+fn a_blue_green_upgrade_that_is_blocked_leaves_old_and_new_nodes_and_goes_on_from_there() {
+    let mut lab = blocked(2);
+    begin(&mut lab, &PoolUpgrade { drain_timeout: 60, at_once: 2, ..blue_green(2) });
+    lab.seconds(START + 60);
+    assert_eq!(nodes(&lab), ["0:30 cordoned", "1:30 cordoned", "2:31", "3:31"]);
+    assert!(failure(&lab).starts_with("Drain node aks-apps-vmss00000"), "{}", failure(&lab));
+    let stopped = state(&lab);
+    assert!(stopped.is_halfway(), "{stopped:?}");
+    lab.delete(POD_DISRUPTION_BUDGETS, "db", Propagation::Background);
+    let again = stopped.resumed(60, 0, 2, 0);
+    begin(&mut lab, &again);
+    lab.seconds(120);
+    assert_eq!((nodes(&lab), state(&lab).end), (vec!["2:31".to_owned(), "3:31".to_owned()], Some(End::Succeeded)));
 }
 
 /// roll-back-node-pool-version: available for seven days after the upgrade is done, and not after one that failed.

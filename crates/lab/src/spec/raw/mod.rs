@@ -22,6 +22,7 @@ pub(super) use autoscaler::Autoscaler;
 pub(super) use check::{CONDITIONS, Check, ConditionForm, ConditionKey, SubjectKind};
 pub(super) use pool::{
     Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, UndrainableNodeBehavior, Upgrade,
+    UpgradeStrategy,
 };
 pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
 pub(super) use scheduler::Scheduler;

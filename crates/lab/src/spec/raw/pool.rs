@@ -133,16 +133,34 @@ pub(in crate::spec) enum Eviction {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::spec) struct Upgrade {
+    /// In which order nodes come and go: a few at a time, or each with a new one beside it and the old ones last. Default: rolling.
+    pub strategy: Option<At<UpgradeStrategy>>,
     /// Nodes that are added for the time of the upgrade: a number, or a share such as "33%". Default: "10%".
     pub max_surge: Option<At<NodesText>>,
     /// Nodes of a user pool that are drained at the same time where `max_surge` is 0: a number, or a share. Default: 0.
     pub max_unavailable: Option<At<NodesText>>,
-    /// How long the drain of a node may take, "5m" to "24h". Default: "30m".
+    /// How long the drain of a node may take, "5m" to "24h", from "1m" in a blue-green upgrade. Default: "30m".
     pub drain_timeout: Option<At<String>>,
     /// How long a drained node is left alone before it is reimaged, at most "30m". Default: not at all.
     pub node_soak: Option<At<String>>,
     /// What becomes of a node that cannot be drained in time: it takes pods again and the upgrade ends, or it stays cordoned and the upgrade goes on. Default: Schedule.
     pub undrainable_node_behavior: Option<At<UndrainableNodeBehavior>>,
+    /// Blue-green: old nodes that are drained at the same time, a number or a share. Default: "10%".
+    pub drain_batch_size: Option<At<NodesText>>,
+    /// Blue-green: the pause between two batches, at most "24h". Default: "15m".
+    pub batch_soak: Option<At<String>>,
+    /// Blue-green: how long the drained nodes stay in the end, at most "168h". Default: "60m".
+    pub final_soak: Option<At<String>>,
+}
+
+/// In which order nodes come and go.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::spec) enum UpgradeStrategy {
+    /// Surge nodes come, and old nodes are drained and reimaged in sets.
+    Rolling,
+    /// Each node gets a new one beside it; old nodes are drained in batches and go in the end.
+    BlueGreen,
 }
 
 /// What becomes of a node that cannot be drained in time.

@@ -310,9 +310,14 @@ pub(super) fn pool_upgrade(
 
 fn with_settings(line: Line, settings: &UpgradeSettings) -> Line {
     settings.given().into_iter().fold(line, |line, (key, value)| {
-        // az has another name for one of them.
-        let key = if key == "node_soak" { "node_soak_duration" } else { key };
-        line.option(&format!("--{}", key.replace('_', "-")), value)
+        // az has other names for some of them.
+        let flag = match key {
+            "strategy" => "--upgrade-strategy".to_owned(),
+            "node_soak" | "batch_soak" | "final_soak" => format!("--{}-duration", key.replace('_', "-")),
+            "drain_timeout" if settings.is_blue_green() => "--drain-timeout-bg".to_owned(),
+            _ => format!("--{}", key.replace('_', "-")),
+        };
+        line.option(&flag, if key == "strategy" { value.replace('-', "") } else { value })
     })
 }
 

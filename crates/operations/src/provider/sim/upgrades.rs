@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -16,7 +17,9 @@ use crate::error::{Code, Error, Result};
 use crate::event::Activity;
 use crate::provider::upgrading;
 use klab_cluster::node_pools::NodePool;
-use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL, UsedVersion};
+use klab_cluster::pool_upgrades::{
+    BlueGreen, End, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL, UsedVersion,
+};
 use klab_lab::names::NODE_IMAGE_LABEL;
 use klab_lab::nodes::node_image;
 use klab_lab::plan::{Declared, fixed_changes, is_version, wanted_version};
@@ -27,6 +30,10 @@ use klab_lab::words::plural;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long AKS lets the drain of a node take by itself.
 const DRAIN_TIMEOUT: i64 = 30 * 60;
+/// How long AKS pauses between the batches of a blue-green upgrade.
+const BATCH_SOAK: i64 = 15 * 60;
+/// How long AKS keeps the drained nodes of a blue-green upgrade.
+const FINAL_SOAK: i64 = 60 * 60;
 /// From this minor version on AKS takes one surge node where there is no room for all.
 const ONE_SURGE_NODE_SINCE: u32 = 35;
 
@@ -38,7 +45,8 @@ pub(super) async fn read(client: &Client) -> Result<BTreeMap<String, PoolUpgrade
 
 /// The nodes that pools have whatever their upgrades are doing: AKS counts no surge nodes.
 pub(super) fn settled(nodes: Vec<Node>, upgrades: &BTreeMap<String, PoolUpgrade>) -> Vec<Node> {
-    let under_way: Vec<&PoolUpgrade> = upgrades.values().filter(|upgrade| upgrade.end.is_none()).collect();
+    let is_unsettled = |upgrade: &&PoolUpgrade| upgrade.end.is_none() || upgrade.is_halfway();
+    let under_way: Vec<&PoolUpgrade> = upgrades.values().filter(is_unsettled).collect();
     if under_way.is_empty() {
         return nodes;
     }
@@ -49,17 +57,21 @@ pub(super) fn settled(nodes: Vec<Node>, upgrades: &BTreeMap<String, PoolUpgrade>
     values.into_iter().filter_map(|node| serde_json::from_value(node).ok()).collect()
 }
 
-/// The upgrade of a pool that is under way.
-async fn under_way(client: &Client, pool: &str) -> Result<Option<PoolUpgrade>> {
-    Ok(read(client).await?.remove(pool).filter(|upgrade| upgrade.end.is_none()))
-}
-
 /// Refuses a change of a pool that is being upgraded. That an upgrade failed is forgotten with the next change.
 pub(super) async fn refuse_under_way(client: &Client, pool: &str) -> Result<()> {
-    if under_way(client, pool).await?.is_none() {
-        return forget(client, pool, false).await;
+    match read(client).await?.remove(pool) {
+        Some(upgrade) if upgrade.end.is_none() => Err(upgrading(pool)),
+        Some(upgrade) if upgrade.is_halfway() => Err(halfway(pool)),
+        _ => forget(client, pool, false).await,
     }
-    Err(upgrading(pool))
+}
+
+/// Old and new nodes of a blue-green upgrade that stopped stay until it goes on.
+// See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade ("you can't change the upgrade strategy or Kubernetes version")
+fn halfway(pool: &str) -> Error {
+    let message = format!("the blue-green upgrade of pool `{pool}` stopped halfway: another change has to wait for it");
+    Error::message(Code::PoolUpgrade, message)
+        .hint("ask for the same upgrade again, which goes on where it stopped; `kubectl get pdb -A` shows what blocks a drain")
 }
 
 /// Forgets the upgrade of a pool; one that is under way ends where it is. What succeeded is kept, unless `all` goes: the pool can
@@ -81,6 +93,12 @@ pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<No
         return if known.pool.templates == machines.templates { Ok(()) } else { Err(upgrading(name)) };
     }
     refuse_impossible_budgets(client).await?;
+    if let Some(known) = known.as_ref().filter(|known| known.is_halfway()) {
+        if known.pool.templates != machines.templates || !pool.upgrade.is_blue_green() {
+            return Err(halfway(name));
+        }
+        return write(client, name, &resumed(known.clone(), pool)).await;
+    }
     let rollback = match kind {
         UpgradeKind::Kubernetes | UpgradeKind::NodeImage => used_version(&nodes),
         UpgradeKind::Machines => known.and_then(|known| known.rollback),
@@ -89,8 +107,32 @@ pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<No
     };
     let replaces = kind == UpgradeKind::Machines;
     let upgrade = PoolUpgrade { rollback, ..upgrade(lab, pool, machines, nodes, replaces)? };
-    let text = serde_json::to_string(&upgrade).unwrap_or_default();
-    change(client, POOL_UPGRADES, |_: Option<&ConfigMap>| Some(json!({ name: text }))).await
+    write(client, name, &upgrade).await
+}
+
+/// A blue-green upgrade that stopped, with the settings that the pool has now.
+fn resumed(upgrade: PoolUpgrade, pool: &Pool) -> PoolUpgrade {
+    let (settings, batch) = (&pool.upgrade, batch(pool, upgrade.nodes.len()));
+    let (pause, end) = (seconds(settings.batch_soak, BATCH_SOAK), seconds(settings.final_soak, FINAL_SOAK));
+    upgrade.resumed(drain_timeout(pool), pause, batch, end)
+}
+
+async fn write(client: &Client, pool: &str, upgrade: &PoolUpgrade) -> Result<()> {
+    let text = serde_json::to_string(upgrade).unwrap_or_default();
+    change(client, POOL_UPGRADES, |_: Option<&ConfigMap>| Some(json!({ pool: text }))).await
+}
+
+fn seconds(time: Option<SignedDuration>, usual: i64) -> u32 {
+    u32::try_from(time.map_or(usual, |time| time.as_secs())).unwrap_or(u32::MAX)
+}
+
+fn drain_timeout(pool: &Pool) -> u32 {
+    seconds(pool.upgrade.drain_timeout, DRAIN_TIMEOUT)
+}
+
+/// How many of these old nodes a blue-green upgrade drains at the same time.
+fn batch(pool: &Pool, old: usize) -> u32 {
+    pool.upgrade.batch().of(u32::try_from(old).unwrap_or(u32::MAX)).max(1)
 }
 
 /// The kubelet's version.
@@ -127,7 +169,8 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>, rep
     let members: Vec<_> = members.collect();
     let settings = &pool.upgrade;
     let old = u32::try_from(members.len()).unwrap_or(u32::MAX);
-    let mut surge = settings.surge().of(all).min(old);
+    let is_blue_green = settings.is_blue_green() && !replaces;
+    let mut surge = if is_blue_green { old } else { settings.surge().of(all).min(old) };
     let unavailable = settings.unavailable().of(all).min(old);
     let room = pool.capacity.as_ref().map_or(u32::MAX, |capacity| capacity.value.saturating_sub(all));
     if surge > room {
@@ -135,23 +178,29 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>, rep
             .parse()
             .is_ok_and(|version: klab_lab::spec::KubernetesVersion| version.minor >= ONE_SURGE_NODE_SINCE);
         surge = match (room, unavailable) {
-            (1.., _) if takes_one => 1,
+            (1.., _) if takes_one && !is_blue_green => 1,
             // New machines need a surge node each.
-            (_, 1..) if !replaces => 0,
+            (_, 1..) if !replaces && !is_blue_green => 0,
             _ => return Err(no_room(pool, surge, room)),
         };
     }
-    let seconds = |time: Option<jiff::SignedDuration>, usual: i64| {
-        u32::try_from(time.map_or(usual, |time| time.as_secs())).unwrap_or(u32::MAX)
+    let blue_green =
+        is_blue_green.then(|| BlueGreen { final_soak: seconds(settings.final_soak, FINAL_SOAK), until: None });
+    let at_once = match surge {
+        _ if is_blue_green => batch(pool, members.len()),
+        0 => unavailable,
+        _ => surge,
     };
+    let soak = if is_blue_green { seconds(settings.batch_soak, BATCH_SOAK) } else { seconds(settings.node_soak, 0) };
     Ok(PoolUpgrade {
         pool: machines,
         surge,
-        at_once: if surge > 0 { surge } else { unavailable },
-        drain_timeout: seconds(settings.drain_timeout, DRAIN_TIMEOUT),
-        soak: seconds(settings.node_soak, 0),
+        at_once,
+        drain_timeout: drain_timeout(pool),
+        soak,
         quarantines: settings.undrainable_node_behavior == Some(UndrainableNodeBehavior::Cordon),
-        replaces,
+        replaces: replaces || is_blue_green,
+        blue_green,
         rollback: None,
         nodes: members,
         surge_nodes: Vec::new(),
