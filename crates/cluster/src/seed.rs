@@ -145,6 +145,7 @@ impl Seed {
         Settings {
             seed: self.seed,
             ties_by_name: self.ties_by_name,
+            shuffled: false,
             heartbeat_annotation: self.heartbeat_annotation.clone().unwrap_or(defaults.heartbeat_annotation),
             hollow: HollowDelays {
                 start: millis(self.delays.start),

@@ -27,7 +27,7 @@ pub(crate) fn fnv64_mixed(parts: &[&str]) -> u64 {
 }
 
 /// The finaliser of SplitMix64.
-pub(crate) const fn mix(mut value: u64) -> u64 {
+pub const fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)

@@ -148,7 +148,7 @@ struct Run {
 fn run(original: &Original, changes: &[Change], seed: u64) -> Result<Run, TryError> {
     let twin = original.copy(seed)?;
     let before = World::of(&twin.cluster);
-    let mut trial = Trial::default();
+    let mut trial = Trial { seed, ..Trial::default() };
     for change in changes {
         let failed = |why| TryError::Change { change: change.words(), why: Box::new(why) };
         trial.perform(&twin.cluster, change).map_err(failed)?;

@@ -7,6 +7,7 @@ use klab_api_machinery::resource::{NODES, PODS};
 use klab_api_machinery::value::items;
 use klab_cluster::Cluster;
 use klab_cluster::cluster::{DeleteOptions, Part, WriteOptions};
+use klab_scheduler::hash::{fnv64, mix};
 use serde_json::json;
 
 use crate::sanitise::stays;
@@ -44,15 +45,20 @@ pub(crate) fn cordon(cluster: &Cluster, nodes: &[String], unschedulable: bool) {
     cluster.settle();
 }
 
-/// Cordons nodes and evicts their pods; gives those that no budget lets go.
-pub(crate) fn drain(cluster: &Cluster, nodes: &[String]) -> Vec<Blocked> {
+/// Cordons nodes and evicts their pods; gives those that no budget lets go. All are asked to go at once, so the seed says which is
+/// the first.
+pub(crate) fn drain(cluster: &Cluster, nodes: &[String], seed: u64) -> Vec<Blocked> {
     cordon(cluster, nodes, true);
     let names: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
     let mut idle = 0;
     loop {
         let mut blocked = Vec::new();
         let (mut evicted, mut leaving) = (0, 0);
-        for pod in cluster.inner().list(PODS, None).0 {
+        let mut pods = cluster.inner().list(PODS, None).0;
+        if seed > 0 {
+            pods.sort_by_cached_key(|pod| mix(seed ^ fnv64(&[pod.uid.as_bytes()])));
+        }
+        for pod in pods {
             let value = pod.value();
             let Some(node) = value["spec"]["nodeName"].as_str().filter(|node| names.contains(node)) else { continue };
             if owner(&pod, &value).is_some_and(|(kind, _)| stays(kind)) {

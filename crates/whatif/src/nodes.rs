@@ -76,28 +76,41 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     if names.is_empty() { "none".to_owned() } else { first_of(&names, 12) }
 }
 
-/// A further node of a pool, empty and ready: like the pool's nodes in the zone that has the fewest of them.
-pub(crate) fn add(cluster: &Cluster, pool: &mut Vec<(String, Value)>, name: String) -> Result<(), ChangeError> {
-    let mut zones: BTreeMap<Option<&str>, (usize, &(String, Value))> = BTreeMap::new();
-    for node in &*pool {
-        zones.entry(zone_of(&node.1)).or_insert((0, node)).0 += 1;
+/// Further nodes of a pool, empty and ready: each like the pool's nodes in the zone that has the fewest of them. They come at once, or
+/// one after the other.
+pub(crate) fn add(
+    cluster: &Cluster,
+    pool: &mut Vec<(String, Value)>,
+    names: Vec<String>,
+    at_once: bool,
+) -> Result<(), ChangeError> {
+    let mut made = Vec::new();
+    for name in names {
+        let mut zones: BTreeMap<Option<&str>, (usize, &(String, Value))> = BTreeMap::new();
+        for node in &*pool {
+            zones.entry(zone_of(&node.1)).or_insert((0, node)).0 += 1;
+        }
+        let Some((_, (like, node))) = zones.values().min_by_key(|(count, _)| *count) else { return Ok(()) };
+        let node = make(cluster, &mut made, like, node, &name, None);
+        pool.push((name, node));
+        if !at_once {
+            cluster.add_objects(&std::mem::take(&mut made))?;
+        }
     }
-    let Some((_, (like, node))) = zones.values().min_by_key(|(count, _)| *count) else { return Ok(()) };
-    let node = make(cluster, like, node, &name, None)?;
-    pool.push((name, node));
-    Ok(())
+    Ok(cluster.add_objects(&made)?)
 }
 
-/// A node like another, empty and ready, under this name; gives it as it was asked for.
+/// Makes a node like another, empty and ready, under this name; gives it as it is asked for.
 pub(crate) fn make(
     cluster: &Cluster,
+    made: &mut Vec<Value>,
     like: &str,
     node: &Value,
     name: &str,
     size: Option<&'static VmSize>,
-) -> Result<Value, ChangeError> {
+) -> Value {
     let node = fresh(node, name, size);
-    let mut made = vec![node.clone()];
+    made.push(node.clone());
     let copied = |mut object: Value, new: String| {
         object["metadata"] = json!({ "name": new });
         object
@@ -114,8 +127,7 @@ pub(crate) fn make(
             made.push(slice);
         }
     }
-    cluster.add_objects(&made)?;
-    Ok(node)
+    node
 }
 
 /// The node as it comes: without what happened to it, and without taints of its condition.

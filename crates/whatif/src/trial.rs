@@ -30,6 +30,8 @@ const SURGE_PERCENT: usize = 10;
 /// What a trial came to, beside what became of the pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Trial {
+    /// What decides where order is open.
+    pub(crate) seed: u64,
     /// Pods that could not be evicted.
     pub(crate) blocked: BTreeSet<Blocked>,
     /// Objects that the copy has no place for.
@@ -63,7 +65,7 @@ impl Trial {
             }
             Change::Drain { target } => {
                 let nodes = nodes::targeted(cluster, target)?;
-                self.blocked.extend(drain(cluster, &nodes));
+                self.blocked.extend(drain(cluster, &nodes, self.seed));
             }
             Change::ZoneDown { zone } => {
                 for node in nodes::of_zone(cluster, zone)? {
@@ -90,15 +92,13 @@ impl Trial {
         if !surplus.is_empty() {
             self.take_away(cluster, &surplus);
         }
-        for _ in present.len()..wanted {
-            nodes::add(cluster, &mut present, free_name(cluster, pool))?;
-        }
-        Ok(())
+        let names = free_names(cluster, pool, wanted.saturating_sub(present.len()));
+        nodes::add(cluster, &mut present, names, self.seed == 0 || self.seed % 2 == 1)
     }
 
     /// Drains nodes and removes those that are empty then.
     fn take_away(&mut self, cluster: &Cluster, names: &[String]) {
-        let blocked = drain(cluster, names);
+        let blocked = drain(cluster, names, self.seed);
         let held: BTreeSet<&str> = blocked.iter().map(|blocked| blocked.node.as_str()).collect();
         for name in names.iter().filter(|name| !held.contains(name.as_str())) {
             nodes::remove(cluster, name);
@@ -110,9 +110,11 @@ impl Trial {
     /// As many new nodes as there are, then the old ones go.
     fn replace(&mut self, cluster: &Cluster, pool: &str, size: &'static VmSize) -> Result<(), ChangeError> {
         let present = nodes::of_pool(cluster, pool)?;
-        for (name, node) in &present {
-            nodes::make(cluster, name, node, &free_name(cluster, pool), Some(size))?;
+        let mut made = Vec::new();
+        for ((name, node), free) in present.iter().zip(free_names(cluster, pool, present.len())) {
+            nodes::make(cluster, &mut made, name, node, &free, Some(size));
         }
+        cluster.add_objects(&made)?;
         let names: Vec<String> = present.into_iter().map(|(name, _)| name).collect();
         self.take_away(cluster, &names);
         Ok(())
@@ -122,12 +124,12 @@ impl Trial {
     fn upgrade(&mut self, cluster: &Cluster, pool: &str) -> Result<(), ChangeError> {
         let present = nodes::of_pool(cluster, pool)?;
         let surge = (present.len() * SURGE_PERCENT).div_ceil(100).max(1);
-        let mut added = Vec::new();
-        for (name, node) in present.iter().cycle().take(surge) {
-            let free = free_name(cluster, pool);
-            nodes::make(cluster, name, node, &free, None)?;
-            added.push(free);
+        let added = free_names(cluster, pool, surge);
+        let mut made = Vec::new();
+        for ((name, node), free) in present.iter().cycle().zip(&added) {
+            nodes::make(cluster, &mut made, name, node, free, None);
         }
+        cluster.add_objects(&made)?;
         for group in present.chunks(surge) {
             let names: Vec<String> = group.iter().map(|(name, _)| name.clone()).collect();
             let before = self.blocked.len();
@@ -136,9 +138,11 @@ impl Trial {
                 cordon(cluster, &names, false);
                 break;
             }
+            let mut made = Vec::new();
             for (name, node) in group {
-                nodes::make(cluster, name, node, name, None)?;
+                nodes::make(cluster, &mut made, name, node, name, None);
             }
+            cluster.add_objects(&made)?;
         }
         self.take_away(cluster, &added);
         Ok(())
@@ -146,6 +150,7 @@ impl Trial {
 
     fn add(&mut self, cluster: &Cluster, objects: &[Value], times: usize) -> Result<(), ChangeError> {
         refuse_too_many(objects, times)?;
+        let mut made = Vec::new();
         for number in 1..=times {
             for object in objects {
                 let Some(mut object) = self.of_copy(object) else { continue };
@@ -153,10 +158,10 @@ impl Trial {
                     let name = object["metadata"]["name"].as_str().unwrap_or_default();
                     object["metadata"]["name"] = json!(format!("{name}-{number}"));
                 }
-                cluster.add_objects(&[object])?;
+                made.push(object);
             }
         }
-        Ok(())
+        Ok(cluster.add_objects(&made)?)
     }
 
     fn apply(&mut self, cluster: &Cluster, objects: &[Value]) -> Result<(), ChangeError> {
@@ -170,6 +175,13 @@ impl Trial {
             let namespace = value["metadata"]["namespace"].as_str().unwrap_or("default");
             let namespace = if resource.row().namespaced { namespace.to_owned() } else { String::new() };
             let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            // A manifest that is applied says all that pods are made of: what it leaves out, goes.
+            if value["kind"] != "Job" && value["spec"]["template"].is_object() {
+                let template = value["spec"]["template"].clone();
+                let change = |object: &mut Value| object["spec"]["template"] = template.clone();
+                // An object that is new has nothing that could go.
+                let _new = cluster.inner().modify(resource, Part::Main, &namespace, &name, &writer(), change);
+            }
             let patch = Patch::Apply { value, force: true };
             cluster.inner().patch(resource, Part::Main, &namespace, &name, patch, &writer())?;
         }
@@ -207,12 +219,12 @@ fn change_nodes(cluster: &Cluster, target: &str, change: impl Fn(&mut Value)) ->
     Ok(())
 }
 
-/// A name for a node that no other has.
-fn free_name(cluster: &Cluster, pool: &str) -> String {
-    let taken = |name: &str| cluster.inner().get(NODES, "", name).is_some();
+/// Names for nodes that no other has.
+fn free_names(cluster: &Cluster, pool: &str, count: usize) -> Vec<String> {
+    let is_free = |name: &String| cluster.inner().get(NODES, "", name).is_none();
     let base: String =
         pool.to_lowercase().chars().map(|each| if each.is_ascii_alphanumeric() { each } else { '-' }).collect();
-    (1..usize::MAX).map(|number| format!("{base}-new-{number}")).find(|name| !taken(name)).unwrap_or_default()
+    (1..usize::MAX).map(|number| format!("{base}-new-{number}")).filter(is_free).take(count).collect()
 }
 
 const SCALED: [(&str, ResourceId); 4] = [

@@ -106,6 +106,9 @@ impl Original {
     pub(crate) fn copy(&self, seed: u64) -> Result<Twin, TwinError> {
         let clock = Arc::new(SteppedClock::new(self.now));
         let mut builder = Cluster::builder().only_warnings().seed(SEED ^ seed).clock(clock);
+        if seed > 0 {
+            builder = builder.shuffled();
+        }
         for controller in WITHOUT {
             builder = builder.without_controller(controller);
         }

@@ -175,6 +175,16 @@ fn workloads_are_scaled_added_and_applied() {
         lines(&capture, &[add]),
         ["extra-1", "extra-2", "extra-3"].map(|name| format!("deployment default/{name}: 0 → 1, 0 move, 0 wait"))
     );
+    // What a manifest leaves out goes: without its selector the pod has a place.
+    let mut bound = workload("Deployment", "bound", 1, "100m");
+    bound["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none" });
+    let cluster = cluster();
+    cluster.add_objects(&[bound]).unwrap();
+    cluster.advance(Duration::from_mins(1));
+    assert_eq!(
+        lines(&captured(&cluster), &[Change::Apply { objects: vec![workload("Deployment", "bound", 1, "100m")] }]),
+        ["deployment default/bound: 0 → 1, 0 move, 0 wait"]
+    );
     // Applied as it is, nothing changes, whatever its environment says; a larger request rolls out.
     assert_eq!(
         lines(&capture, &[Change::Apply { objects: vec![workload("Deployment", "web", 4, "1")] }]),

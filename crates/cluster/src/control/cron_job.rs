@@ -10,8 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::cron::{Latest, Schedule};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{CRON_JOBS, JOBS};
-use klab_api_machinery::value::{controller_reference, items, map_mut, text, time_text};
-use klab_api_machinery::views::{CronJob, CronJobStatus, Job};
+use klab_api_machinery::value::{
+    condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text,
+};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -49,8 +50,7 @@ impl Plane {
             return;
         }
         let value = object.value();
-        let view = CronJob(&value);
-        let mut status = if view.status().is_set() { view.status().0.clone() } else { json!({}) };
+        let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
         let jobs: Vec<Arc<Object>> = self
             .view
             .dependents_of(&object.uid)
@@ -58,9 +58,9 @@ impl Plane {
             .filter_map(|(_, at)| self.cluster.get(JOBS, &at.namespace, &at.name))
             .collect();
         self.follow_jobs(&object, &mut status, &jobs);
-        self.trim_jobs(&object, view, &jobs);
-        self.start_due_job(&object, view, &mut status);
-        if status != *view.status().0 {
+        self.trim_jobs(&object, &value, &jobs);
+        self.start_due_job(&object, &value, &mut status);
+        if status != value["status"] {
             let _written =
                 self.cluster.modify(CRON_JOBS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                     value["status"] = status;
@@ -73,10 +73,9 @@ impl Plane {
         let mut active = items(&status["active"]).to_vec();
         for job in jobs {
             let (value, name) = (job.value(), &job.name);
-            let value = Job(&value);
             let is_of = |have: &Value| have["uid"] == *job.uid;
             let is_active = active.iter().any(is_of);
-            let Some(kind) = outcome(value) else {
+            let Some(kind) = outcome(&value) else {
                 if !is_active {
                     let message = format!("Saw a job that the controller did not create or forgot: {name}");
                     self.note(object, COMPONENT, true, "UnexpectedJob", &message);
@@ -88,9 +87,9 @@ impl Plane {
                 let message = format!("Saw completed job: {name}, condition: {kind}");
                 self.note(object, COMPONENT, false, "SawCompletedJob", &message);
             }
-            let ended = value.status().completion_time();
-            if kind == "Complete" && ended > CronJobStatus(status).last_successful_time() {
-                status["lastSuccessfulTime"] = value.status().0["completionTime"].clone();
+            let ended = time_of(&value["status"]["completionTime"]);
+            if kind == "Complete" && ended > time_of(&status["lastSuccessfulTime"]) {
+                status["lastSuccessfulTime"] = value["status"]["completionTime"].clone();
             }
         }
         active.retain(|have| {
@@ -110,16 +109,18 @@ impl Plane {
     }
 
     /// Deletes finished jobs beyond the history limits, oldest first.
-    fn trim_jobs(&mut self, object: &Object, value: CronJob<'_>, jobs: &[Arc<Object>]) {
-        let succeeded = value.spec().successful_jobs_history_limit().unwrap_or(3);
-        let failed = value.spec().failed_jobs_history_limit().unwrap_or(1);
-        for (limit, wanted) in [(succeeded, "Complete"), (failed, "Failed")] {
-            let mut finished: Vec<_> = jobs
+    fn trim_jobs(&mut self, object: &Object, value: &Value, jobs: &[Arc<Object>]) {
+        for (field, default, wanted) in
+            [("successfulJobsHistoryLimit", 3, "Complete"), ("failedJobsHistoryLimit", 1, "Failed")]
+        {
+            let limit = integer(value, &["spec", field]).unwrap_or(default);
+            let mut finished: Vec<(String, Arc<Object>)> = jobs
                 .iter()
                 .filter(|job| !job.deleting)
                 .filter_map(|job| {
                     let value = job.value();
-                    (outcome(Job(&value)) == Some(wanted)).then(|| (Job(&value).status().start_time(), Arc::clone(job)))
+                    (outcome(&value) == Some(wanted))
+                        .then(|| (text(&value, &["status", "startTime"]).to_owned(), Arc::clone(job)))
                 })
                 .collect();
             finished.sort_by(|left, right| (&left.0, &left.1.name).cmp(&(&right.0, &right.1.name)));
@@ -142,13 +143,12 @@ impl Plane {
     }
 
     /// Starts the job of the latest time that has passed, and waits for the next.
-    fn start_due_job(&mut self, object: &Object, value: CronJob<'_>, status: &mut Value) {
+    fn start_due_job(&mut self, object: &Object, value: &Value, status: &mut Value) {
         let now = self.now();
         let key = key(ObjectName::new(&object.namespace, &object.name));
-        let spec = value.spec();
-        let zone = match spec.time_zone() {
-            None | Some("") => TimeZone::UTC,
-            Some(name) => {
+        let zone = match text(value, &["spec", "timeZone"]) {
+            "" => TimeZone::UTC,
+            name => {
                 let Ok(zone) = TimeZone::get(name) else {
                     let message = format!("invalid timeZone: \"{name}\": unknown time zone {name}");
                     self.note(object, COMPONENT, true, "UnknownTimeZone", &message);
@@ -157,10 +157,10 @@ impl Plane {
                 zone
             }
         };
-        if spec.suspend() == Some(true) {
+        if value["spec"]["suspend"] == true {
             return;
         }
-        let wanted = spec.schedule();
+        let wanted = text(value, &["spec", "schedule"]);
         let schedule = match Schedule::parse(wanted) {
             Ok(schedule) => schedule,
             Err(because) => {
@@ -169,9 +169,10 @@ impl Plane {
                 return;
             }
         };
-        let last = CronJobStatus(status).last_schedule_time().or_else(|| value.metadata().creation_timestamp());
+        let last = time_of(&status["lastScheduleTime"]).or_else(|| time_of(&value["metadata"]["creationTimestamp"]));
+        let deadline = integer(value, &["spec", "startingDeadlineSeconds"]);
         let mut from = last.unwrap_or(now);
-        if let Some(deadline) = spec.starting_deadline_seconds() {
+        if let Some(deadline) = deadline {
             from = from.max(earlier(now, SignedDuration::from_secs(deadline)));
         }
         let latest = schedule.latest(from, now, &zone);
@@ -190,7 +191,7 @@ impl Plane {
         }
         let active = items(&status["active"]).to_vec();
         if !active.is_empty() {
-            match spec.concurrency_policy() {
+            match text(value, &["spec", "concurrencyPolicy"]) {
                 "Forbid" => {
                     let message =
                         "Not starting job because prior execution is running and concurrency policy is Forbid";
@@ -209,20 +210,19 @@ impl Plane {
         self.start_job(object, value, status, (due, zone));
     }
 
-    fn start_job(&mut self, object: &Object, value: CronJob<'_>, status: &mut Value, due: (Timestamp, TimeZone)) {
-        let (due, zone) = due;
+    fn start_job(&mut self, object: &Object, value: &Value, status: &mut Value, (due, zone): (Timestamp, TimeZone)) {
         let name = format!("{}-{}", object.name, due.as_second() / 60);
-        let template = value.spec().job_template();
+        let template = &value["spec"]["jobTemplate"];
         let mut metadata = json!({ "name": name, "ownerReferences": [controller_reference(object)] });
         for field in ["labels", "annotations"] {
-            if template.metadata().0[field].is_object() {
-                metadata[field] = template.metadata().0[field].clone();
+            if template["metadata"][field].is_object() {
+                metadata[field] = template["metadata"][field].clone();
             }
         }
         let local = due.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
         let local = local.strip_suffix("+00:00").map_or_else(|| local.clone(), |time| format!("{time}Z"));
         map_mut(&mut metadata["annotations"]).insert(TIMESTAMP.to_owned(), json!(local));
-        let job = json!({ "metadata": metadata, "spec": template.spec().0 });
+        let job = json!({ "metadata": metadata, "spec": template["spec"] });
         match self.cluster.create(JOBS, &object.namespace, job, &writes()) {
             Ok(job) => {
                 self.note(object, COMPONENT, false, "SuccessfulCreate", &format!("Created job {name}"));
@@ -244,6 +244,6 @@ impl Plane {
 }
 
 /// `Complete` or `Failed`, once a job has ended.
-fn outcome(job: Job<'_>) -> Option<&'static str> {
-    ["Complete", "Failed"].into_iter().find(|kind| job.status().conditions().is_true(kind))
+fn outcome(job: &Value) -> Option<&'static str> {
+    ["Complete", "Failed"].into_iter().find(|kind| condition_is_true(&job["status"]["conditions"], kind))
 }

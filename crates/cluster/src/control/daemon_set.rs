@@ -6,11 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1;
+use k8s_openapi::api::core::v1::PodSpec;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::DAEMON_SETS;
-use klab_api_machinery::value::{int_or_percent, list_mut, map_mut};
-use klab_api_machinery::views::{DaemonSet, DaemonSetSpec, NodeSelectorTerm, Pod, PodSpec, RollingUpdateDaemonSet};
+use klab_api_machinery::value::{int_or_percent, integer, items, list_mut, map_mut, text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -63,26 +62,15 @@ impl Daemon {
         Fit { runs: taints.is_empty(), stays: !taints.iter().any(|taint| taint.effect == NO_EXECUTE) }
     }
 
-    fn view(&self) -> DaemonSet<'_> {
-        DaemonSet(&self.value)
-    }
-
-    fn spec(&self) -> DaemonSetSpec<'_> {
-        self.view().spec()
-    }
-
-    fn rolling_update(&self) -> RollingUpdateDaemonSet<'_> {
-        self.spec().update_strategy().rolling_update()
-    }
-
-    /// Whether there is surge; a percentage counts as one.
-    fn surges(&self) -> bool {
-        int_or_percent(self.rolling_update().max_surge(), 100, true).is_some_and(|surge| surge != 0)
+    fn min_ready(&self) -> i64 {
+        integer(&self.value, &["spec", "minReadySeconds"]).unwrap_or_default()
     }
 
     fn generation(&self) -> &str {
-        let given = self.view().metadata().annotations().get(GENERATION_ANNOTATION);
-        given.filter(|given| !given.is_empty()).unwrap_or("1")
+        match text(&self.value, &["metadata", "annotations", GENERATION_ANNOTATION]) {
+            "" => "1",
+            generation => generation,
+        }
     }
 
     fn is_updated(&self, pod: &PodInfo) -> bool {
@@ -123,15 +111,13 @@ impl Plane {
             return;
         }
         let value = object.value();
-        let view = DaemonSet(&value);
-        let template = view.spec().template();
-        let Ok(spec) = v1::PodSpec::from_value(&daemon_spec(template.spec())) else { return };
+        let Ok(spec) = PodSpec::from_value(&daemon_spec(&value)) else { return };
         let Ok(requires) = RequiredNodeAffinity::from_api(&spec) else { return };
         let tolerations = spec.tolerations.iter().flatten().map(Toleration::from).collect();
-        let revisions = self.sync_revisions(&object, template);
+        let revisions = self.sync_revisions(&object, &value);
         let Some(revision) = revisions.last().cloned() else { return };
-        let daemon = Daemon { object, value: Arc::clone(&value), requires, tolerations, revision };
-        let selector = Selector::from_json(view.spec().selector().0);
+        let daemon = Daemon { object, value, requires, tolerations, revision };
+        let selector = Selector::from_json(&daemon.value["spec"]["selector"]);
         let owned = self.claim_pods(&daemon.object, &selector);
         let by_node = by_node(&owned);
         let fits: Vec<(Arc<str>, Fit)> = self
@@ -142,7 +128,7 @@ impl Plane {
             .collect();
         let acted = self.place_daemons(&daemon, &fits, &by_node, most) || self.roll_daemons(&daemon, &fits, &by_node);
         let live = |revision: &Revision| owned.iter().any(|pod| pod.object.label(HASH_LABEL) == Some(revision.hash()));
-        self.trim_revisions(view.spec().revision_history_limit(), &revisions, &live);
+        self.trim_revisions(&daemon.value, &revisions, &live);
         if !acted {
             self.write_daemon_set_status(name, &daemon, &fits, &by_node);
         }
@@ -199,7 +185,8 @@ impl Plane {
                 running.push(pod);
             }
         }
-        if running.len() > 1 && !daemon.surges() {
+        let surge = rolling(daemon).1;
+        if running.len() > 1 && surge == 0 {
             running.sort_by_key(|pod| (pod.node.is_empty(), pod.created));
             for pod in running.into_iter().skip(1) {
                 self.delete_pod(&daemon.object, COMPONENT, pod);
@@ -211,14 +198,19 @@ impl Plane {
 
     /// Deletes old pods of a changed template, as many as may be unavailable; whether it did.
     fn roll_daemons(&mut self, daemon: &Daemon, fits: &[(Arc<str>, Fit)], by_node: &ByNode) -> bool {
-        if daemon.spec().update_strategy().type_() == "OnDelete" {
+        if text(&daemon.value, &["spec", "updateStrategy", "type"]) == "OnDelete" {
             return false;
         }
         let now = self.now();
         let desired = fits.iter().filter(|(_, fit)| fit.runs).count();
-        let most = |bound: &Value| int_or_percent(bound, desired as i64, true).unwrap_or_default();
-        let surge = if daemon.surges() { most(daemon.rolling_update().max_surge()) } else { 0 };
-        let mut room = if surge > 0 { surge } else { most(daemon.rolling_update().max_unavailable()).max(1) };
+        let (unavailable_bound, surge_bound) = rolling(daemon);
+        let most = |bound: &Value, round_up| int_or_percent(bound, desired as i64, round_up).unwrap_or_default();
+        let surge = if surge_bound == 0 {
+            0
+        } else {
+            most(&daemon.value["spec"]["updateStrategy"]["rollingUpdate"]["maxSurge"], true)
+        };
+        let mut room = if surge > 0 { surge } else { most(&unavailable_bound, true).max(1) };
         let mut old = Vec::new();
         for (node, fit) in fits {
             if !fit.runs {
@@ -226,13 +218,13 @@ impl Plane {
             }
             let pods = by_node.get(node.as_ref()).map(Vec::as_slice).unwrap_or_default();
             let alive: Vec<_> = pods.iter().filter(|pod| !pod.object.deleting).collect();
-            let available = alive.iter().any(|pod| pod.available(daemon.spec().min_ready_seconds(), now));
+            let available = alive.iter().any(|pod| pod.available(daemon.min_ready(), now));
             let outdated = alive.iter().find(|pod| !daemon.is_updated(pod));
             let updated = alive.iter().find(|pod| daemon.is_updated(pod));
             match (outdated, updated) {
                 (Some(pod), None) => old.push((available, node, *pod)),
                 // With surge the new pod is there first; the old one goes when the new one is available.
-                (Some(pod), Some(new)) if new.available(daemon.spec().min_ready_seconds(), now) => {
+                (Some(pod), Some(new)) if new.available(daemon.min_ready(), now) => {
                     self.delete_pod(&daemon.object, COMPONENT, pod);
                     return true;
                 }
@@ -287,7 +279,7 @@ impl Plane {
             current += 1;
             if pod.ready {
                 ready += 1;
-                let enough = pod.available(daemon.spec().min_ready_seconds(), now);
+                let enough = pod.available(daemon.min_ready(), now);
                 available += i64::from(enough);
                 waiting |= !enough;
             }
@@ -295,11 +287,11 @@ impl Plane {
         }
         if waiting {
             let pods: Vec<_> = by_node.values().flatten().cloned().collect();
-            self.wait_for_availability(key(name.clone()), &pods, daemon.spec().min_ready_seconds());
+            self.wait_for_availability(key(name.clone()), &pods, daemon.min_ready());
         }
         let mut status = json!({
             "currentNumberScheduled": current, "numberMisscheduled": misplaced, "desiredNumberScheduled": desired,
-            "numberReady": ready, "observedGeneration": daemon.view().metadata().generation(),
+            "numberReady": ready, "observedGeneration": daemon.value["metadata"]["generation"],
         });
         for (field, number) in [
             ("updatedNumberScheduled", updated),
@@ -310,13 +302,21 @@ impl Plane {
                 status[field] = json!(number);
             }
         }
-        if status != *daemon.view().status().0 {
+        if status != daemon.value["status"] {
             let _written =
                 self.cluster.modify(DAEMON_SETS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                     value["status"] = status;
                 });
         }
     }
+}
+
+/// `maxUnavailable` as written, and whether there is surge (`maxSurge` as a number, a percentage counting as one).
+fn rolling(daemon: &Daemon) -> (Value, i64) {
+    let rolling = &daemon.value["spec"]["updateStrategy"]["rollingUpdate"];
+    let unavailable = if rolling["maxUnavailable"].is_null() { json!(1) } else { rolling["maxUnavailable"].clone() };
+    let surge = int_or_percent(&rolling["maxSurge"], 100, true).unwrap_or_default();
+    (unavailable, surge)
 }
 
 /// The pods by the node they are on, or are meant for.
@@ -332,15 +332,19 @@ fn by_node(pods: &[Arc<PodInfo>]) -> ByNode {
 /// The node an unbound pod is pinned to.
 fn target_of(pod: &PodInfo) -> Box<str> {
     let value = pod.object.value();
-    let required = Pod(&value).spec().affinity().node_affinity().required_during_scheduling_ignored_during_execution();
-    let mut fields = required.node_selector_terms().flat_map(NodeSelectorTerm::match_fields);
-    let pinned = fields.find(|field| field.key() == NAME_FIELD).and_then(|field| field.values().next());
-    pinned.unwrap_or_default().into()
+    let terms = &value["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+    items(terms)
+        .iter()
+        .flat_map(|term| items(&term["matchFields"]))
+        .find(|field| field["key"] == NAME_FIELD)
+        .and_then(|field| field["values"][0].as_str())
+        .unwrap_or_default()
+        .into()
 }
 
 /// The template's pod spec with the tolerations every daemon has.
-fn daemon_spec(given: PodSpec<'_>) -> Value {
-    let mut spec = given.0.clone();
+fn daemon_spec(value: &Value) -> Value {
+    let mut spec = value["spec"]["template"]["spec"].clone();
     let mut wanted = vec![
         ("node.kubernetes.io/not-ready", "NoExecute"),
         ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -349,7 +353,7 @@ fn daemon_spec(given: PodSpec<'_>) -> Value {
         ("node.kubernetes.io/pid-pressure", "NoSchedule"),
         ("node.kubernetes.io/unschedulable", "NoSchedule"),
     ];
-    if given.host_network() {
+    if spec["hostNetwork"] == true {
         wanted.push(("node.kubernetes.io/network-unavailable", "NoSchedule"));
     }
     let tolerations = list_mut(&mut spec["tolerations"]);
@@ -367,12 +371,11 @@ fn daemon_spec(given: PodSpec<'_>) -> Value {
 
 /// A pod pinned to a node.
 fn daemon_pod(daemon: &Daemon, node: &str) -> Value {
-    let template = daemon.spec().template();
-    let mut pod = pod_of_template(&daemon.object, template);
+    let mut pod = pod_of_template(&daemon.object, &daemon.value["spec"]["template"]);
     let labels = map_mut(&mut pod["metadata"]["labels"]);
     labels.insert(HASH_LABEL.to_owned(), json!(daemon.revision.hash()));
     labels.insert(GENERATION_LABEL.to_owned(), json!(daemon.generation()));
-    pod["spec"] = daemon_spec(template.spec());
+    pod["spec"] = daemon_spec(&daemon.value);
     pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
         "nodeSelectorTerms": [{ "matchFields": [{ "key": NAME_FIELD, "operator": "In", "values": [node] }] }],
     });

@@ -68,12 +68,13 @@ impl Plane {
     pub(super) fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
         let scheduler_cache = scheduler_cache(&settings, &settings.profiles);
         let recorder = Recorder::new(settings.only_warnings);
+        let queue = if settings.shuffled { Queue::shuffled(settings.seed) } else { Queue::default() };
         Self {
             cluster,
             settings,
             view: View::default(),
             scheduler_cache,
-            queue: Queue::default(),
+            queue,
             recorder,
             refused: BTreeMap::new(),
             replacing: BTreeMap::new(),

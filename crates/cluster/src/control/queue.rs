@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
+use klab_scheduler::hash::{fnv64, mix};
 
 use super::controller::Controller;
 
@@ -36,6 +37,8 @@ impl ObjectName {
 pub(crate) struct Key {
     /// Whether all other work comes before it.
     late: bool,
+    /// Whose turn it is done at, and its place among others of that turn where these are shuffled.
+    turn: (Controller, u64),
     /// Who does it.
     pub(crate) controller: Controller,
     /// The kind of the object it is about; `None` for work that is about no single object.
@@ -47,12 +50,12 @@ pub(crate) struct Key {
 impl Key {
     /// Work of a controller on one object.
     pub(crate) fn new(controller: Controller, resource: ResourceId, name: ObjectName) -> Self {
-        Self { late: false, controller, resource: Some(resource), name }
+        Self { late: false, turn: (controller, 0), controller, resource: Some(resource), name }
     }
 
     /// Work of a controller that is about no single object.
     pub(crate) fn at_large(controller: Controller) -> Self {
-        Self { late: false, controller, resource: None, name: ObjectName::new("", "") }
+        Self { late: false, turn: (controller, 0), controller, resource: None, name: ObjectName::new("", "") }
     }
 
     /// The rest of the work, before which all others have their turn.
@@ -77,16 +80,38 @@ pub(crate) struct Queue {
     due: BTreeSet<Key>,
     timers: BTreeSet<(Timestamp, Key)>,
     timer_of: BTreeMap<Key, Timestamp>,
+    /// Decides which of the workloads makes its pods first.
+    shuffled: Option<u64>,
 }
 
 impl Queue {
+    /// A queue in which this seed, and not kinds and names, decides which workload makes its pods first.
+    pub(crate) fn shuffled(seed: u64) -> Self {
+        Self { shuffled: Some(seed), ..Self::default() }
+    }
+
+    fn placed(&self, mut key: Key) -> Key {
+        use Controller::{Deployment, Job, ReplicaSet, ReplicationController, Scheduler, StatefulSet};
+        match (self.shuffled, key.controller) {
+            (Some(seed), Job | ReplicaSet | ReplicationController | StatefulSet) => {
+                let name = fnv64(&[key.name.namespace.as_bytes(), b"/", key.name.name.as_bytes()]);
+                key.turn = (StatefulSet, mix(seed ^ name));
+            }
+            // With one seed of two all workloads have made their pods before the first of these is placed.
+            (Some(seed), Scheduler) if seed % 2 == 1 => key.turn = (Deployment, 1),
+            _ => {}
+        }
+        key
+    }
+
     /// Asks for `key` to be done now.
     pub(crate) fn add(&mut self, key: Key) {
-        self.due.insert(key);
+        self.due.insert(self.placed(key));
     }
 
     /// Asks for `key` to be done at `instant`.
     pub(crate) fn add_at(&mut self, key: Key, instant: Timestamp) {
+        let key = self.placed(key);
         if let Some(&set) = self.timer_of.get(&key) {
             if set <= instant {
                 return;
@@ -99,14 +124,15 @@ impl Queue {
 
     /// Forgets what `key` waits for: its next work asks again for what still counts.
     pub(crate) fn forget(&mut self, key: &Key) {
-        if let Some(set) = self.timer_of.remove(key) {
-            self.timers.remove(&(set, key.clone()));
+        let key = self.placed(key.clone());
+        if let Some(set) = self.timer_of.remove(&key) {
+            self.timers.remove(&(set, key));
         }
     }
 
     /// Whether `key` is to be done now.
     pub(crate) fn is_due(&self, key: &Key) -> bool {
-        self.due.contains(key)
+        self.due.contains(&self.placed(key.clone()))
     }
 
     /// The next piece of work due at `now`.
@@ -156,6 +182,20 @@ mod tests {
         assert_eq!(queue.pop(at(0)), Some(key(Controller::Deployment)));
         assert_eq!(queue.pop(at(0)), Some(key(Controller::Kubelet).late()));
         assert_eq!(queue.pop(at(0)), None);
+    }
+
+    #[test]
+    fn a_seed_decides_which_workload_makes_its_pods_first() {
+        let orders: BTreeSet<Vec<Key>> = (0..10)
+            .map(|seed| {
+                let mut queue = Queue::shuffled(seed);
+                for controller in [Controller::ReplicaSet, Controller::StatefulSet, Controller::Job] {
+                    queue.add(Key::new(controller, PODS, ObjectName::new("default", &format!("{controller:?}"))));
+                }
+                std::iter::from_fn(|| queue.pop(at(0))).map(|key| Key { turn: (key.controller, 0), ..key }).collect()
+            })
+            .collect();
+        assert!(orders.len() > 2, "{orders:?}");
     }
 
     #[test]

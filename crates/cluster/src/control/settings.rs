@@ -29,6 +29,8 @@ pub struct Settings {
     pub seed: u64,
     /// Whether it takes the first by name instead.
     pub ties_by_name: bool,
+    /// Whether the seed decides, too, which of equally important pods that come at the same instant is tried first.
+    pub shuffled: bool,
     /// How long the hollow nodes take.
     pub hollow: HollowDelays,
     /// Share of its requests that a running pod uses, for synthetic metrics (1.0 = all of it).
@@ -63,6 +65,7 @@ impl Default for Settings {
         Self {
             seed: 0,
             ties_by_name: false,
+            shuffled: false,
             hollow: HollowDelays::default(),
             metrics_share: Some(0.5),
             heartbeat_annotation: HEARTBEAT_ANNOTATION.to_owned(),

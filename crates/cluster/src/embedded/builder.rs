@@ -27,6 +27,7 @@ pub struct ClusterBuilder {
     clock: Option<Arc<SteppedClock>>,
     switched_off: Vec<Controller>,
     only_warnings: bool,
+    shuffled: bool,
     webhooks: Option<Arc<dyn Transport>>,
     /// The first thing that was wrong.
     wrong: Option<BuildError>,
@@ -121,6 +122,14 @@ impl ClusterBuilder {
         self
     }
 
+    /// The seed decides, too, which of equally important pods that come at the same instant is tried first: controllers of a real
+    /// cluster work side by side. Experimental.
+    #[must_use]
+    pub fn shuffled(mut self) -> Self {
+        self.shuffled = true;
+        self
+    }
+
     /// Leaves a controller out, so that a test (or the operator under test) does its work: `deployment`, `kubelet` and
     /// the others of [`Controller`]. Names may end in `-controller`.
     #[must_use]
@@ -154,6 +163,7 @@ impl ClusterBuilder {
         let mut settings = seed.settings();
         settings.switched_off.extend(self.switched_off);
         settings.only_warnings = self.only_warnings;
+        settings.shuffled = self.shuffled;
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
         let clock = self.clock.unwrap_or_default();
         let cluster = Cluster::planted("test", &seed, settings, Arc::clone(&clock), webhooks)?;

@@ -21,6 +21,7 @@ use self::event::Kind;
 use super::decision::{Decision, Outcome};
 use super::devices::known_names;
 use super::error::ObjectError;
+use super::hash::mix;
 use super::pod_info::{PodInfo, namespace_of};
 use super::pod_key::PodKey;
 use super::profile::{Profile, Profiles, default_profile};
@@ -88,6 +89,8 @@ pub struct Queue {
     /// Pods handed out by [`Self::pop`] whose result is not known yet.
     in_flight: BTreeMap<PodKey, Waiting>,
     entered: u64,
+    /// Decides in place of the order of entry.
+    shuffled: Option<u64>,
     /// Pods of other schedulers do not wait here.
     profiles: Arc<Profiles>,
 }
@@ -103,6 +106,12 @@ impl Queue {
         if !Arc::ptr_eq(&self.profiles, profiles) {
             self.profiles = Arc::clone(profiles);
         }
+    }
+
+    /// Among pods of one priority that come at the same instant a seed decides which is tried first, and not the order in which they
+    /// came: controllers of a real cluster work side by side.
+    pub fn shuffle(&mut self, seed: u64) {
+        self.shuffled = Some(seed);
     }
 
     /// Takes in a new pending pod, or the changes of one that waits. Pods that are bound, finished, being deleted or of
@@ -126,12 +135,22 @@ impl Queue {
             return Ok(());
         }
         let Some(mut waiting) = self.take(&key) else {
-            let number = self.entered;
+            let number = self.shuffled.map_or(self.entered, |seed| mix(seed ^ self.entered));
             self.entered += 1;
             let place = if gated { Place::Gated } else { Place::Active };
             let (profile, refused_by) = (profile.place, Vec::new());
-            let waiting =
-                Waiting { entered: now, failures: 0, erred: false, refused_by, facts, number, place, profile };
+            // Those that waited before they were read come in the order in which they were made.
+            let made = pod.metadata.creation_timestamp.as_ref().map_or(now, |made| made.0);
+            let waiting = Waiting {
+                entered: made.min(now),
+                failures: 0,
+                erred: false,
+                refused_by,
+                facts,
+                number,
+                place,
+                profile,
+            };
             self.put(key, waiting);
             return Ok(());
         };
@@ -174,6 +193,9 @@ impl Queue {
         let Some(mut waiting) = self.in_flight.remove(&decision.pod) else { return };
         waiting.failures += 1;
         waiting.entered = now;
+        // Of those that fail at one instant, the first to be tried goes on being the first.
+        waiting.number = self.entered;
+        self.entered += 1;
         waiting.refused_by.clone_from(&decision.refused_by);
         waiting.erred = !matches!(decision.outcome, Outcome::Unschedulable { .. } | Outcome::Preempting(_));
         waiting.place = Place::Unschedulable { since: now };

@@ -56,6 +56,30 @@ fn priority_comes_first_then_order_of_entry() {
 }
 
 #[test]
+fn pods_that_waited_before_come_by_age_and_a_seed_shuffles_those_of_one_instant() {
+    let made = |name: &str, second: i64| {
+        let mut pod = pod(name, 0, json!({}));
+        pod.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(second)));
+        pod
+    };
+    let order = |mut queue: Queue| {
+        for (name, second) in [("a", 9), ("b", 5), ("c", 9), ("d", 9)] {
+            queue.set(&made(name, second), at(9)).unwrap();
+        }
+        let order = std::iter::from_fn(|| queue.pop(at(9))).map(|key| key.name.to_string());
+        order.collect::<Vec<_>>().concat()
+    };
+    assert_eq!(order(Queue::new()), "bacd");
+    let shuffled = |seed| {
+        let mut queue = Queue::new();
+        queue.shuffle(seed);
+        order(queue)
+    };
+    let orders: BTreeSet<String> = (0..20).map(shuffled).collect();
+    assert!(orders.len() > 2 && orders.iter().all(|order| order.starts_with('b')), "{orders:?}");
+}
+
+#[test]
 fn a_pod_waits_until_something_can_help() {
     let mut cluster = Cluster::new(TieBreak::FirstName);
     let mut queue = Queue::new();

@@ -8,7 +8,7 @@ mod sets;
 mod spec;
 
 use klab_api_machinery::resource::{DEPLOYMENTS, REPLICA_SETS};
-use klab_api_machinery::value::{controller_reference, map_mut};
+use klab_api_machinery::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Plane {
             return;
         }
         self.note_pause(&mut deployment);
-        if deployment.spec().paused() || sets.is_scaling(&deployment) {
+        if deployment.paused() || sets.is_scaling(&deployment) {
             self.scale_only(&mut deployment, &mut sets);
         } else if deployment.rolling() {
             self.roll(&mut deployment, &mut sets);
@@ -70,7 +70,7 @@ impl Plane {
     fn scale_only(&mut self, deployment: &mut Deployment, sets: &mut Sets) {
         self.find_new_set(deployment, sets, false);
         self.scale_sets(deployment, sets);
-        if deployment.spec().paused() {
+        if deployment.paused() {
             self.clean_up(deployment, sets);
         }
         self.write_deployment_status(deployment, sets);
@@ -81,8 +81,8 @@ impl Plane {
         let revision = sets.max_old_revision() + 1;
         if let Some(set) = sets.new_set_mut() {
             let mut value = (*set.value).clone();
-            let annotated = annotate_set(deployment, &mut value, revision, true);
-            let min_ready = &deployment.spec().0["minReadySeconds"];
+            let annotated = annotate_set(&deployment.value, &mut value, revision, true);
+            let min_ready = &deployment.value["spec"]["minReadySeconds"];
             let min_ready_differs = *min_ready != value["spec"]["minReadySeconds"];
             if annotated || min_ready_differs {
                 if min_ready_differs {
@@ -90,11 +90,11 @@ impl Plane {
                 }
                 self.write_set(set, value);
             }
-            let revision = set.view().metadata().annotations().get(REVISION).unwrap_or_default().to_owned();
+            let revision = text(&set.value, &["metadata", "annotations", REVISION]).to_owned();
             let set_name = set.object.name.to_string();
             self.set_revision(deployment, &revision);
             if deployment.progress_deadline().is_some()
-                && deployment.view().status().conditions().of_type("Progressing").is_none()
+                && condition(&deployment.value["status"]["conditions"], "Progressing").is_none()
             {
                 let message = format!("Found new replica set \"{set_name}\"");
                 self.write_progress(deployment, "True", "FoundNewReplicaSet", &message);
@@ -107,12 +107,12 @@ impl Plane {
     }
 
     fn create_set(&mut self, deployment: &mut Deployment, sets: &mut Sets, revision: i64) {
-        let template = deployment.spec().template().0;
-        let hash = template_hash(template, deployment.view().status().collision_count());
+        let template = &deployment.value["spec"]["template"];
+        let hash = template_hash(template, integer(&deployment.value, &["status", "collisionCount"]));
         let set_name = format!("{}-{hash}", deployment.name.name);
         let mut template = template.clone();
         map_mut(&mut template["metadata"]["labels"]).insert(HASH_LABEL.to_owned(), json!(hash));
-        let mut selector = deployment.spec().selector().0.clone();
+        let mut selector = deployment.value["spec"]["selector"].clone();
         map_mut(&mut selector["matchLabels"]).insert(HASH_LABEL.to_owned(), json!(hash));
         let replicas = sets.new_replicas(deployment, 0);
         let mut value = json!({
@@ -123,11 +123,11 @@ impl Plane {
             },
             "spec": { "replicas": replicas, "selector": selector, "template": template },
         });
-        let min_ready = deployment.spec().min_ready_seconds();
-        if min_ready > 0 {
-            value["spec"]["minReadySeconds"] = json!(min_ready);
+        let min_ready = &deployment.value["spec"]["minReadySeconds"];
+        if !min_ready.is_null() {
+            value["spec"]["minReadySeconds"] = min_ready.clone();
         }
-        annotate_set(deployment, &mut value, revision, false);
+        annotate_set(&deployment.value, &mut value, revision, false);
         let made = self.cluster.create(REPLICA_SETS, &deployment.name.namespace, value, &writes());
         match made {
             Ok(object) => {
@@ -144,7 +144,7 @@ impl Plane {
             }
             // Another template, or another owner, has this hash: count the collision and hash again.
             Err(status) if status.reason == "AlreadyExists" => {
-                let collisions = deployment.view().status().collision_count().unwrap_or_default() + 1;
+                let collisions = integer(&deployment.value, &["status", "collisionCount"]).unwrap_or_default() + 1;
                 Arc::make_mut(&mut deployment.value)["status"]["collisionCount"] = json!(collisions);
                 self.put_deployment_status(deployment);
             }
@@ -161,7 +161,7 @@ impl Plane {
     }
 
     fn set_revision(&mut self, deployment: &mut Deployment, revision: &str) {
-        if deployment.view().metadata().annotations().get(REVISION).unwrap_or_default() == revision {
+        if text(&deployment.value, &["metadata", "annotations", REVISION]) == revision {
             return;
         }
         // Written with the status, the annotation is no new generation.
@@ -215,13 +215,14 @@ impl Plane {
 
     /// Deletes old ReplicaSets beyond `revisionHistoryLimit`.
     fn clean_up(&mut self, deployment: &Deployment, sets: &Sets) {
-        let Some(limit) = deployment.spec().revision_history_limit() else { return };
+        let Some(limit) = integer(&deployment.value, &["spec", "revisionHistoryLimit"]) else { return };
         let mut old: Vec<&ReplicaSetView> = sets.old().filter(|set| !set.object.deleting).collect();
         old.sort_by_key(|set| set.revision());
         let excess = old.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
         for set in old.into_iter().take(excess) {
-            let (status, generation) = (set.status(), set.view().metadata().generation());
-            if status.replicas() == 0 && set.replicas() == 0 && generation <= status.observed_generation() {
+            let observed = integer(&set.value, &["status", "observedGeneration"]).unwrap_or_default();
+            let generation = integer(&set.value, &["metadata", "generation"]).unwrap_or_default();
+            if set.actual() == 0 && set.replicas() == 0 && generation <= observed {
                 let _deleted = self.cluster.delete(
                     REPLICA_SETS,
                     &set.object.namespace,
@@ -263,12 +264,12 @@ fn stays_on_deployment(key: &str) -> bool {
 }
 
 /// Brings a ReplicaSet's annotations up to date with its Deployment's and its revision; whether any changed.
-fn annotate_set(deployment: &Deployment, set: &mut Value, revision: i64, exists: bool) -> bool {
+fn annotate_set(deployment: &Value, set: &mut Value, revision: i64, exists: bool) -> bool {
     let before = set["metadata"]["annotations"].clone();
     let annotations = map_mut(&mut set["metadata"]["annotations"]);
-    for (key, value) in deployment.view().metadata().annotations().iter() {
+    for (key, value) in deployment["metadata"]["annotations"].as_object().into_iter().flatten() {
         if !stays_on_deployment(key) {
-            annotations.insert(key.to_owned(), json!(value));
+            annotations.insert(key.clone(), value.clone());
         }
     }
     let old = annotations.get(REVISION).and_then(Value::as_str).map(str::to_owned);
@@ -283,7 +284,10 @@ fn annotate_set(deployment: &Deployment, set: &mut Value, revision: i64, exists:
         }
     }
     if !exists {
-        annotate_size(set, deployment.replicas(), deployment.replicas() + deployment.max_surge());
+        let replicas = integer(deployment, &["spec", "replicas"]).unwrap_or(1);
+        let rolling = &deployment["spec"]["strategy"]["rollingUpdate"];
+        let surge = int_or_percent(&rolling["maxSurge"], replicas, true).unwrap_or_default();
+        annotate_size(set, replicas, replicas + surge);
     }
     set["metadata"]["annotations"] != before
 }

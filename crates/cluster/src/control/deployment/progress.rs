@@ -4,8 +4,7 @@
 // upstream: pkg/controller/deployment/util/deployment_util.go DeploymentTimedOut (v1.36)
 
 use jiff::SignedDuration;
-use klab_api_machinery::value::{condition, list_mut, map_mut, time_text};
-use klab_api_machinery::views::{DeploymentCondition, DeploymentStatus, ReplicaSetStatus};
+use klab_api_machinery::value::{condition, integer, list_mut, map_mut, text, time_of, time_text};
 use klab_scheduler::features::Gate;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ impl Plane {
     /// The status without judging progress: for scaling, pausing, deletion.
     pub(super) fn write_deployment_status(&mut self, deployment: &mut Deployment, sets: &Sets) {
         let status = self.status_of(deployment, sets);
-        if status != *deployment.view().status().0 {
+        if status != deployment.value["status"] {
             Arc::make_mut(&mut deployment.value)["status"] = status;
             self.put_deployment_status(deployment);
         }
@@ -40,21 +39,20 @@ impl Plane {
         match deployment.progress_deadline() {
             None => list_mut(&mut status["conditions"]).retain(|have| have["type"] != PROGRESSING),
             Some(deadline) => {
-                let current = current.as_ref().map(DeploymentCondition);
-                let counts = DeploymentStatus(&status);
-                let settled = counts.replicas() == counts.updated_replicas()
-                    && current.is_some_and(|current| current.reason() == AVAILABLE_REASON);
+                let count = |field: &str| integer(&status, &[field]).unwrap_or_default();
+                let settled = count("replicas") == count("updatedReplicas")
+                    && current.as_ref().is_some_and(|current| current["reason"] == AVAILABLE_REASON);
                 let mut set = |value: &str, reason: &str, message: String| {
                     set_deployment_condition(&mut status, PROGRESSING, value, reason, &message, now);
                 };
                 if settled {
                 } else if is_complete(deployment, sets) {
                     set("True", AVAILABLE_REASON, format!("{name} has successfully progressed."));
-                } else if has_progressed(deployment.view().status(), DeploymentStatus(&status_counts(deployment, sets)))
-                {
+                } else if has_progressed(&deployment.value["status"], &status_counts(deployment, sets)) {
                     let transition = current
-                        .filter(|current| current.status() == "True")
-                        .map(|current| current.0["lastTransitionTime"].clone());
+                        .as_ref()
+                        .filter(|current| current["status"] == "True")
+                        .map(|current| current["lastTransitionTime"].clone());
                     list_mut(&mut status["conditions"]).retain(|have| have["type"] != PROGRESSING);
                     set_deployment_condition(
                         &mut status,
@@ -69,16 +67,16 @@ impl Plane {
                     {
                         last["lastTransitionTime"] = transition;
                     }
-                } else if let Some(current) = current
+                } else if let Some(current) = &current
                     && has_timed_out(current, deadline, now)
                 {
                     set("False", "ProgressDeadlineExceeded", format!("{name} has timed out progressing."));
                 }
-                self.wait_for_deadline(deployment, DeploymentStatus(&status), deadline);
+                self.wait_for_deadline(deployment, &status, deadline);
             }
         }
         set_replica_failure(&mut status, sets, now);
-        if status != *deployment.view().status().0 {
+        if status != deployment.value["status"] {
             Arc::make_mut(&mut deployment.value)["status"] = status;
             self.put_deployment_status(deployment);
         }
@@ -89,11 +87,11 @@ impl Plane {
         if !self.settings.features.has(Gate::DeploymentReplicaSetTerminatingReplicas) {
             map_mut(&mut status).remove("terminatingReplicas");
         }
-        let conditions = &deployment.view().status().0["conditions"];
+        let conditions = &deployment.value["status"]["conditions"];
         if !conditions.is_null() {
             status["conditions"] = conditions.clone();
         }
-        let available = DeploymentStatus(&status).available_replicas();
+        let available = integer(&status, &["availableReplicas"]).unwrap_or_default();
         let (value, reason, message) = if available >= deployment.replicas() - deployment.max_unavailable() {
             ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
         } else {
@@ -104,12 +102,12 @@ impl Plane {
     }
 
     /// A rollout that makes no progress is looked at again when its deadline has passed.
-    fn wait_for_deadline(&mut self, deployment: &Deployment, status: DeploymentStatus<'_>, deadline: i64) {
-        let Some(current) = status.conditions().of_type(PROGRESSING) else { return };
-        if says_complete(deployment, status) || current.reason() == "ProgressDeadlineExceeded" {
+    fn wait_for_deadline(&mut self, deployment: &Deployment, status: &Value, deadline: i64) {
+        let Some(current) = condition(&status["conditions"], PROGRESSING) else { return };
+        if says_complete(deployment, status) || current["reason"] == "ProgressDeadlineExceeded" {
             return;
         }
-        if let Some(updated) = current.last_update_time() {
+        if let Some(updated) = time_of(&current["lastUpdateTime"]) {
             let instant = later(updated, SignedDuration::from_secs(deadline.saturating_add(1)));
             if instant > self.now() {
                 self.queue.add_at(key(deployment.name.clone()), instant);
@@ -136,76 +134,88 @@ impl Plane {
         if deployment.progress_deadline().is_none() {
             return;
         }
-        let current = deployment.view().status().conditions().of_type(PROGRESSING);
-        let reason = current.map_or("", DeploymentCondition::reason);
-        let (paused, noted) = (deployment.spec().paused(), reason == "DeploymentPaused");
-        if reason == "ProgressDeadlineExceeded" {
+        let current = condition(&deployment.value["status"]["conditions"], PROGRESSING);
+        let reason = current.map(|current| text(current, &["reason"]).to_owned());
+        if reason.as_deref() == Some("ProgressDeadlineExceeded") {
             return;
         }
-        if paused && !noted {
+        let noted = reason.as_deref() == Some("DeploymentPaused");
+        if deployment.paused() && !noted {
             self.write_progress(deployment, "Unknown", "DeploymentPaused", "Deployment is paused");
-        } else if !paused && noted {
+        } else if !deployment.paused() && noted {
             self.write_progress(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed");
         }
     }
 }
 
 fn status_counts(deployment: &Deployment, sets: &Sets) -> Value {
-    let available: i64 = sets.statuses().map(ReplicaSetStatus::available_replicas).sum();
+    let available = sets.sum("availableReplicas");
     let mut status = json!({
-        "observedGeneration": deployment.view().metadata().generation(),
-        "terminatingReplicas": sets.statuses().filter_map(ReplicaSetStatus::terminating_replicas).sum::<i64>(),
+        "observedGeneration": deployment.value["metadata"]["generation"],
+        "terminatingReplicas": sets.sum("terminatingReplicas"),
     });
     let mut set = |field: &str, number: i64| {
         if number > 0 {
             status[field] = json!(number);
         }
     };
-    set("replicas", sets.statuses().map(ReplicaSetStatus::replicas).sum());
-    set("updatedReplicas", sets.new_set().map_or(0, |set| set.status().replicas()));
-    set("readyReplicas", sets.statuses().map(ReplicaSetStatus::ready_replicas).sum());
+    set("replicas", sets.sum("replicas"));
+    set("updatedReplicas", sets.new_set().map_or(0, super::sets::ReplicaSetView::actual));
+    set("readyReplicas", sets.sum("readyReplicas"));
     set("availableReplicas", available);
     set("unavailableReplicas", sets.total() - available);
-    if let Some(collisions) = deployment.view().status().collision_count() {
-        status["collisionCount"] = json!(collisions);
+    let collisions = &deployment.value["status"]["collisionCount"];
+    if !collisions.is_null() {
+        status["collisionCount"] = collisions.clone();
     }
     status
 }
 
 /// Whether all pods are of the new set and available.
 pub(super) fn is_complete(deployment: &Deployment, sets: &Sets) -> bool {
-    says_complete(deployment, DeploymentStatus(&status_counts(deployment, sets)))
+    says_complete(deployment, &status_counts(deployment, sets))
 }
 
-fn says_complete(deployment: &Deployment, status: DeploymentStatus<'_>) -> bool {
-    let counts = [status.updated_replicas(), status.replicas(), status.available_replicas()];
-    counts == [deployment.replicas(); 3]
+fn says_complete(deployment: &Deployment, status: &Value) -> bool {
+    let wanted = deployment.replicas();
+    ["updatedReplicas", "replicas", "availableReplicas"]
+        .iter()
+        .all(|field| integer(status, &[field]).unwrap_or_default() == wanted)
 }
 
-fn has_progressed(old: DeploymentStatus<'_>, new: DeploymentStatus<'_>) -> bool {
-    let old_pods = |status: DeploymentStatus<'_>| status.replicas() - status.updated_replicas();
-    new.updated_replicas() > old.updated_replicas()
+fn has_progressed(old: &Value, new: &Value) -> bool {
+    let count = |status: &Value, field: &str| integer(status, &[field]).unwrap_or_default();
+    let old_pods = |status: &Value| count(status, "replicas") - count(status, "updatedReplicas");
+    count(new, "updatedReplicas") > count(old, "updatedReplicas")
         || old_pods(new) < old_pods(old)
-        || new.ready_replicas() > old.ready_replicas()
-        || new.available_replicas() > old.available_replicas()
+        || count(new, "readyReplicas") > count(old, "readyReplicas")
+        || count(new, "availableReplicas") > count(old, "availableReplicas")
 }
 
-fn has_timed_out(current: DeploymentCondition<'_>, deadline: i64, now: jiff::Timestamp) -> bool {
-    match current.reason() {
+fn has_timed_out(current: &Value, deadline: i64, now: jiff::Timestamp) -> bool {
+    match text(current, &["reason"]) {
         AVAILABLE_REASON => false,
         "ProgressDeadlineExceeded" => true,
-        _ => (current.last_update_time())
+        _ => time_of(&current["lastUpdateTime"])
             .is_some_and(|updated| later(updated, SignedDuration::from_secs(deadline)) < now),
     }
 }
 
 fn set_replica_failure(status: &mut Value, sets: &Sets, now: jiff::Timestamp) {
-    let mut all = sets.new_set().into_iter().chain(sets.old());
-    match all.find_map(|set| set.status().conditions().of_type("ReplicaFailure")) {
-        Some(failure) => {
-            let (reason, message) = (failure.reason(), failure.message());
-            set_deployment_condition(status, "ReplicaFailure", failure.status(), reason, message, now);
-        }
+    let failure = sets
+        .new_set()
+        .into_iter()
+        .chain(sets.old())
+        .find_map(|set| condition(&set.value["status"]["conditions"], "ReplicaFailure").cloned());
+    match failure {
+        Some(failure) => set_deployment_condition(
+            status,
+            "ReplicaFailure",
+            text(&failure, &["status"]),
+            text(&failure, &["reason"]),
+            text(&failure, &["message"]),
+            now,
+        ),
         None => list_mut(&mut status["conditions"]).retain(|have| have["type"] != "ReplicaFailure"),
     }
 }
@@ -221,13 +231,13 @@ fn set_deployment_condition(
 ) {
     let conditions = list_mut(&mut status["conditions"]);
     let mut transition = time_text(now);
-    if let Some(have) = conditions.iter().map(DeploymentCondition).find(|have| have.type_() == kind)
-        && have.status() == value
-    {
-        if have.reason() == reason {
+    if let Some(have) = conditions.iter().find(|have| have["type"] == kind) {
+        if have["status"] == value && have["reason"] == reason {
             return;
         }
-        transition = have.last_transition_time().map_or(transition, time_text);
+        if have["status"] == value {
+            text(have, &["lastTransitionTime"]).clone_into(&mut transition);
+        }
     }
     conditions.retain(|have| have["type"] != kind);
     conditions.push(json!({

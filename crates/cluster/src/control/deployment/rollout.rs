@@ -4,8 +4,6 @@
 // upstream: pkg/controller/deployment/recreate.go rolloutRecreate (v1.36)
 // upstream: pkg/controller/deployment/sync.go scale (v1.36)
 
-use klab_api_machinery::views::ReplicaSetStatus;
-
 use super::super::plane::Plane;
 use super::progress::is_complete;
 use super::sets::{ReplicaSetView, Sets};
@@ -61,7 +59,7 @@ impl Plane {
             return false;
         }
         let least_available = deployment.replicas() - deployment.max_unavailable();
-        let new_unavailable = sets.new_set().map_or(0, |set| set.replicas() - set.status().available_replicas());
+        let new_unavailable = sets.new_set().map_or(0, |set| set.replicas() - set.status("availableReplicas"));
         let room = sets.total() - least_available - new_unavailable;
         if room <= 0 {
             return false;
@@ -76,7 +74,7 @@ impl Plane {
         let mut gone = 0;
         for at in sets.old_places() {
             let set = &mut sets.all[at];
-            let unhealthy = set.replicas() - set.status().available_replicas();
+            let unhealthy = set.replicas() - set.status("availableReplicas");
             if gone >= room || set.replicas() == 0 || unhealthy <= 0 {
                 continue;
             }
@@ -89,7 +87,7 @@ impl Plane {
     }
 
     fn scale_down_healthy(&mut self, deployment: &Deployment, sets: &mut Sets, least_available: i64) -> bool {
-        let mut room = sets.statuses().map(ReplicaSetStatus::available_replicas).sum::<i64>() - least_available;
+        let mut room = sets.sum("availableReplicas") - least_available;
         let mut scaled = false;
         for at in sets.old_places() {
             let set = &mut sets.all[at];
@@ -164,7 +162,7 @@ fn is_saturated(deployment: &Deployment, set: &ReplicaSetView) -> bool {
     let wanted = deployment.replicas();
     set.annotated(DESIRED_REPLICAS) == Some(wanted)
         && set.replicas() == wanted
-        && set.status().available_replicas() == wanted
+        && set.status("availableReplicas") == wanted
 }
 
 /// A set's share of a change in size, no more than what is left of the change.

@@ -4,11 +4,9 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::REPLICA_SETS;
-use klab_api_machinery::value::{controller_reference, list_mut, selects};
-use klab_api_machinery::views::{PodTemplateSpec, ReplicaSet, ReplicaSetStatus};
+use klab_api_machinery::value::{controller_reference, integer, list_mut, selects, text};
 use serde_json::Value;
 
 use super::super::plane::Plane;
@@ -31,36 +29,37 @@ impl ReplicaSetView {
 
     /// `spec.replicas`.
     pub(super) fn replicas(&self) -> i64 {
-        self.view().spec().replicas().unwrap_or(1)
+        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
     }
 
-    pub(super) fn view(&self) -> ReplicaSet<'_> {
-        ReplicaSet(&self.value)
+    /// `status.replicas`.
+    pub(super) fn actual(&self) -> i64 {
+        self.status("replicas")
     }
 
-    pub(super) fn status(&self) -> ReplicaSetStatus<'_> {
-        self.view().status()
+    pub(super) fn status(&self, field: &str) -> i64 {
+        integer(&self.value, &["status", field]).unwrap_or_default()
     }
 
     pub(super) fn revision(&self) -> i64 {
-        self.annotated(REVISION).unwrap_or_default()
+        text(&self.value, &["metadata", "annotations", REVISION]).parse().unwrap_or_default()
     }
 
     pub(super) fn annotated(&self, key: &str) -> Option<i64> {
-        self.view().metadata().annotations().get(key)?.parse().ok()
+        text(&self.value, &["metadata", "annotations", key]).parse().ok()
     }
 
-    fn age_key(&self) -> (Option<Timestamp>, Box<str>) {
-        (self.view().metadata().creation_timestamp(), self.object.name.clone())
+    fn age_key(&self) -> (String, Box<str>) {
+        (text(&self.value, &["metadata", "creationTimestamp"]).to_owned(), self.object.name.clone())
     }
 
     /// Whether it is of this template, apart from the hash label.
-    fn is_of(&self, template: PodTemplateSpec<'_>) -> bool {
-        let mut own = self.view().spec().template().0.clone();
+    fn is_of(&self, template: &Value) -> bool {
+        let mut own = self.value["spec"]["template"].clone();
         if let Some(labels) = own["metadata"]["labels"].as_object_mut() {
             labels.remove(HASH_LABEL);
         }
-        own == *template.0
+        own == *template
     }
 }
 
@@ -72,7 +71,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    fn of(mut all: Vec<ReplicaSetView>, template: PodTemplateSpec<'_>) -> Self {
+    fn of(mut all: Vec<ReplicaSetView>, template: &Value) -> Self {
         all.sort_by_cached_key(ReplicaSetView::age_key);
         let new = all.iter().position(|set| set.is_of(template));
         Self { all, new }
@@ -114,8 +113,8 @@ impl Sets {
         self.all.iter().map(ReplicaSetView::replicas).sum()
     }
 
-    pub(super) fn statuses(&self) -> impl Iterator<Item = ReplicaSetStatus<'_>> {
-        self.all.iter().map(ReplicaSetView::status)
+    pub(super) fn sum(&self, field: &str) -> i64 {
+        self.all.iter().map(|set| set.status(field)).sum()
     }
 
     /// How many replicas the new set may have, given how many it has.
@@ -143,7 +142,7 @@ impl Sets {
 impl Plane {
     /// The ReplicaSets a Deployment owns, after taking in orphans its selector matches and releasing others.
     pub(super) fn sets_of(&mut self, deployment: &Deployment) -> Sets {
-        let selector = Selector::from_json(deployment.spec().selector().0);
+        let selector = Selector::from_json(&deployment.value["spec"]["selector"]);
         let uid = &deployment.object.uid;
         let mut all = Vec::new();
         for object in self.cluster.list(REPLICA_SETS, Some(&deployment.name.namespace)).0 {
@@ -178,6 +177,6 @@ impl Plane {
                 _ => {}
             }
         }
-        Sets::of(all, deployment.spec().template())
+        Sets::of(all, &deployment.value["spec"]["template"])
     }
 }

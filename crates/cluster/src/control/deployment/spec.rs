@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::DEPLOYMENTS;
-use klab_api_machinery::value::int_or_percent;
-use klab_api_machinery::views::{self, DeploymentSpec};
+use klab_api_machinery::value::{int_or_percent, integer, text};
 use serde_json::Value;
 
 use super::super::controller::Controller;
@@ -30,20 +29,16 @@ pub(super) struct Deployment {
 }
 
 impl Deployment {
-    pub(super) fn view(&self) -> views::Deployment<'_> {
-        views::Deployment(&self.value)
-    }
-
-    pub(super) fn spec(&self) -> DeploymentSpec<'_> {
-        self.view().spec()
-    }
-
     pub(super) fn replicas(&self) -> i64 {
-        self.spec().replicas().unwrap_or(1)
+        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
+    }
+
+    pub(super) fn paused(&self) -> bool {
+        self.value["spec"]["paused"] == true
     }
 
     pub(super) fn rolling(&self) -> bool {
-        self.spec().strategy().type_() != "Recreate"
+        text(&self.value, &["spec", "strategy", "type"]) != "Recreate"
     }
 
     /// Pods beyond `replicas` that may exist, and pods short of it that may be missing.
@@ -51,9 +46,9 @@ impl Deployment {
         if !self.rolling() {
             return (0, 0);
         }
-        let rolling = self.spec().strategy().rolling_update();
-        let surge = int_or_percent(rolling.max_surge(), self.replicas(), true).unwrap_or_default();
-        let unavailable = int_or_percent(rolling.max_unavailable(), self.replicas(), false).unwrap_or_default();
+        let rolling = &self.value["spec"]["strategy"]["rollingUpdate"];
+        let surge = int_or_percent(&rolling["maxSurge"], self.replicas(), true).unwrap_or_default();
+        let unavailable = int_or_percent(&rolling["maxUnavailable"], self.replicas(), false).unwrap_or_default();
         if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
     }
 
@@ -67,6 +62,6 @@ impl Deployment {
 
     /// `progressDeadlineSeconds`; the greatest number stands for none.
     pub(super) fn progress_deadline(&self) -> Option<i64> {
-        self.spec().progress_deadline_seconds().filter(|seconds| *seconds < i64::from(i32::MAX))
+        integer(&self.value, &["spec", "progressDeadlineSeconds"]).filter(|seconds| *seconds < i64::from(i32::MAX))
     }
 }

@@ -3,7 +3,8 @@
 // upstream: pkg/controller/job/backoff_utils.go newBackoffRecord, getFinishedTime, getRemainingTime (v1.36)
 
 use jiff::{SignedDuration, Timestamp};
-use klab_api_machinery::views::{Container, ContainerStatus, Pod};
+use klab_api_machinery::value::{condition, integer, items, text, time_of};
+use serde_json::Value;
 
 use super::super::view::PodInfo;
 use crate::clock::{earlier, later};
@@ -45,21 +46,25 @@ pub(super) fn end_after(failures: i64, last: Timestamp) -> Option<Timestamp> {
 }
 
 /// When a pod ended: as its containers say, or its readiness, or its deletion.
-pub(super) fn finished_at(pod: &PodInfo, value: Pod<'_>) -> Timestamp {
-    let ended = |status: ContainerStatus<'_>| status.state().terminated().finished_at();
-    let status = value.status();
-    let inits = value.spec().init_containers();
-    let sidecars: Vec<&str> =
-        inits.filter(|container| container.restart_policy() == Some("Always")).map(Container::name).collect();
-    let beside = status.init_container_statuses().filter(|status| sidecars.contains(&status.name()));
-    let containers: Option<Vec<Timestamp>> = status.container_statuses().chain(beside).map(ended).collect();
+pub(super) fn finished_at(pod: &PodInfo, value: &Value) -> Timestamp {
+    let ended = |status: &Value| time_of(&status["state"]["terminated"]["finishedAt"]);
+    let sidecars: Vec<&str> = items(&value["spec"]["initContainers"])
+        .iter()
+        .filter(|container| container["restartPolicy"] == "Always")
+        .map(|container| text(container, &["name"]))
+        .collect();
+    let beside = items(&value["status"]["initContainerStatuses"])
+        .iter()
+        .filter(|status| sidecars.contains(&text(status, &["name"])));
+    let containers: Option<Vec<Timestamp>> =
+        items(&value["status"]["containerStatuses"]).iter().chain(beside).map(ended).collect();
     let unready = || {
-        let ready = status.conditions().of_type("Ready").filter(|ready| ready.status() == "False")?;
-        ready.last_transition_time()
+        let ready = condition(&value["status"]["conditions"], "Ready")?;
+        if ready["status"] == "False" { time_of(&ready["lastTransitionTime"]) } else { None }
     };
     let deleted = || {
-        let deadline = value.metadata().deletion_timestamp()?;
-        let grace = value.metadata().deletion_grace_period_seconds().unwrap_or_default();
+        let deadline = time_of(&value["metadata"]["deletionTimestamp"])?;
+        let grace = integer(value, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or_default();
         Some(earlier(deadline, SignedDuration::from_secs(grace)))
     };
     containers.and_then(|ends| ends.into_iter().max()).or_else(unready).or_else(deleted).unwrap_or(pod.created)

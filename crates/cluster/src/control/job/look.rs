@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::value::{list_mut, map_mut, set_condition, time_text};
-use klab_api_machinery::views::{self, ContainerStatus, JobSpec, JobStatus, Pod};
+use klab_api_machinery::value::{integer, items, list_mut, map_mut, set_condition, text, time_text};
 use serde_json::{Value, json};
 
 use super::super::queue::ObjectName;
@@ -38,12 +37,12 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn spec(&self) -> JobSpec<'_> {
-        views::Job(&self.value).spec()
+    pub(super) fn spec(&self, field: &str) -> Option<i64> {
+        integer(&self.value, &["spec", field])
     }
 
-    pub(super) fn status(&self) -> JobStatus<'_> {
-        JobStatus(&self.status)
+    pub(super) fn count(&self, field: &str) -> i64 {
+        integer(&self.status, &[field]).unwrap_or_default()
     }
 
     pub(super) fn set(&mut self, field: &str, number: i64) {
@@ -55,16 +54,17 @@ impl Job {
     }
 
     pub(super) fn is_indexed(&self) -> bool {
-        self.spec().completion_mode() == Some("Indexed")
+        text(&self.value, &["spec", "completionMode"]) == "Indexed"
     }
 
     pub(super) fn is_suspended(&self) -> bool {
-        self.spec().suspend() == Some(true)
+        self.value["spec"]["suspend"] == true
     }
 
     /// Whether a pod is replaced only when it has failed, not already when it is being deleted.
     pub(super) fn replaces_failed_only(&self) -> bool {
-        self.spec().pod_replacement_policy() == Some("Failed") || self.spec().pod_failure_policy().is_set()
+        text(&self.value, &["spec", "podReplacementPolicy"]) == "Failed"
+            || self.value["spec"]["podFailurePolicy"].is_object()
     }
 
     /// Whether a pod counts as failed: deleted ones do, for they may never come to say so.
@@ -79,8 +79,13 @@ impl Job {
 
     /// Whether the failure of a pod that counts as failed counts for the limits.
     pub(super) fn counts_failure_of(&self, pod: &PodInfo) -> bool {
-        !self.spec().pod_failure_policy().is_set()
-            || verdict(self.spec(), Pod(&pod.object.value())).is_none_or(|verdict| verdict.action != "Ignore")
+        !self.value["spec"]["podFailurePolicy"].is_object()
+            || verdict(&self.value, &pod.object.value()).is_none_or(|verdict| verdict.action != "Ignore")
+    }
+
+    pub(super) fn uncounted(&self, outcome: &str) -> BTreeSet<String> {
+        let uids = items(&self.status["uncountedTerminatedPods"][outcome]).iter();
+        uids.filter_map(|uid| uid.as_str().map(str::to_owned)).collect()
     }
 
     /// Appends a condition that is not there.
@@ -102,8 +107,8 @@ impl Job {
         now: Timestamp,
     ) -> bool {
         let status = if holds { "True" } else { "False" };
-        let have = self.status().conditions().of_type(kind);
-        if have.map_or(!holds, |have| have.status() == status) {
+        let have = items(&self.status["conditions"]).iter().find(|have| have["type"] == kind);
+        if have.map_or(!holds, |have| have["status"] == status) {
             return false;
         }
         let condition = json!({
@@ -202,27 +207,28 @@ impl Look {
         if look.job.is_indexed() {
             look.pods.sort_by_key(|pod| index_of(pod));
         }
-        let (status, new) = (look.job.status(), look.new_failed());
-        let uncounted = status.uncounted_terminated_pods();
-        let counted = new.into_iter().filter(|pod| look.job.counts_failure_of(pod)).count();
-        let failed = status.failed() + (uncounted.failed().len() + counted) as i64;
-        let succeeded = status.succeeded() + (uncounted.succeeded().len() + look.new_succeeded().len()) as i64;
-        Self { succeeded, failed, ..look }
+        let total = |field: &str| look.job.count(field) + look.job.uncounted(field).len() as i64;
+        let (succeeded, failed) = (total("succeeded"), total("failed"));
+        let counted = look.new_failed().into_iter().filter(|pod| look.job.counts_failure_of(pod)).count() as i64;
+        look.succeeded = succeeded + look.new_succeeded().len() as i64;
+        look.failed = failed + counted;
+        look
     }
 
     /// Pods that have succeeded and are not counted yet.
     pub(super) fn new_succeeded(&self) -> Vec<&Arc<PodInfo>> {
-        let known: BTreeSet<&str> = self.job.status().uncounted_terminated_pods().succeeded().collect();
-        let is_new =
-            |pod: &&Arc<PodInfo>| pod.phase == Phase::Succeeded && !known.contains(&*pod.object.uid) && is_tracked(pod);
+        let known = self.job.uncounted("succeeded");
+        let is_new = |pod: &&Arc<PodInfo>| {
+            pod.phase == Phase::Succeeded && !known.contains(pod.object.uid.as_ref()) && is_tracked(pod)
+        };
         self.pods.iter().filter(is_new).collect()
     }
 
     /// Pods that have failed and are not counted yet.
     pub(super) fn new_failed(&self) -> Vec<&Arc<PodInfo>> {
-        let known: BTreeSet<&str> = self.job.status().uncounted_terminated_pods().failed().collect();
+        let known = self.job.uncounted("failed");
         let is_new = |pod: &&Arc<PodInfo>| {
-            self.job.counts_as_failed(pod) && !known.contains(&*pod.object.uid) && is_tracked(pod)
+            self.job.counts_as_failed(pod) && !known.contains(pod.object.uid.as_ref()) && is_tracked(pod)
         };
         self.pods.iter().filter(is_new).collect()
     }
@@ -236,7 +242,7 @@ impl Look {
 
     /// The containers of pods that are restarted in place have failed often enough for the whole Job.
     pub(super) fn has_restarted_too_often(&self, limit: i64) -> bool {
-        if self.job.spec().template().spec().restart_policy() != "OnFailure" {
+        if text(&self.job.value, &["spec", "template", "spec", "restartPolicy"]) != "OnFailure" {
             return false;
         }
         let restarts: i64 = self
@@ -244,10 +250,9 @@ impl Look {
             .iter()
             .filter(|pod| matches!(pod.phase, Phase::Running | Phase::Pending))
             .map(|pod| {
-                let value = pod.object.value();
-                let status = Pod(&value).status();
-                let all = status.init_container_statuses().chain(status.container_statuses());
-                all.map(ContainerStatus::restart_count).sum::<i64>()
+                let status = &pod.object.value()["status"];
+                let all = items(&status["initContainerStatuses"]).iter().chain(items(&status["containerStatuses"]));
+                all.filter_map(|container| container["restartCount"].as_i64()).sum::<i64>()
             })
             .sum();
         if limit == 0 { restarts > 0 } else { restarts >= limit }
@@ -265,11 +270,11 @@ impl Look {
         failed
             .filter(|pod| {
                 let value = pod.object.value();
-                let judged = verdict(self.job.spec(), Pod(&value)).map(|verdict| verdict.action);
+                let judged = verdict(&self.job.value, &value).map(|verdict| verdict.action);
                 match judged.as_deref() {
                     Some("FailIndex") => true,
                     Some("Ignore") => false,
-                    _ => failures(Pod(&value), INDEX_FAILURES) >= limit,
+                    _ => failures(&value, INDEX_FAILURES) >= limit,
                 }
             })
             .filter_map(|pod| index_of(pod).filter(|index| *index < completions))
@@ -288,7 +293,7 @@ impl Look {
         for pod in self.pods.iter().filter(|pod| self.job.counts_as_failed(pod) && is_tracked(pod)) {
             let Some(index) = index_of(pod).filter(|index| *index < completions && !settled(*index)) else { continue };
             let value = pod.object.value();
-            let (count, end) = (failures_before(Pod(&value)), finished_at(pod, Pod(&value)));
+            let (count, end) = (failures_before(&value), finished_at(pod, &value));
             if last.get(&index).is_none_or(|(most, latest, _)| count >= *most && end >= *latest) {
                 last.insert(index, (count, end, Arc::clone(pod)));
             }
@@ -307,17 +312,16 @@ pub(super) fn index_of(pod: &PodInfo) -> Option<i64> {
     let parse = |text: &str| text.parse().ok().filter(|index| *index >= 0);
     match pod.object.label(INDEX) {
         Some(label) => parse(label),
-        None => Pod(&pod.object.value()).metadata().annotations().get(INDEX).and_then(parse),
+        None => parse(text(&pod.object.value(), &["metadata", "annotations", INDEX])),
     }
 }
 
 /// A number of failures that an annotation tells.
-pub(super) fn failures(pod: Pod<'_>, annotation: &str) -> i64 {
-    let count = pod.metadata().annotations().get(annotation).and_then(|text| text.parse().ok());
-    count.filter(|count| *count >= 0).unwrap_or_default()
+pub(super) fn failures(pod: &Value, annotation: &str) -> i64 {
+    text(pod, &["metadata", "annotations", annotation]).parse().ok().filter(|count| *count >= 0).unwrap_or_default()
 }
 
 /// How many pods of the index failed before this one, whether that counted or not.
-pub(super) fn failures_before(pod: Pod<'_>) -> i64 {
+pub(super) fn failures_before(pod: &Value) -> i64 {
     failures(pod, INDEX_FAILURES) + failures(pod, INDEX_IGNORED)
 }

@@ -42,8 +42,9 @@ impl Plane {
         }
         let mut end = look.end.take();
         if let Some(decided) = &mut end {
+            let has = |job: &Job, kind: &str| items(&job.status["conditions"]).iter().any(|have| have["type"] == kind);
             let interim = matches!(decided.kind, EndKind::FailureTarget | EndKind::SuccessCriteriaMet);
-            if interim && look.job.status().conditions().of_type(decided.kind.condition()).is_none() {
+            if interim && !has(&look.job, decided.kind.condition()) {
                 look.job.add_condition(decided, now);
             }
             decided.kind = if decided.succeeds() { EndKind::Complete } else { EndKind::Failed };
@@ -77,7 +78,7 @@ impl Plane {
             self.note(&job.object, COMPONENT, true, &end.reason, &end.message);
             return;
         }
-        if job.spec().completions().is_some_and(|completions| job.status().succeeded() > completions) {
+        if job.spec("completions").is_some_and(|completions| job.count("succeeded") > completions) {
             let message = "Too many succeeded pods running after completion count reached";
             self.note(&job.object, COMPONENT, true, "TooManySucceededPods", message);
         }
@@ -99,13 +100,11 @@ impl Plane {
 
 /// Notes the pods that have ended in the status. Which of them may go, and whether these are all.
 fn note_ended(look: &mut Look) -> (Vec<Arc<PodInfo>>, bool) {
-    let completions = look.job.spec().completions().unwrap_or_default();
+    let completions = look.job.spec("completions").unwrap_or_default();
     let indexed = look.job.is_indexed();
     let fails = look.end.as_ref().is_some_and(|end| !end.succeeds());
     let everything = look.job.object.deleting || look.end.is_some();
-    let uncounted = look.job.status().uncounted_terminated_pods();
-    let known: [BTreeSet<String>; 2] =
-        [uncounted.succeeded(), uncounted.failed()].map(|uids| uids.map(str::to_owned).collect());
+    let known = [look.job.uncounted("succeeded"), look.job.uncounted("failed")];
     let mut added: [Vec<String>; 2] = [Vec::new(), Vec::new()];
     let mut indexes = BTreeSet::new();
     let mut released = Vec::new();
@@ -160,8 +159,7 @@ fn add_counted(job: &mut Job, is_held: &dyn Fn(&str) -> bool) {
         if gone.is_empty() {
             continue;
         }
-        let counted = if outcome == "failed" { job.status().failed() } else { job.status().succeeded() };
-        job.set(outcome, counted + gone.len() as i64);
+        job.set(outcome, job.count(outcome) + gone.len() as i64);
         if held.is_empty() {
             map_mut(&mut job.status["uncountedTerminatedPods"]).remove(outcome);
         } else {
@@ -171,6 +169,5 @@ fn add_counted(job: &mut Job, is_held: &dyn Fn(&str) -> bool) {
 }
 
 fn has_counted_all(job: &Job) -> bool {
-    let uncounted = job.status().uncounted_terminated_pods();
-    uncounted.succeeded().is_empty() && uncounted.failed().is_empty()
+    ["succeeded", "failed"].iter().all(|outcome| items(&job.status["uncountedTerminatedPods"][outcome]).is_empty())
 }

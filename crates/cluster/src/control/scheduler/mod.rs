@@ -190,6 +190,9 @@ impl Scheduler {
         let Ok(pod) = Pod::from_json(&object.json) else { return };
         // It has its place already, though no change said so.
         self.waiting.set_profiles(plane.scheduler_cache.profiles());
+        if plane.settings.shuffled {
+            self.waiting.shuffle(plane.settings.seed);
+        }
         if after.node.is_empty() && !object.deleting && self.binding.contains_key(&key) {
             let _refused = self.waiting.set(&pod, now);
             return;

@@ -8,9 +8,7 @@ use std::collections::BTreeSet;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::PERSISTENT_VOLUME_CLAIMS;
-use klab_api_machinery::value::{controller_reference, map_mut};
-use klab_api_machinery::views::StatefulSetPersistentVolumeClaimRetentionPolicy as Retention;
-use klab_api_machinery::views::{OwnerReference, PersistentVolumeClaim, View, Views};
+use klab_api_machinery::value::{controller_reference, items, map_mut, text};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -19,8 +17,8 @@ use super::{COMPONENT, Set};
 use crate::cluster::Part;
 
 impl Set {
-    fn retention(&self) -> Retention<'_> {
-        self.spec().persistent_volume_claim_retention_policy()
+    fn deletes(&self, when: &str) -> bool {
+        text(&self.value, &["spec", "persistentVolumeClaimRetentionPolicy", when]) == "Delete"
     }
 
     fn is_in_range(&self, pod: &str) -> bool {
@@ -28,12 +26,10 @@ impl Set {
     }
 
     fn claim_names(&self, pod: &str) -> Vec<String> {
-        let templates = self.spec().volume_claim_templates();
-        templates.map(|template| format!("{}-{pod}", template.metadata().name())).collect()
+        let templates = items(&self.value["spec"]["volumeClaimTemplates"]).iter();
+        templates.map(|template| format!("{}-{pod}", text(template, &["metadata", "name"]))).collect()
     }
 }
-
-type References<'a> = Views<'a, OwnerReference<'a>>;
 
 /// Whom a claim may belong to: its set and its pod, which has no uid before it is made.
 struct Owners<'a> {
@@ -43,72 +39,66 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    fn is_set(&self, reference: OwnerReference<'_>) -> bool {
-        reference.api_version() == "apps/v1"
-            && reference.kind() == "StatefulSet"
-            && reference.name() == &*self.set.object.name
+    fn is_set(&self, reference: &Value) -> bool {
+        reference["apiVersion"] == "apps/v1"
+            && reference["kind"] == "StatefulSet"
+            && reference["name"] == *self.set.object.name
     }
 
-    fn is_pod(&self, reference: OwnerReference<'_>) -> bool {
-        reference.api_version() == "v1" && reference.kind() == "Pod" && reference.name() == self.pod
+    fn is_pod(&self, reference: &Value) -> bool {
+        reference["apiVersion"] == "v1" && reference["kind"] == "Pod" && reference["name"] == *self.pod
     }
 
     /// Whether the claim belongs to a set or a pod of the same name that is no more.
-    fn are_stale(&self, references: References<'_>) -> bool {
-        let set = references.clone().find(|reference| self.is_set(*reference));
-        set.is_some_and(|set| set.uid() != &*self.set.object.uid) || self.is_pod_stale(references)
+    fn are_stale(&self, references: &[Value]) -> bool {
+        let set = references.iter().find(|reference| self.is_set(reference));
+        set.is_some_and(|set| set["uid"] != *self.set.object.uid) || self.is_pod_stale(references)
     }
 
-    fn is_pod_stale(&self, mut references: References<'_>) -> bool {
-        let pod = references.find(|reference| self.is_pod(*reference));
-        pod.is_some_and(|pod| pod.uid() != self.pod_uid)
-    }
-
-    fn foreign<'r>(&self, references: References<'r>) -> impl Iterator<Item = OwnerReference<'r>> {
-        references.filter(|reference| !self.is_set(*reference) && !self.is_pod(*reference))
+    fn is_pod_stale(&self, references: &[Value]) -> bool {
+        let pod = references.iter().find(|reference| self.is_pod(reference));
+        pod.is_some_and(|pod| pod["uid"] != *self.pod_uid)
     }
 
     /// Whether somebody else controls the claim.
-    fn are_strangers(&self, references: References<'_>) -> bool {
-        [self.set.retention().when_scaled(), self.set.retention().when_deleted()].contains(&"Delete")
-            && self.foreign(references).any(|reference| reference.controller() == Some(true))
+    fn are_strangers(&self, references: &[Value]) -> bool {
+        let foreign = |reference: &&Value| !self.is_set(reference) && !self.is_pod(reference);
+        (self.set.deletes("whenScaled") || self.set.deletes("whenDeleted"))
+            && references.iter().filter(foreign).any(|reference| reference["controller"] == true)
     }
 
     /// The owners the claim is to have.
-    fn wanted(&self, references: References<'_>) -> Vec<Value> {
-        let mut wanted: Vec<Value> = self.foreign(references.clone()).map(|reference| reference.0.clone()).collect();
+    fn wanted(&self, references: &[Value]) -> Vec<Value> {
+        let foreign = |reference: &&Value| !self.is_set(reference) && !self.is_pod(reference);
+        let mut wanted: Vec<Value> = references.iter().filter(foreign).cloned().collect();
         if self.are_strangers(references) {
             return wanted;
         }
-        if self.set.retention().when_scaled() == "Delete" && !self.set.is_in_range(self.pod) {
+        if self.set.deletes("whenScaled") && !self.set.is_in_range(self.pod) {
             wanted.push(json!({
                 "apiVersion": "v1", "kind": "Pod", "name": self.pod, "uid": self.pod_uid, "controller": true,
                 "blockOwnerDeletion": true,
             }));
-        } else if self.set.retention().when_deleted() == "Delete" {
+        } else if self.set.deletes("whenDeleted") {
             wanted.push(controller_reference(&self.set.object));
         }
         wanted
     }
 }
 
-fn owners_of(claim: &Value) -> References<'_> {
-    PersistentVolumeClaim(claim).metadata().owner_references()
-}
-
 /// What of references matters: who, and whether as controller.
-fn essence<'r>(references: impl Iterator<Item = OwnerReference<'r>>) -> BTreeSet<(&'r str, bool)> {
-    references.map(|reference| (reference.uid(), reference.controller() == Some(true))).collect()
+fn essence(references: &[Value]) -> BTreeSet<(&str, bool)> {
+    references.iter().map(|reference| (text(reference, &["uid"]), reference["controller"] == true)).collect()
 }
 
 impl Plane {
     /// Whether a claim goes with a former pod of that name: a new one has to wait until it is gone.
     pub(super) fn has_stale_claim(&self, set: &Set, pod: &str) -> bool {
         let owners = Owners { set, pod, pod_uid: "" };
-        set.retention().when_scaled() == "Delete"
+        set.deletes("whenScaled")
             && set.claim_names(pod).iter().any(|name| {
                 let claim = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, &set.object.namespace, name);
-                claim.is_some_and(|claim| owners.is_pod_stale(owners_of(&claim.value())))
+                claim.is_some_and(|claim| owners.is_pod_stale(items(&claim.value()["metadata"]["ownerReferences"])))
             })
     }
 
@@ -120,18 +110,18 @@ impl Plane {
                 continue;
             };
             let value = claim.value();
-            let references = owners_of(&value);
-            if owners.are_stale(references.clone()) {
+            let references = items(&value["metadata"]["ownerReferences"]);
+            if owners.are_stale(references) {
                 continue;
             }
-            if owners.are_strangers(references.clone()) {
+            if owners.are_strangers(references) {
                 let message = format!(
                     "PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim"
                 );
                 self.note(&set.object, COMPONENT, true, "ConflictingController", &message);
             }
-            let wanted = owners.wanted(references.clone());
-            if essence(wanted.iter().map(OwnerReference)) != essence(references) {
+            let wanted = owners.wanted(references);
+            if essence(&wanted) != essence(references) {
                 self.write_owners(&claim, wanted);
             }
         }
@@ -150,22 +140,21 @@ impl Plane {
     }
 
     /// Makes a claim of a pod where it is missing; whether the pod may be made.
-    pub(super) fn ensure_claim(&mut self, set: &Set, template: PersistentVolumeClaim<'_>, pod: &str) -> bool {
-        let given = template.metadata();
-        let name = format!("{}-{pod}", given.name());
+    pub(super) fn ensure_claim(&mut self, set: &Set, template: &Value, pod: &str) -> bool {
+        let name = format!("{}-{pod}", text(template, &["metadata", "name"]));
         if let Some(claim) = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, &set.object.namespace, &name) {
             // When it is gone, the set is looked at again.
             return !claim.deleting;
         }
-        let mut labels = given.0["labels"].clone();
-        for (key, value) in set.spec().selector().match_labels().iter() {
-            map_mut(&mut labels).insert(key.to_owned(), json!(value));
+        let mut labels = template["metadata"]["labels"].clone();
+        for (key, value) in set.value["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten() {
+            map_mut(&mut labels).insert(key.clone(), value.clone());
         }
-        let mut claim = json!({ "metadata": { "name": name, "labels": labels }, "spec": template.spec().0 });
-        if !given.annotations().is_empty() {
-            claim["metadata"]["annotations"] = given.0["annotations"].clone();
+        let mut claim = json!({ "metadata": { "name": name, "labels": labels }, "spec": template["spec"] });
+        if !template["metadata"]["annotations"].is_null() {
+            claim["metadata"]["annotations"] = template["metadata"]["annotations"].clone();
         }
-        let owners = Owners { set, pod, pod_uid: "" }.wanted(View::of(&Value::Null));
+        let owners = Owners { set, pod, pod_uid: "" }.wanted(&[]);
         if !owners.is_empty() && set.is_in_range(pod) {
             claim["metadata"]["ownerReferences"] = json!(owners);
         }

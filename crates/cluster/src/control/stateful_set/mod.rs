@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
-use klab_api_machinery::value::{int_or_percent, list_mut, map_mut};
-use klab_api_machinery::views::{PodTemplateSpec, StatefulSet, StatefulSetSpec};
+use klab_api_machinery::value::{int_or_percent, integer, items, list_mut, map_mut, text};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -39,39 +38,35 @@ struct Set {
 }
 
 impl Set {
-    fn view(&self) -> StatefulSet<'_> {
-        StatefulSet(&self.value)
-    }
-
-    fn spec(&self) -> StatefulSetSpec<'_> {
-        self.view().spec()
-    }
-
     fn start(&self) -> i64 {
-        self.spec().ordinals().start()
+        integer(&self.value, &["spec", "ordinals", "start"]).unwrap_or_default()
     }
 
     fn replicas(&self) -> i64 {
-        self.spec().replicas().unwrap_or(1)
+        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
+    }
+
+    fn min_ready(&self) -> i64 {
+        integer(&self.value, &["spec", "minReadySeconds"]).unwrap_or_default()
     }
 
     fn ordered(&self) -> bool {
-        self.spec().pod_management_policy() != "Parallel"
+        text(&self.value, &["spec", "podManagementPolicy"]) != "Parallel"
     }
 
     /// How many pods may be unavailable during a roll-out.
     // upstream: pkg/controller/statefulset/stateful_set_utils.go getStatefulSetMaxUnavailable (v1.36)
     fn max_unavailable(&self) -> usize {
-        let most = self.spec().update_strategy().rolling_update().max_unavailable();
+        let most = &self.value["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
         usize::try_from(int_or_percent(most, self.replicas(), false).unwrap_or(1)).unwrap_or(1).max(1)
     }
 
     fn partition(&self) -> i64 {
-        self.spec().update_strategy().rolling_update().partition().unwrap_or_default()
+        integer(&self.value, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or_default()
     }
 
     fn rolling(&self) -> bool {
-        self.spec().update_strategy().type_() != "OnDelete"
+        text(&self.value, &["spec", "updateStrategy", "type"]) != "OnDelete"
     }
 
     fn ordinal(&self, pod: &PodInfo) -> Option<i64> {
@@ -85,9 +80,9 @@ impl Set {
     /// The template a revision holds: the present one, or an older one from its data.
     fn template(&self, revision: &Revision) -> Option<Value> {
         if revision.object.uid == self.update.object.uid {
-            return Some(self.spec().template().0.clone());
+            return Some(self.value["spec"]["template"].clone());
         }
-        let mut template = revision.data()["spec"]["template"].clone();
+        let mut template = revision.object.value()["data"]["spec"]["template"].clone();
         template.as_object_mut()?.remove("$patch");
         Some(template)
     }
@@ -135,13 +130,12 @@ impl Plane {
             return;
         }
         let value = object.value();
-        let view = StatefulSet(&value);
-        let revisions = self.sync_revisions(&object, view.spec().template());
+        let revisions = self.sync_revisions(&object, &value);
         let Some(update) = revisions.last().cloned() else { return };
-        let current_name = view.status().current_revision();
+        let current_name = text(&value, &["status", "currentRevision"]);
         let current =
             revisions.iter().find(|revision| revision.object.name.as_ref() == current_name).unwrap_or(&update).clone();
-        let selector = Selector::from_json(view.spec().selector().0);
+        let selector = Selector::from_json(&value["spec"]["selector"]);
         let set = Set { object, value, selector, current, update };
         let pods: Vec<Arc<PodInfo>> =
             self.claim_pods(&set.object, &set.selector).into_iter().filter(|pod| set.ordinal(pod).is_some()).collect();
@@ -152,7 +146,7 @@ impl Plane {
         let live = |revision: &Revision| {
             pods.iter().any(|pod| is_at(pod, revision)) || revision.object.name == set.current.object.name
         };
-        self.trim_revisions(set.spec().revision_history_limit(), &revisions, &live);
+        self.trim_revisions(&set.value, &revisions, &live);
         if !acted {
             self.write_stateful_set_status(name, &set, &pods);
         }
@@ -186,8 +180,8 @@ impl Plane {
                         return true;
                     }
                 }
-                Some(pod) if set.ordered() && !(healthy(pod) && pod.available(set.spec().min_ready_seconds(), now)) => {
-                    self.wait_for_availability(key(name_of(&set.object)), pods, set.spec().min_ready_seconds());
+                Some(pod) if set.ordered() && !(healthy(pod) && pod.available(set.min_ready(), now)) => {
+                    self.wait_for_availability(key(name_of(&set.object)), pods, set.min_ready());
                     return acted;
                 }
                 Some(_) => {}
@@ -228,8 +222,8 @@ impl Plane {
                 self.delete_replica(set, pod);
                 return true;
             }
-            if !(healthy(pod) && pod.available(set.spec().min_ready_seconds(), now)) {
-                self.wait_for_availability(key(name_of(&set.object)), pods, set.spec().min_ready_seconds());
+            if !(healthy(pod) && pod.available(set.min_ready(), now)) {
+                self.wait_for_availability(key(name_of(&set.object)), pods, set.min_ready());
                 return false;
             }
         }
@@ -245,10 +239,10 @@ impl Plane {
             pods.iter().filter(|pod| set.ordinal(pod).is_some_and(|at| at >= start && at < end)).collect();
         own.sort_by_key(|pod| std::cmp::Reverse(set.ordinal(pod)));
         let healthy = |pod: &PodInfo| running_and_ready(pod) && !pod.object.deleting;
-        let is_available = |pod: &&&Arc<PodInfo>| healthy(pod) && pod.available(set.spec().min_ready_seconds(), now);
+        let is_available = |pod: &&&Arc<PodInfo>| healthy(pod) && pod.available(set.min_ready(), now);
         let unavailable = own.len() - own.iter().filter(is_available).count();
         if unavailable > 0 {
-            self.wait_for_availability(key(name_of(&set.object)), pods, set.spec().min_ready_seconds());
+            self.wait_for_availability(key(name_of(&set.object)), pods, set.min_ready());
         }
         own.retain(|pod| set.ordinal(pod) >= Some(start + set.partition()));
         own.retain(|pod| !is_at(pod, &set.update) && !pod.object.deleting);
@@ -267,13 +261,13 @@ impl Plane {
         if self.has_stale_claim(set, &name) {
             return false;
         }
-        for claim in set.spec().volume_claim_templates() {
+        for claim in items(&set.value["spec"]["volumeClaimTemplates"]) {
             if !self.ensure_claim(set, claim, &name) {
                 return false;
             }
         }
         self.tie_claims(set, &name, None);
-        let pod = replica(set, PodTemplateSpec(&template), revision, &name, ordinal);
+        let pod = replica(set, &template, revision, &name, ordinal);
         match self.cluster.create(PODS, &set.object.namespace, pod, &writes()) {
             Ok(_) => {
                 let message = format!("Create Pod {name} in StatefulSet {} successful", set.object.name);
@@ -311,17 +305,17 @@ impl Plane {
             current_revision = &set.update;
         }
         let mut status = json!({
-            "observedGeneration": set.view().metadata().generation(), "replicas": replicas,
+            "observedGeneration": set.value["metadata"]["generation"], "replicas": replicas,
             "currentRevision": current_revision.object.name, "updateRevision": set.update.object.name,
             "collisionCount": 0,
-            "availableReplicas": count(&|pod| running_and_ready(pod) && pod.available(set.spec().min_ready_seconds(), now)),
+            "availableReplicas": count(&|pod| running_and_ready(pod) && pod.available(set.min_ready(), now)),
         });
         for (field, number) in [("readyReplicas", ready), ("currentReplicas", current), ("updatedReplicas", updated)] {
             if number > 0 {
                 status[field] = json!(number);
             }
         }
-        if status != *set.view().status().0 {
+        if status != set.value["status"] {
             let _written =
                 self.cluster.modify(STATEFUL_SETS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                     value["status"] = status;
@@ -335,23 +329,31 @@ fn name_of(object: &Object) -> ObjectName {
 }
 
 /// The pod of an ordinal.
-fn replica(set: &Set, template: PodTemplateSpec<'_>, revision: &Revision, name: &str, ordinal: i64) -> Value {
+fn replica(set: &Set, template: &Value, revision: &Revision, name: &str, ordinal: i64) -> Value {
     let mut pod = pod_of_template(&set.object, template);
-    pod["metadata"]["name"] = json!(name);
+    if let Some(metadata) = pod["metadata"].as_object_mut() {
+        metadata.remove("generateName");
+        metadata.insert("name".to_owned(), json!(name));
+        metadata.insert("generateName".to_owned(), json!(format!("{}-", set.object.name)));
+    }
     let labels = map_mut(&mut pod["metadata"]["labels"]);
     labels.insert(POD_NAME_LABEL.to_owned(), json!(name));
     labels.insert(POD_INDEX_LABEL.to_owned(), json!(ordinal.to_string()));
     labels.insert(HASH_LABEL.to_owned(), json!(revision.object.name));
     pod["spec"]["hostname"] = json!(name);
-    if !set.spec().service_name().is_empty() {
-        pod["spec"]["subdomain"] = json!(set.spec().service_name());
+    if let Some(service) = set.value["spec"]["serviceName"].as_str().filter(|service| !service.is_empty()) {
+        pod["spec"]["subdomain"] = json!(service);
     }
-    for claim in set.spec().volume_claim_templates() {
-        let (volumes, volume) = (list_mut(&mut pod["spec"]["volumes"]), claim.metadata().name());
-        volumes.retain(|have| have["name"] != volume);
-        volumes.push(json!({
-            "name": volume, "persistentVolumeClaim": { "claimName": format!("{volume}-{name}") },
-        }));
+    let claims = items(&set.value["spec"]["volumeClaimTemplates"]);
+    if !claims.is_empty() {
+        let volumes = list_mut(&mut pod["spec"]["volumes"]);
+        for claim in claims {
+            let volume = text(claim, &["metadata", "name"]);
+            volumes.retain(|have| have["name"] != volume);
+            volumes.push(json!({
+                "name": volume, "persistentVolumeClaim": { "claimName": format!("{volume}-{name}") },
+            }));
+        }
     }
     pod
 }

@@ -1,0 +1,361 @@
+//! Answers beside what a real control plane of Kubernetes v1.36.2 did after the same changes to the same clusters.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use klab_whatif::{Answer, Capture, Change, agreement, what_if_of};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// One change to a cluster, as it was recorded.
+#[derive(Deserialize)]
+struct Step {
+    seed: u64,
+    step: u64,
+    /// The options of `klab whatif`.
+    options: Vec<(String, String)>,
+    /// The files that they name.
+    files: BTreeMap<String, String>,
+    before: State,
+    after: State,
+    /// The lines of the capture: those of the last one that are gone, by their number, and new ones.
+    gone: BTreeSet<usize>,
+    new: Vec<String>,
+}
+
+/// A cluster that rests.
+#[derive(Deserialize, Default, Clone, PartialEq, Eq, Debug)]
+struct State {
+    /// Nodes by pool.
+    nodes: BTreeMap<String, usize>,
+    workloads: BTreeMap<String, Pods>,
+    /// Workloads with pods that the API server refuses, and its words.
+    refused: BTreeMap<String, String>,
+    #[serde(default)]
+    blocked: BTreeSet<Blocked>,
+}
+
+/// The pods of a workload.
+#[derive(Deserialize, Default, Clone, PartialEq, Eq, Debug)]
+struct Pods {
+    /// With a node, by pool.
+    placed: BTreeMap<String, i64>,
+    /// Without, by the scheduler's words.
+    waiting: BTreeMap<String, usize>,
+}
+
+#[derive(Deserialize, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Blocked {
+    node: String,
+    pod: String,
+    why: String,
+}
+
+fn changes(step: &Step) -> Vec<Change> {
+    let objects = |file: &str| -> Vec<Value> {
+        let files = step.files.iter().filter(|(name, _)| *name == file || name.starts_with(&format!("{file}/")));
+        let parts = files.flat_map(|(_, text)| text.split("\n---\n"));
+        parts.map(|part| serde_json::from_str(part).unwrap()).collect()
+    };
+    let change = |(option, text): &(String, String)| match option.as_str() {
+        "--pool" => Change::pool(text),
+        "--taint" => Change::taint(text),
+        "--label" => Change::label(text),
+        "--scale" => Change::scale(text),
+        "--drain" => Ok(Change::Drain { target: text.clone() }),
+        "--upgrade" => Ok(Change::Upgrade { pool: text.clone() }),
+        "--zone-down" => Ok(Change::ZoneDown { zone: text.clone() }),
+        "--add" => Change::times(text).map(|(file, times)| Change::Add { objects: objects(file), times }),
+        "--apply" => Ok(Change::Apply { objects: objects(text) }),
+        "--profile" => Ok(Change::Profile { configuration: objects(text).remove(0) }),
+        other => Err(format!("{other} is no option")),
+    };
+    step.options.iter().map(change).collect::<Result<_, _>>().unwrap()
+}
+
+/// The cluster that an answer foretells.
+fn foretold(before: &State, answer: &Answer) -> State {
+    let mut state = State { refused: BTreeMap::new(), ..before.clone() };
+    state.nodes = answer.pools.iter().map(|(pool, change)| (pool.clone(), change.after.nodes)).collect();
+    for pods in state.workloads.values_mut() {
+        pods.waiting.clear();
+    }
+    for change in &answer.workloads {
+        let workload = format!("{} {}/{}", change.workload.kind, change.workload.namespace, change.workload.name);
+        let pods = state.workloads.entry(workload.clone()).or_default();
+        for ((from, to), count) in &change.moves {
+            *pods.placed.entry(from.clone()).or_default() -= i64::try_from(*count).unwrap();
+            *pods.placed.entry(to.clone()).or_default() += i64::try_from(*count).unwrap();
+        }
+        for (pool, count) in &change.removed {
+            *pods.placed.entry(pool.clone()).or_default() -= i64::try_from(*count).unwrap();
+        }
+        for (pool, count) in &change.added {
+            *pods.placed.entry(pool.clone()).or_default() += i64::try_from(*count).unwrap();
+        }
+        pods.waiting = change.waiting.clone();
+        if let Some(refused) = &change.refused {
+            state.refused.insert(workload, refused.clone());
+        }
+    }
+    let blocked = answer.blocked.iter();
+    state.blocked =
+        blocked.map(|it| Blocked { node: it.node.clone(), pod: it.pod.clone(), why: it.why.clone() }).collect();
+    state
+}
+
+/// What is compared: without names that are drawn by lot, and without what is nothing.
+fn compared(mut state: State, other: &State) -> State {
+    state.nodes.retain(|_, count| *count > 0);
+    for (name, pods) in &mut state.workloads {
+        // DaemonSets follow their nodes, and answers do not speak of that.
+        if name.starts_with("DaemonSet ") {
+            pods.placed.clear();
+        }
+        pods.placed.retain(|_, count| *count != 0);
+    }
+    state.workloads.retain(|_, pods| *pods != Pods::default());
+    let is_refused = |workload: &String| other.refused.contains_key(workload);
+    state.refused.retain(|workload, _| is_refused(workload));
+    for why in state.refused.values_mut() {
+        *why = why
+            .rsplit("is forbidden: ")
+            .next()
+            .and_then(|why| why.rsplit("is invalid: ").next())
+            .unwrap_or_default()
+            .to_owned();
+    }
+    state.blocked = state
+        .blocked
+        .into_iter()
+        .map(|it| {
+            // Of pods of a ReplicaSet the last part of the name is drawn by lot.
+            let pod = it.pod.rsplit_once('-').map_or(it.pod.clone(), |(set, _)| set.to_owned());
+            Blocked { node: String::new(), pod, why: it.why }
+        })
+        .collect();
+    state
+}
+
+/// The differences, one a line.
+fn differences(real: &State, foretold: &State) -> Vec<String> {
+    let mut lines = Vec::new();
+    if real.nodes != foretold.nodes {
+        lines.push(format!("nodes: {:?}, foretold {:?}", real.nodes, foretold.nodes));
+    }
+    let all: BTreeSet<&String> = real.workloads.keys().chain(foretold.workloads.keys()).collect();
+    for workload in all {
+        let of = |state: &State| state.workloads.get(workload).cloned().unwrap_or_default();
+        let (real, foretold) = (of(real), of(foretold));
+        if real.placed != foretold.placed {
+            lines.push(format!("{workload}: placed {:?}, foretold {:?}", real.placed, foretold.placed));
+        }
+        if real.waiting != foretold.waiting {
+            lines.push(format!("{workload}: waiting {:?}, foretold {:?}", real.waiting, foretold.waiting));
+        }
+    }
+    if real.refused != foretold.refused {
+        lines.push(format!("refused: {:?}, foretold {:?}", real.refused, foretold.refused));
+    }
+    if real.blocked != foretold.blocked {
+        lines.push(format!("blocked: {:?}, foretold {:?}", real.blocked, foretold.blocked));
+    }
+    lines
+}
+
+/// How foretold clusters are like the real one.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    /// The copy of this seed does just what the cluster did.
+    Seed(u64),
+    /// No copy does, but copies differ, and the cluster is among them.
+    Among,
+    /// Something else.
+    Other(Vec<String>),
+}
+
+impl Outcome {
+    fn json(&self) -> Value {
+        match self {
+            Self::Seed(seed) => json!(seed),
+            Self::Among => json!("among"),
+            Self::Other(_) => json!("other"),
+        }
+    }
+}
+
+fn outcome(step: &Step, capture: &Capture, seeds: Range<u64>) -> Outcome {
+    let changes = changes(step);
+    let mut states: Vec<(State, State)> = Vec::new();
+    for seed in seeds {
+        let answer = what_if_of(capture, &changes, seed..seed + 1).unwrap();
+        let after = foretold(&step.before, &answer);
+        let pair = (compared(step.after.clone(), &after), compared(after, &step.after));
+        if pair.0 == pair.1 {
+            return Outcome::Seed(seed);
+        }
+        states.push(pair);
+    }
+    let (real, first) = &states[0];
+    let foretold: Vec<&State> = states.iter().map(|(_, foretold)| foretold).collect();
+    let outside = outside(real, &foretold);
+    if outside.is_empty() {
+        return Outcome::Among;
+    }
+    let heading = |text: &str| vec![text.to_owned()];
+    let first = differences(real, first);
+    Outcome::Other([heading("the first copy:"), first, heading("outside of all copies:"), outside].concat())
+}
+
+/// What of a cluster is outside of what several copies do.
+fn outside(real: &State, foretold: &[&State]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if foretold.iter().all(|state| state.nodes != real.nodes) {
+        lines.push(format!("nodes {:?}", real.nodes));
+    }
+    let none = Pods::default();
+    let of = |state: &'_ State, workload: &str| state.workloads.get(workload).cloned().unwrap_or_default();
+    let all: BTreeSet<&String> =
+        foretold.iter().flat_map(|state| state.workloads.keys()).chain(real.workloads.keys()).collect();
+    for workload in all {
+        let was = real.workloads.get(workload).unwrap_or(&none);
+        let copies: Vec<Pods> = foretold.iter().map(|state| of(state, workload)).collect();
+        let is_within = |count: &dyn Fn(&Pods) -> i64| {
+            let counts = || copies.iter().map(count);
+            (counts().min().unwrap()..=counts().max().unwrap()).contains(&count(was))
+        };
+        let pools: BTreeSet<&String> = copies.iter().chain([was]).flat_map(|pods| pods.placed.keys()).collect();
+        let waiting = |pods: &Pods| i64::try_from(pods.waiting.values().sum::<usize>()).unwrap();
+        let placed = pools.iter().all(|pool| is_within(&|pods| pods.placed.get(*pool).copied().unwrap_or_default()));
+        if !placed || !is_within(&waiting) {
+            lines.push(format!("{workload}: {was:?}"));
+        }
+        let known: BTreeSet<String> =
+            copies.iter().flat_map(|pods| pods.waiting.keys()).flat_map(|message| reasons(message)).collect();
+        // How full a node is, depends on where the others went.
+        let is_open = |reason: &String| ["Insufficient cpu", "Insufficient memory"].contains(&reason.as_str());
+        let unknown: Vec<String> = was
+            .waiting
+            .keys()
+            .flat_map(|message| reasons(message))
+            .filter(|reason| !known.contains(reason) && !is_open(reason))
+            .collect();
+        // Where no copy lets a pod wait, that is said above.
+        if !unknown.is_empty() && !known.is_empty() {
+            lines.push(format!("{workload}: reasons {unknown:?}, foretold {known:?}"));
+        }
+    }
+    let quota = |why: &String| why.split_once(", used: ").map_or(why.clone(), |(quota, _)| quota.to_owned());
+    for (workload, why) in &real.refused {
+        let known: BTreeSet<String> =
+            foretold.iter().filter_map(|state| state.refused.get(workload)).map(quota).collect();
+        if !known.contains(&quota(why)) {
+            lines.push(format!("{workload}: refused {why}, foretold {known:?}"));
+        }
+    }
+    let blocked: BTreeSet<&Blocked> = foretold.iter().flat_map(|state| &state.blocked).collect();
+    lines.extend(real.blocked.iter().filter(|it| !blocked.contains(it)).map(|it| format!("blocked {it:?}")));
+    lines
+}
+
+/// The reasons of a message, without their numbers of nodes.
+fn reasons(message: &str) -> Vec<String> {
+    let parts = message.split(". ").flat_map(|sentence| sentence.split(", ")).flat_map(|part| part.split(": "));
+    parts
+        .map(|part| {
+            part.trim_start_matches(|it: char| it.is_ascii_digit() || it == '/' || it == ' ')
+                .trim_end_matches('.')
+                .to_owned()
+        })
+        .collect()
+}
+
+fn steps(file: &Path) -> Vec<(Step, Capture)> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap()).read_to_string(&mut text).unwrap();
+    let mut lines: Vec<String> = Vec::new();
+    let mut steps = Vec::new();
+    for line in text.lines() {
+        let step: Step = serde_json::from_str(line).unwrap();
+        let kept = lines.into_iter().enumerate().filter(|(number, _)| !step.gone.contains(number));
+        lines = kept.map(|(_, line)| line).chain(step.new.iter().cloned()).collect();
+        let capture = Capture::read(&lines.join("\n")).unwrap();
+        steps.push((step, capture));
+    }
+    steps
+}
+
+fn folder() -> PathBuf {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real");
+    std::env::var("KLAB_REAL_FOLDER").map_or_else(|_| own(), PathBuf::from)
+}
+
+fn recordings() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "gz"));
+    files.sort();
+    files
+}
+
+/// How many copies may be asked before a difference is one.
+const MOST_COPIES: u64 = 16;
+/// Of so many recordings one is replayed where `KLAB_REAL` does not ask for all.
+const OF_RECORDINGS: usize = 4;
+
+/// What became of each change, by `cluster/step`: the first seed whose copy does just what the cluster did, or `among`.
+fn outcomes() -> BTreeMap<String, Value> {
+    let text = std::fs::read_to_string(folder().join("outcomes.json")).unwrap_or_else(|_| "{}".to_owned());
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_real_cluster_does_what_the_answer_says() {
+    let known = outcomes();
+    let is_all = std::env::var("KLAB_REAL").is_ok();
+    let mut lines = Vec::new();
+    for file in recordings().iter().step_by(if is_all { 1 } else { OF_RECORDINGS }) {
+        for (step, capture) in steps(file) {
+            let name = format!("{}/{}", step.seed, step.step);
+            if let Some(seed) = known.get(&name).and_then(Value::as_u64)
+                && let Outcome::Other(other) = outcome(&step, &capture, seed..seed + 1)
+            {
+                lines.push(format!("{name} {:?}\n    {}", step.options, other.join("\n    ")));
+            }
+        }
+    }
+    assert!(lines.is_empty(), "{}", lines.join("\n"));
+}
+
+#[test]
+fn emptied_copies_of_real_clusters_have_the_same_pods_waiting() {
+    for file in recordings() {
+        let (step, capture) = steps(&file).remove(0);
+        let agreement = agreement(&capture).unwrap();
+        assert!(agreement.holds(), "{}/{}: {}", step.seed, step.step, agreement.json());
+    }
+}
+
+/// Asks many copies about every change, and writes down what came of it: `KLAB_REAL=bless`.
+#[test]
+fn every_change_to_a_real_cluster_has_its_outcome() {
+    let known = outcomes();
+    let all: Vec<(Step, Capture)> = recordings().iter().flat_map(|file| steps(file)).collect();
+    let mut found = BTreeMap::new();
+    if std::env::var("KLAB_REAL").is_ok_and(|mode| mode == "bless") {
+        let copies = std::env::var("KLAB_COPIES").ok().and_then(|copies| copies.parse().ok()).unwrap_or(MOST_COPIES);
+        for (step, capture) in &all {
+            let name = format!("{}/{}", step.seed, step.step);
+            let outcome = outcome(step, capture, 0..copies);
+            if let Outcome::Other(other) = &outcome {
+                println!("{name} {:?}\n    {}", step.options, other.join("\n    "));
+            }
+            found.insert(name, outcome.json());
+        }
+        std::fs::write(folder().join("outcomes.json"), serde_json::to_string_pretty(&found).unwrap() + "\n").unwrap();
+    } else {
+        assert_eq!(all.len(), known.len(), "each change has one");
+    }
+}
