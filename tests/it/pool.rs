@@ -272,7 +272,8 @@ fn a_pool_that_is_being_upgraded_is_left_alone() {
     let environment = up();
     environment.succeeds(&["pool", "add", "old", "--kubernetes", "1.35", "--nodes", "2"]);
     let soak = ["pool", "upgrade", "old", "--max-surge", "1", "--node-soak", "30", "--no-wait"];
-    environment.succeeds(&soak);
+    let begun = klab(&environment, &soak.join(" "));
+    assert!(begun.contains("Began the upgrade of pool old") && begun.contains("source=upgrader"), "{begun}");
     let of_lab = "-g klab-small --cluster-name klab-small -n old";
     let words = "(OperationNotAllowed) Operation is not allowed: Another agentpool operation (old - Upgrading) is in progress, please wait";
     for line in [

@@ -61,6 +61,7 @@ verbs! {
     ChangePool "change-pool" "Changing" "Changed" "";
     ReplacePool "replace-pool" "Replacing" "Replaced" "nodes it is to have";
     UpgradePool "upgrade-pool" "Upgrading" "Upgraded" "nodes it has";
+    BeginUpgrade "begin-upgrade" "Beginning" "Began" "nodes it has";
     DrainPool "drain-pool" "Draining" "Drained" "pods moved, at the end";
     RemovePool "remove-pool" "Removing" "Removed" "nodes it had";
 

@@ -230,9 +230,11 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
                 }
             }
             Action::UpgradePool { pool, kind, nodes, changes, no_wait } => {
-                let what = format!("pool {pool}: {}", changes.join(", "));
+                let verb = if *no_wait { Verb::BeginUpgrade } else { Verb::UpgradePool };
+                let of = if *no_wait { "the upgrade of " } else { "" };
+                let what = format!("{of}pool {pool}: {}", changes.join(", "));
                 let steps = VecDeque::from([upgrade(at, find(pool)?, *kind, *no_wait)]);
-                agenda.changes.push(job(pool, steps, Verb::UpgradePool, what, Some(*nodes)));
+                agenda.changes.push(job(pool, steps, verb, what, Some(*nodes)));
             }
             Action::RemovePool { pool, nodes } => {
                 let step = Step::new(Operation::Delete, arguments::pool_delete(place, pool));

@@ -154,11 +154,14 @@ pub(super) async fn perform(
         Action::UpgradePool { pool, kind, nodes, changes, no_wait } => {
             let what = format!("pool {pool}: {}", changes.join(", "));
             let activity = of(pool).counting(*nodes as usize).start(Verb::UpgradePool, what.clone());
-            upgrades::begin(client, lab, find(pool)?, nodes_of(client, Some(pool)).await?, *kind).await?;
+            let is_new = upgrades::begin(client, lab, find(pool)?, nodes_of(client, Some(pool)).await?, *kind).await?;
             // What the autoscaler adds once the upgrade is over is of the new version, too.
             node_pools::set(client, lab, find(pool)?).await?;
             if *no_wait {
-                activity.end();
+                let follow = "`kubectl get events --field-selector source=upgrader` shows how far it is";
+                if is_new {
+                    activity.finish_as(Verb::BeginUpgrade, format!("the upgrade of {what}; {follow}"));
+                }
                 return Ok(());
             }
             upgrades::wait(client, pool, pass, &activity, &what).await?;

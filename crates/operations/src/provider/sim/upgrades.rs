@@ -84,20 +84,27 @@ pub(super) async fn forget(client: &Client, pool: &str, all: bool) -> Result<()>
     .await
 }
 
-/// Begins to upgrade the nodes of a pool, `nodes`, to what the lab says. One that is under way goes on.
-pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<Node>, kind: UpgradeKind) -> Result<()> {
+/// Begins to upgrade the nodes of a pool, `nodes`, to what the lab says; gives `false` where that is under way, and goes on.
+pub(super) async fn begin(
+    client: &Client,
+    lab: &Lab,
+    pool: &Pool,
+    nodes: Vec<Node>,
+    kind: UpgradeKind,
+) -> Result<bool> {
     let name = &pool.name.value;
     let machines = machines(lab, pool);
     let known = read(client).await?.remove(name);
     if let Some(known) = known.as_ref().filter(|known| known.end.is_none()) {
-        return if known.pool.templates == machines.templates { Ok(()) } else { Err(upgrading(name)) };
+        return if known.pool.templates == machines.templates { Ok(false) } else { Err(upgrading(name)) };
     }
     refuse_impossible_budgets(client).await?;
     if let Some(known) = known.as_ref().filter(|known| known.is_halfway()) {
         if known.pool.templates != machines.templates || !pool.upgrade.is_blue_green() {
             return Err(halfway(name));
         }
-        return write(client, name, &resumed(known.clone(), pool)).await;
+        write(client, name, &resumed(known.clone(), pool)).await?;
+        return Ok(true);
     }
     let rollback = match kind {
         UpgradeKind::Kubernetes | UpgradeKind::NodeImage => used_version(&nodes),
@@ -107,7 +114,8 @@ pub(super) async fn begin(client: &Client, lab: &Lab, pool: &Pool, nodes: Vec<No
     };
     let replaces = kind == UpgradeKind::Machines;
     let upgrade = PoolUpgrade { rollback, ..upgrade(lab, pool, machines, nodes, replaces)? };
-    write(client, name, &upgrade).await
+    write(client, name, &upgrade).await?;
+    Ok(true)
 }
 
 /// A blue-green upgrade that stopped, with the settings that the pool has now.
