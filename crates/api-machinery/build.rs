@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The types that have views, with all that is below them.
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 20] = [
     "Node",
     "PersistentVolume",
     "PersistentVolumeClaim",
@@ -26,6 +26,7 @@ const KINDS: [&str; 19] = [
     "resource.ResourceClaimTemplate",
     "resource.ResourceSlice",
     "storage.CSINode",
+    "storage.StorageClass",
 ];
 
 /// The name and the type of each field, by the type that has it.

@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
-use klab_api_machinery::value::{items, set_condition, text, time_of, time_text};
+use klab_api_machinery::value::{set_condition, time_text};
+use klab_api_machinery::views::{
+    Device, DeviceRequestAllocationResult, DeviceTaint, DeviceToleration, Pod, ResourceClaim, ResourceSlice,
+};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -46,7 +49,7 @@ impl Reconciler for DeviceTaintEviction {
             RESOURCE_SLICES => self.slice_changed(plane, change),
             RESOURCE_CLAIMS if self.concerns_anybody() => {
                 for version in change.versions() {
-                    queue_users(plane, &version.namespace, &version.value());
+                    queue_users(plane, &version.namespace, ResourceClaim(&version.value()));
                 }
             }
             PODS if change.gone => drop(self.pending.remove(&change.name())),
@@ -78,7 +81,7 @@ impl DeviceTaintEviction {
 
     fn slice_changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         let slice = &change.object.name;
-        let now = if change.gone { HashMap::new() } else { tainted_devices(&change.object.value()) };
+        let now = if change.gone { HashMap::new() } else { tainted_devices(ResourceSlice(&change.object.value())) };
         let before =
             if now.is_empty() { self.tainted.remove(&**slice) } else { self.tainted.insert((**slice).into(), now) };
         let before = before.unwrap_or_default();
@@ -86,15 +89,16 @@ impl DeviceTaintEviction {
         if now.map_or(before.is_empty(), |now| *now == before) {
             return;
         }
-        let is_concerned = |device: &Value| {
+        let is_concerned = |device: DeviceRequestAllocationResult<'_>| {
             let id = id_of(device);
             before.contains_key(&id) || now.is_some_and(|now| now.contains_key(&id))
         };
         let (all, _) = plane.cluster.list(RESOURCE_CLAIMS, None);
         for claim in all {
             let value = claim.value();
-            if items(&value["status"]["allocation"]["devices"]["results"]).iter().any(is_concerned) {
-                queue_users(plane, &claim.namespace, &value);
+            let value = ResourceClaim(&value);
+            if value.status().allocation().devices().results().any(is_concerned) {
+                queue_users(plane, &claim.namespace, value);
             }
         }
     }
@@ -127,14 +131,15 @@ impl DeviceTaintEviction {
         }
         let uid = &*pod.object.uid;
         let mut earliest = None;
-        for (claim, made) in claims(&pod.object.value()).into_iter().flatten() {
+        for (claim, made) in claims(Pod(&pod.object.value())).into_iter().flatten() {
             let Some(claim) = plane.cluster.get(RESOURCE_CLAIMS, &pod.object.namespace, &claim) else { continue };
             let value = claim.value();
-            let is_reserved = items(&value["status"]["reservedFor"]).iter().any(|consumer| consumer["uid"] == *uid);
-            if !is_reserved || (made && owner(&value).is_none_or(|(_, owner)| *owner != *uid)) {
+            let value = ResourceClaim(&value);
+            let is_reserved = value.status().reserved_for().any(|consumer| consumer.uid() == uid);
+            if !is_reserved || (made && owner(value).is_none_or(|(_, owner)| *owner != *uid)) {
                 continue;
             }
-            for device in items(&value["status"]["allocation"]["devices"]["results"]) {
+            for device in value.status().allocation().devices().results() {
                 let due = self.due(device, plane.now());
                 earliest = [earliest, due].into_iter().flatten().min();
             }
@@ -143,16 +148,16 @@ impl DeviceTaintEviction {
     }
 
     /// When a device is to be given up.
-    fn due(&self, device: &Value, now: Timestamp) -> Option<Timestamp> {
+    fn due(&self, device: DeviceRequestAllocationResult<'_>, now: Timestamp) -> Option<Timestamp> {
         let id = id_of(device);
         let taints = self.tainted.values().filter_map(|devices| devices.get(&id)).flatten();
         let of_taint = |taint: &Value| {
-            let added = time_of(&taint["timeAdded"]).unwrap_or(now);
-            let tolerations = items(&device["tolerations"]).iter().filter(|toleration| tolerates(toleration, taint));
+            let taint = DeviceTaint(taint);
+            let added = taint.time_added().unwrap_or(now);
             let mut shortest: Option<i64> = None;
-            for toleration in tolerations {
+            for toleration in device.tolerations().filter(|toleration| tolerates(*toleration, taint)) {
                 // One without a time is for ever.
-                let seconds = toleration["tolerationSeconds"].as_i64()?.max(0);
+                let seconds = toleration.toleration_seconds()?.max(0);
                 shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)));
             }
             Some(shortest.map_or(added, |seconds| later(added, SignedDuration::from_secs(seconds))))
@@ -178,40 +183,37 @@ fn evict(plane: &mut Plane, pod: &PodInfo) {
 }
 
 /// Looks at the pods for which a claim is kept.
-fn queue_users(plane: &mut Plane, namespace: &str, claim: &Value) {
-    for consumer in items(&claim["status"]["reservedFor"]) {
-        if consumer["resource"] == "pods" && text(consumer, &["apiGroup"]).is_empty() {
-            plane.queue.add(key(ObjectName::new(namespace, text(consumer, &["name"]))));
+fn queue_users(plane: &mut Plane, namespace: &str, claim: ResourceClaim<'_>) {
+    for consumer in claim.status().reserved_for() {
+        if consumer.resource() == "pods" && consumer.api_group().is_empty() {
+            plane.queue.add(key(ObjectName::new(namespace, consumer.name())));
         }
     }
 }
 
-fn id_of(device: &Value) -> DeviceId {
-    let part = |name: &str| text(device, &[name]).to_owned();
-    (part("driver"), part("pool"), part("device"))
+fn id_of(device: DeviceRequestAllocationResult<'_>) -> DeviceId {
+    (device.driver().to_owned(), device.pool().to_owned(), device.device().to_owned())
 }
 
 /// The devices of a slice that have NoExecute taints, and these.
-fn tainted_devices(slice: &Value) -> HashMap<DeviceId, Vec<Value>> {
-    let spec = &slice["spec"];
-    let (driver, pool) = (text(spec, &["driver"]), text(spec, &["pool", "name"]));
-    let tainted = |device: &Value| {
-        let taints = items(&device["taints"]).iter().filter(|taint| taint["effect"] == NO_EXECUTE).cloned();
-        let taints: Vec<Value> = taints.collect();
-        let id = (driver.to_owned(), pool.to_owned(), text(device, &["name"]).to_owned());
+fn tainted_devices(slice: ResourceSlice<'_>) -> HashMap<DeviceId, Vec<Value>> {
+    let spec = slice.spec();
+    let tainted = |device: Device<'_>| {
+        let taints = device.taints().filter(|taint| taint.effect() == NO_EXECUTE);
+        let taints: Vec<Value> = taints.map(|taint| taint.0.clone()).collect();
+        let id = (spec.driver().to_owned(), spec.pool().name().to_owned(), device.name().to_owned());
         (!taints.is_empty()).then_some((id, taints))
     };
-    items(&spec["devices"]).iter().filter_map(tainted).collect()
+    spec.devices().filter_map(tainted).collect()
 }
 
 /// Whether a toleration is one of this taint; it must name the effect.
-fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let key = text(toleration, &["key"]);
-    toleration["effect"] == NO_EXECUTE
-        && (key.is_empty() || taint["key"] == *key)
-        && match text(toleration, &["operator"]) {
+fn tolerates(toleration: DeviceToleration<'_>, taint: DeviceTaint<'_>) -> bool {
+    toleration.effect() == NO_EXECUTE
+        && (toleration.key().is_empty() || taint.key() == toleration.key())
+        && match toleration.operator() {
             "Exists" => true,
-            "" | "Equal" => text(toleration, &["value"]) == text(taint, &["value"]),
+            "" | "Equal" => toleration.value() == taint.value(),
             _ => false,
         }
 }

@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{
     DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
 };
-use klab_api_machinery::value::{condition, int_or_percent, integer, selects, time_of, time_text};
+use klab_api_machinery::value::{condition, int_or_percent, selects, time_text};
+use klab_api_machinery::views::{PodDisruptionBudget as Budget, ReplicaSet};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -68,43 +69,40 @@ impl Plane {
     fn sync_disruption_budget(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(POD_DISRUPTION_BUDGETS, &name.namespace, &name.name) else { return };
         let value = object.value();
-        let selector = Selector::from_json(&value["spec"]["selector"]);
+        let value = Budget(&value);
+        let generation = value.metadata().generation();
+        let selector = Selector::from_json(value.spec().selector().0);
         let pods: Vec<Arc<PodInfo>> =
             self.view.pods_in(&name.namespace).filter(|pod| selects(&selector, &pod.object)).map(Arc::clone).collect();
         if pods.is_empty() {
-            self.note_empty_budget(&object, &value);
+            self.note_empty_budget(&object, value);
         }
         let now = self.now();
-        let disrupted = self.still_disrupted(name, &value, &pods);
+        let disrupted = self.still_disrupted(name, value, &pods);
         let healthy = pods
             .iter()
             .filter(|pod| !pod.object.deleting && pod.ready && !disrupted.contains_key(pod.object.name.as_ref()))
             .count() as i64;
-        let (expected, desired) = match self.expectations(&value, &pods) {
+        let (expected, desired) = match self.expectations(value, &pods) {
             Ok(expectations) => expectations,
             Err(message) => {
-                self.note(
-                    &object,
-                    COMPONENT,
-                    true,
-                    "CalculateExpectedPodCountFailed",
-                    &format!("Failed to calculate the number of expected pods: {message}"),
-                );
-                self.write_budget_status(name, &value, |status| {
+                let message = format!("Failed to calculate the number of expected pods: {message}");
+                self.note(&object, COMPONENT, true, "CalculateExpectedPodCountFailed", &message);
+                self.write_budget_status(name, value, |status| {
                     status["disruptionsAllowed"] = json!(0);
                     for field in ["currentHealthy", "desiredHealthy", "expectedPods"] {
                         if status[field].is_null() {
                             status[field] = json!(0);
                         }
                     }
-                    set_allowed(status, &value, false, "SyncFailed", &message, now);
+                    set_allowed(status, generation, false, "SyncFailed", &message, now);
                 });
                 return;
             }
         };
         let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
-        self.write_budget_status(name, &value, |status| {
-            status["observedGeneration"] = value["metadata"]["generation"].clone();
+        self.write_budget_status(name, value, |status| {
+            status["observedGeneration"] = json!(generation);
             status["disruptionsAllowed"] = json!(allowed);
             status["currentHealthy"] = json!(healthy);
             status["desiredHealthy"] = json!(desired);
@@ -117,27 +115,31 @@ impl Plane {
                 }
             }
             let reason = if allowed > 0 { "SufficientPods" } else { "InsufficientPods" };
-            set_allowed(status, &value, allowed > 0, reason, "", now);
+            set_allowed(status, generation, allowed > 0, reason, "", now);
         });
     }
 
-    fn note_empty_budget(&mut self, object: &Object, value: &Value) {
+    fn note_empty_budget(&mut self, object: &Object, value: Budget<'_>) {
         // Said once for each version of the budget, not at every sync.
-        let observed = integer(value, &["status", "observedGeneration"]);
-        if observed != integer(value, &["metadata", "generation"]) {
+        if value.status().observed_generation() != value.metadata().generation() {
             self.note(object, COMPONENT, false, "NoPods", "No matching pods found");
         }
     }
 
     /// Evicted pods that have not gone yet; they are looked at again when their time is over.
-    fn still_disrupted(&mut self, name: &ObjectName, value: &Value, pods: &[Arc<PodInfo>]) -> BTreeMap<String, Value> {
+    fn still_disrupted(
+        &mut self,
+        name: &ObjectName,
+        value: Budget<'_>,
+        pods: &[Arc<PodInfo>],
+    ) -> BTreeMap<String, String> {
         let now = self.now();
         let mut disrupted = BTreeMap::new();
-        for (pod, since) in value["status"]["disruptedPods"].as_object().into_iter().flatten() {
-            let Some(end) = time_of(since).map(|since| later(since, DISRUPTION_TIMEOUT)) else { continue };
+        for (pod, since) in value.status().disrupted_pods().iter() {
+            let Some((since, end)) = since.map(|since| (since, later(since, DISRUPTION_TIMEOUT))) else { continue };
             let there = pods.iter().any(|have| have.object.name.as_ref() == pod && !have.object.deleting);
             if there && end > now {
-                disrupted.insert(pod.clone(), since.clone());
+                disrupted.insert(pod.to_owned(), time_text(since));
                 self.queue.add_at(key(name.clone()), end);
             }
         }
@@ -145,17 +147,16 @@ impl Plane {
     }
 
     /// How many pods there ought to be, and how many of them healthy.
-    fn expectations(&self, value: &Value, pods: &[Arc<PodInfo>]) -> Result<(i64, i64), String> {
+    fn expectations(&self, value: Budget<'_>, pods: &[Arc<PodInfo>]) -> Result<(i64, i64), String> {
         let present = pods.len() as i64;
-        let most = &value["spec"]["maxUnavailable"];
+        let most = value.spec().max_unavailable();
         if !most.is_null() {
             let expected = self.scale_of_controllers(pods)?;
             let unavailable = int_or_percent(most, expected, true).unwrap_or_default();
             return Ok((expected, (expected - unavailable).max(0)));
         }
-        let least = &value["spec"]["minAvailable"];
-        match least {
-            Value::String(_) => {
+        match value.spec().min_available() {
+            least @ Value::String(_) => {
                 let expected = self.scale_of_controllers(pods)?;
                 Ok((expected, int_or_percent(least, expected, true).unwrap_or_default()))
             }
@@ -183,16 +184,16 @@ impl Plane {
             {
                 object = above;
             }
-            let replicas = integer(&object.value(), &["spec", "replicas"]).unwrap_or(1);
-            scales.insert(object.uid.clone(), replicas);
+            // All of these have the same field.
+            scales.insert(object.uid.clone(), ReplicaSet(&object.value()).spec().replicas().unwrap_or(1));
         }
         Ok(scales.values().sum())
     }
 
-    fn write_budget_status(&mut self, name: &ObjectName, value: &Value, change: impl FnOnce(&mut Value)) {
-        let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
+    fn write_budget_status(&mut self, name: &ObjectName, value: Budget<'_>, change: impl FnOnce(&mut Value)) {
+        let mut status = if value.status().is_set() { value.status().0.clone() } else { json!({}) };
         change(&mut status);
-        if status != value["status"] {
+        if status != *value.status().0 {
             let _written = self.cluster.modify(
                 POD_DISRUPTION_BUDGETS,
                 Part::Status,
@@ -209,13 +210,13 @@ fn kind_plural(kind: &str) -> String {
     format!("{}s", kind.to_lowercase())
 }
 
-fn set_allowed(status: &mut Value, value: &Value, allowed: bool, reason: &str, message: &str, now: jiff::Timestamp) {
+fn set_allowed(status: &mut Value, generation: i64, allowed: bool, reason: &str, message: &str, now: Timestamp) {
     let held = if allowed { "True" } else { "False" };
     let since = condition(&status["conditions"], "DisruptionAllowed")
         .filter(|have| have["status"] == held)
         .map_or_else(|| json!(time_text(now)), |have| have["lastTransitionTime"].clone());
     status["conditions"] = json!([{
-        "type": "DisruptionAllowed", "status": held, "observedGeneration": value["metadata"]["generation"],
+        "type": "DisruptionAllowed", "status": held, "observedGeneration": generation,
         "lastTransitionTime": since, "reason": reason, "message": message,
     }]);
 }

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{LEASES, NODES, PODS};
-use klab_api_machinery::value::{
-    condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text,
-};
+use klab_api_machinery::value::{condition, list_mut, map_mut, micro_time_text, set_condition, time_of, time_text};
+use klab_api_machinery::views::{Node, Taint};
 use serde_json::{Value, json};
 
 use super::component::Component;
@@ -113,41 +112,39 @@ impl NodeLifecycle {
         }
         if stopped {
             plane.watch_silent_node(&object, &mut value);
-        } else if condition(&value["status"]["conditions"], "Ready").is_some_and(|ready| ready["status"] == "Unknown") {
+        } else if is_in(&value, "Ready", "Unknown") {
             plane.revive(&object, &mut value);
         }
         self.taint_by_condition(plane, &object, &value);
-        let ready = condition(&value["status"]["conditions"], "Ready").is_some_and(|ready| ready["status"] == "True");
-        if !ready {
+        if !is_in(&value, "Ready", "True") {
             plane.mark_pods_not_ready(name);
         }
     }
 
     /// Keeps the taints that follow from conditions and from cordoning; leaves all others alone.
     fn taint_by_condition(&mut self, plane: &mut Plane, object: &Object, value: &Value) {
-        let conditions = &value["status"]["conditions"];
+        let spec = Node(value).spec();
         let mut wanted: Vec<(&str, &str)> = Vec::new();
         let mut leaving = None;
         for (kind, status, key) in CONDITION_TAINTS {
-            if condition(conditions, kind).is_some_and(|have| have["status"] == status) {
+            if is_in(value, kind, status) {
                 wanted.push((key, "NoSchedule"));
                 if kind == "Ready" {
                     leaving = Some(key);
                 }
             }
         }
-        if value["spec"]["unschedulable"] == true {
+        if spec.unschedulable() {
             wanted.push((UNSCHEDULABLE, "NoSchedule"));
         }
-        let is = |taint: &Value, key: &str, effect: &str| taint["key"] == key && taint["effect"] == effect;
-        let ours = |taint: &Value| {
-            let key = text(taint, &["key"]);
+        let ours = |taint: Taint<'_>| {
+            let key = taint.key();
             let follows = key == UNSCHEDULABLE || CONDITION_TAINTS.iter().any(|(_, _, own)| *own == key);
-            follows && taint["effect"] != "PreferNoSchedule"
+            follows && taint.effect() != "PreferNoSchedule"
         };
-        let have = items(&value["spec"]["taints"]);
+        let have: Vec<Taint<'_>> = spec.taints().collect();
         if let Some(taint) = leaving {
-            let begun = have.iter().any(|taint| ours(taint) && taint["effect"] == "NoExecute");
+            let begun = have.iter().any(|taint| ours(*taint) && taint.effect() == "NoExecute");
             match self.zones.eviction(&plane.view, &object.name, begun, plane.now()) {
                 Eviction::Begins => wanted.push((taint, "NoExecute")),
                 Eviction::Waits(_) if begun => wanted.push((taint, "NoExecute")),
@@ -157,19 +154,19 @@ impl NodeLifecycle {
         } else {
             self.zones.forget(&object.name);
         }
-        let kept: Vec<&Value> = have
+        let kept: Vec<_> =
+            have.iter().filter(|taint| !ours(**taint) || wanted.contains(&(taint.key(), taint.effect()))).collect();
+        let missing: Vec<_> = wanted
             .iter()
-            .filter(|taint| !ours(taint) || wanted.iter().any(|(key, effect)| is(taint, key, effect)))
+            .filter(|wanted| !have.iter().any(|taint| (taint.key(), taint.effect()) == **wanted))
             .collect();
-        let missing: Vec<&(&str, &str)> =
-            wanted.iter().filter(|(key, effect)| !have.iter().any(|taint| is(taint, key, effect))).collect();
         if missing.is_empty() && kept.len() == have.len() {
             return;
         }
         let time = time_text(plane.now());
         let taints: Vec<Value> = kept
             .into_iter()
-            .cloned()
+            .map(|taint| taint.0.clone())
             .chain(missing.iter().map(|(key, effect)| json!({ "key": key, "effect": effect, "timeAdded": time })))
             .collect();
         let _tainted = plane.cluster.modify(NODES, Part::Main, "", &object.name, &writes(), |node| {
@@ -222,8 +219,8 @@ impl Plane {
     fn register(&mut self, object: &Object, value: &mut Arc<Value>) {
         let name = object.name.to_string();
         let now = self.now();
-        let lacks_range = text(value, &["spec", "podCIDR"]).is_empty();
-        let lacks_ttl = value["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"].is_null();
+        let lacks_range = Node(value).spec().pod_cidr().is_empty();
+        let lacks_ttl = Node(value).metadata().annotations().get("node.alpha.kubernetes.io/ttl").is_none();
         if lacks_range || lacks_ttl {
             let range = lacks_range.then(|| self.view.free_pod_range());
             let written = self.cluster.modify(NODES, Part::Main, "", &name, &writes(), |node| {
@@ -239,8 +236,8 @@ impl Plane {
                 *value = written.value();
             }
         }
-        let untimed = items(&value["status"]["conditions"]).iter().any(|have| have["lastHeartbeatTime"].is_null());
-        if untimed || items(&value["status"]["conditions"]).is_empty() {
+        let mut conditions = Node(value).status().conditions();
+        if conditions.is_empty() || conditions.any(|have| have.last_heartbeat_time().is_none()) {
             let time = time_text(now);
             let written = self.cluster.modify(NODES, Part::Status, "", &name, &WriteOptions::by("kubelet"), |node| {
                 let conditions = list_mut(&mut node["status"]["conditions"]);
@@ -292,13 +289,10 @@ impl Plane {
             self.queue.add_at(key(&object.name), end);
             return;
         }
-        let unknown = |kind: &str| {
-            condition(&value["status"]["conditions"], kind).is_some_and(|have| have["status"] == "Unknown")
-        };
-        if HEALTHY.iter().all(|(kind, ..)| unknown(kind)) {
+        if HEALTHY.iter().all(|(kind, ..)| is_in(value, kind, "Unknown")) {
             return;
         }
-        let was_ready = condition(&value["status"]["conditions"], "Ready").is_some_and(|have| have["status"] == "True");
+        let was_ready = is_in(value, "Ready", "True");
         let time = time_text(now);
         let written = self.cluster.modify(NODES, Part::Status, "", &object.name, &writes(), |node| {
             let conditions = &mut node["status"]["conditions"];
@@ -371,6 +365,11 @@ fn renew_lease(plane: &Plane, name: &str) {
         plane.cluster.modify(LEASES, Part::Main, LEASE_NAMESPACE, name, &WriteOptions::by("kubelet"), |lease| {
             lease["spec"]["renewTime"] = json!(time);
         });
+}
+
+/// Whether a condition of a node has that status.
+fn is_in(node: &Value, condition: &str, status: &str) -> bool {
+    Node(node).status().conditions().of_type(condition).is_some_and(|have| have.status() == status)
 }
 
 fn healthy_conditions(time: &str) -> Vec<Value> {

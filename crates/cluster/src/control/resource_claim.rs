@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceId};
-use klab_api_machinery::value::{items, list_mut, map_mut, text};
+use klab_api_machinery::value::{list_mut, map_mut, text};
+use klab_api_machinery::views::{
+    Pod, PodResourceClaim, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate,
+};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -40,9 +43,10 @@ impl Reconciler for ResourceClaims {
         match change.resource() {
             PODS => pod_changed(plane, change),
             RESOURCE_CLAIM_TEMPLATES if !change.gone => {
+                let is_of =
+                    |claim: PodResourceClaim<'_>| claim.resource_claim_template_name() == Some(&*change.object.name);
                 let wanted = |pod: &&Arc<PodInfo>| {
-                    pod.has_claims
-                        && wants(&pod.object.value(), |claim| claim["resourceClaimTemplateName"] == *change.object.name)
+                    pod.has_claims && Pod(&pod.object.value()).spec().resource_claims().any(is_of)
                 };
                 let pods: Vec<ObjectName> =
                     plane.view.pods_in(&change.object.namespace).filter(wanted).map(|pod| pod.name()).collect();
@@ -53,7 +57,7 @@ impl Reconciler for ResourceClaims {
             RESOURCE_CLAIMS => {
                 if change.gone {
                     // The pod it was made for may still need it.
-                    if let Some(pod) = owner(&change.object.value()) {
+                    if let Some(pod) = owner(ResourceClaim(&change.object.value())) {
                         plane.queue.add(key(PODS, ObjectName::new(&change.object.namespace, &pod.0)));
                     }
                 } else {
@@ -88,7 +92,7 @@ fn pod_changed(plane: &mut Plane, change: &Change<'_>) {
     if change.gone || is_done(pod) {
         // Made by the scheduler, for extended resources.
         let value = change.object.value();
-        let extended = text(&value["status"], &["extendedResourceClaimStatus", "resourceClaimName"]);
+        let extended = Pod(&value).status().extended_resource_claim_status().resource_claim_name();
         if !extended.is_empty() {
             plane.queue.add(key(RESOURCE_CLAIMS, ObjectName::new(&name.namespace, extended)));
         }
@@ -97,7 +101,7 @@ fn pod_changed(plane: &mut Plane, change: &Change<'_>) {
         return;
     }
     if change.gone || is_done(pod) {
-        for (claim, _) in claims(&change.object.value()).into_iter().flatten() {
+        for (claim, _) in claims(Pod(&change.object.value())).into_iter().flatten() {
             plane.queue.add(key(RESOURCE_CLAIMS, ObjectName::new(&name.namespace, &claim)));
         }
     } else {
@@ -110,32 +114,26 @@ fn is_done(pod: &PodInfo) -> bool {
     pod.finished() || (pod.object.deleting && pod.node.is_empty())
 }
 
-fn wants(pod: &Value, claim: impl Fn(&Value) -> bool) -> bool {
-    items(&pod["spec"]["resourceClaims"]).iter().any(claim)
-}
-
 /// The claims of a pod that are named, and whether each was made for it; `None` where one is still to be made.
-pub(super) fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
-    let made = items(&pod["status"]["resourceClaimStatuses"]);
-    let each = items(&pod["spec"]["resourceClaims"]).iter();
-    each.filter_map(|claim| {
-        if let Some(name) = claim["resourceClaimName"].as_str() {
+pub(super) fn claims(pod: Pod<'_>) -> Vec<Option<(String, bool)>> {
+    let of = |claim: PodResourceClaim<'_>| {
+        if let Some(name) = claim.resource_claim_name() {
             return Some(Some((name.to_owned(), false)));
         }
-        match made.iter().find(|status| status["name"] == claim["name"]) {
+        match pod.status().resource_claim_statuses().named(claim.name()) {
             None => Some(None),
             // None is needed.
-            Some(status) => status["resourceClaimName"].as_str().map(|name| Some((name.to_owned(), true))),
+            Some(status) => status.resource_claim_name().map(|name| Some((name.to_owned(), true))),
         }
-    })
-    .collect()
+    };
+    pod.spec().resource_claims().filter_map(of).collect()
 }
 
 /// Name and UID of the pod that a claim was made for.
-pub(super) fn owner(claim: &Value) -> Option<(String, String)> {
-    let owners = items(&claim["metadata"]["ownerReferences"]);
-    let pod = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "Pod")?;
-    (pod["apiVersion"] == "v1").then(|| (text(pod, &["name"]).to_owned(), text(pod, &["uid"]).to_owned()))
+pub(super) fn owner(claim: ResourceClaim<'_>) -> Option<(String, String)> {
+    let mut owners = claim.metadata().owner_references();
+    let pod = owners.find(|owner| owner.controller() == Some(true) && owner.kind() == "Pod")?;
+    (pod.api_version() == "v1").then(|| (pod.name().to_owned(), pod.uid().to_owned()))
 }
 
 /// Makes the claims that a pod asks for and that are not there, and reserves for it those that it was bound without.
@@ -145,12 +143,13 @@ fn sync_pod(plane: &mut Plane, name: &ObjectName) -> Result<(), String> {
         return Ok(());
     }
     let Some(object) = plane.cluster.get(PODS, &name.namespace, &name.name) else { return Ok(()) };
-    let pod = object.value();
+    let value = object.value();
+    let pod = Pod(&value);
     let mut made = Vec::new();
-    for wanted in items(&pod["spec"]["resourceClaims"]) {
-        let own = text(wanted, &["name"]);
+    for wanted in pod.spec().resource_claims() {
+        let own = wanted.name();
         if let Some(claim) =
-            make(plane, &object, &pod, wanted).map_err(|fault| format!("PodResourceClaim {own}: {fault}"))?
+            make(plane, &object, pod, wanted).map_err(|fault| format!("PodResourceClaim {own}: {fault}"))?
         {
             made.push((own.to_owned(), claim));
         }
@@ -168,19 +167,20 @@ fn sync_pod(plane: &mut Plane, name: &ObjectName) -> Result<(), String> {
         return Ok(());
     }
     if !info.node.is_empty() {
-        reserve_bound(plane, &object, &pod);
+        reserve_bound(plane, &object, pod);
     }
     Ok(())
 }
 
 /// The scheduler reserves claims for the pods it binds; who binds them otherwise does not.
-fn reserve_bound(plane: &Plane, object: &Object, pod: &Value) {
+fn reserve_bound(plane: &Plane, object: &Object, pod: Pod<'_>) {
     for (claim, made) in claims(pod).into_iter().flatten() {
         let Some(found) = plane.cluster.get(RESOURCE_CLAIMS, &object.namespace, &claim) else { return };
         let value = found.value();
-        let own = owner(&value).is_some_and(|(_, uid)| *uid == *object.uid);
-        let reserved = items(&value["status"]["reservedFor"]).iter().any(|consumer| consumer["uid"] == *object.uid);
-        if value["status"]["allocation"].is_null() || reserved || (made && !own) {
+        let (own, status) = (owner(ResourceClaim(&value)), ResourceClaim(&value).status());
+        let own = own.is_some_and(|(_, uid)| *uid == *object.uid);
+        let reserved = status.reserved_for().any(|consumer| consumer.uid() == &*object.uid);
+        if !status.allocation().is_set() || reserved || (made && !own) {
             continue;
         }
         let consumer = json!({ "resource": "pods", "name": object.name, "uid": object.uid });
@@ -192,15 +192,14 @@ fn reserve_bound(plane: &Plane, object: &Object, pod: &Value) {
 }
 
 /// Makes one claim of a pod where it is missing, and gives its name if the pod does not know it yet.
-fn make(plane: &Plane, object: &Object, pod: &Value, wanted: &Value) -> Result<Option<String>, String> {
-    let Some(template) = wanted["resourceClaimTemplateName"].as_str() else { return Ok(None) };
-    let (namespace, own) = (&*object.namespace, text(wanted, &["name"]));
-    let is_own = |claim: &Value| owner(claim).is_some_and(|(_, uid)| *uid == *object.uid);
-    let statuses = items(&pod["status"]["resourceClaimStatuses"]);
-    if let Some(status) = statuses.iter().find(|status| status["name"] == *own) {
-        let Some(name) = status["resourceClaimName"].as_str() else { return Ok(None) };
+fn make(plane: &Plane, object: &Object, pod: Pod<'_>, wanted: PodResourceClaim<'_>) -> Result<Option<String>, String> {
+    let Some(template) = wanted.resource_claim_template_name() else { return Ok(None) };
+    let (namespace, own) = (&*object.namespace, wanted.name());
+    let is_own = |claim: ResourceClaim<'_>| owner(claim).is_some_and(|(_, uid)| *uid == *object.uid);
+    if let Some(status) = pod.status().resource_claim_statuses().named(own) {
+        let Some(name) = status.resource_claim_name() else { return Ok(None) };
         let known = plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
-        if known.is_some_and(|claim| is_own(&claim.value())) {
+        if known.is_some_and(|claim| is_own(ResourceClaim(&claim.value()))) {
             return Ok(None);
         }
     }
@@ -208,7 +207,8 @@ fn make(plane: &Plane, object: &Object, pod: &Value, wanted: &Value) -> Result<O
     let (all, _) = plane.cluster.list(RESOURCE_CLAIMS, Some(namespace));
     let orphan = all.iter().find(|claim| {
         let value = claim.value();
-        is_own(&value) && value["metadata"]["annotations"][POD_CLAIM] == *own
+        let value = ResourceClaim(&value);
+        is_own(value) && value.metadata().annotations().get(POD_CLAIM) == Some(own)
     });
     if let Some(orphan) = orphan {
         return Ok(Some(orphan.name.to_string()));
@@ -219,7 +219,9 @@ fn make(plane: &Plane, object: &Object, pod: &Value, wanted: &Value) -> Result<O
         )
     })?;
     let template = found.value();
-    let mut annotations = template["spec"]["metadata"]["annotations"].clone();
+    let template = ResourceClaimTemplate(&template).spec();
+    let given = template.metadata();
+    let mut annotations = given.0["annotations"].clone();
     map_mut(&mut annotations).insert(POD_CLAIM.to_owned(), json!(own));
     let mut claim = json!({
         "metadata": {
@@ -228,10 +230,10 @@ fn make(plane: &Plane, object: &Object, pod: &Value, wanted: &Value) -> Result<O
                 "apiVersion": "v1", "kind": "Pod", "name": object.name, "uid": object.uid, "controller": true,
             }],
         },
-        "spec": template["spec"]["spec"],
+        "spec": template.spec().0,
     });
-    if !template["spec"]["metadata"]["labels"].is_null() {
-        claim["metadata"]["labels"] = template["spec"]["metadata"]["labels"].clone();
+    if !given.labels().is_empty() {
+        claim["metadata"]["labels"] = given.0["labels"].clone();
     }
     match plane.cluster.create(RESOURCE_CLAIMS, namespace, claim, &writes()) {
         Ok(claim) => Ok(Some(claim.name.to_string())),
@@ -254,14 +256,15 @@ fn base(pod: &str, claim: &str) -> String {
 fn sync_claim(plane: &mut Plane, name: &ObjectName) {
     let Some(claim) = plane.cluster.get(RESOURCE_CLAIMS, &name.namespace, &name.name) else { return };
     let value = claim.value();
-    let reserved = items(&value["status"]["reservedFor"]);
-    let is_kept = |consumer: &&Value| {
-        let of_pod = consumer["resource"] == "pods" && text(consumer, &["apiGroup"]).is_empty();
-        let pod = plane.view.pod(&ObjectName::new(&name.namespace, text(consumer, &["name"])));
-        !of_pod || pod.is_some_and(|pod| *pod.object.uid == *text(consumer, &["uid"]) && !is_done(pod))
+    let value = ResourceClaim(&value);
+    let reserved = value.status().reserved_for();
+    let is_kept = |consumer: &ResourceClaimConsumerReference<'_>| {
+        let of_pod = consumer.resource() == "pods" && consumer.api_group().is_empty();
+        let pod = plane.view.pod(&ObjectName::new(&name.namespace, consumer.name()));
+        !of_pod || pod.is_some_and(|pod| *pod.object.uid == *consumer.uid() && !is_done(pod))
     };
-    let kept: Vec<Value> = reserved.iter().filter(is_kept).cloned().collect();
-    let protected = items(&value["metadata"]["finalizers"]).iter().any(|finalizer| finalizer == FINALIZER);
+    let kept: Vec<Value> = reserved.clone().filter(is_kept).map(|consumer| consumer.0.clone()).collect();
+    let protected = value.metadata().finalizers().any(|finalizer| finalizer == FINALIZER);
     let released = kept.is_empty();
     if kept.len() < reserved.len() {
         take_back(plane, name, &kept, released && protected);
@@ -269,14 +272,14 @@ fn sync_claim(plane: &mut Plane, name: &ObjectName) {
             plane.release(RESOURCE_CLAIMS, name, FINALIZER);
         }
     } else if protected && claim.deleting && released {
-        if !value["status"]["allocation"].is_null() {
+        if value.status().allocation().is_set() {
             take_back(plane, name, &kept, true);
         }
         plane.release(RESOURCE_CLAIMS, name, FINALIZER);
     }
     if released
         && !claim.deleting
-        && let Some((pod, uid)) = owner(&value)
+        && let Some((pod, uid)) = owner(value)
     {
         let pod = plane.view.pod(&ObjectName::new(&name.namespace, &pod));
         if pod.is_some_and(|pod| *pod.object.uid != *uid || is_done(pod)) {

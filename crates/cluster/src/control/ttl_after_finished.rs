@@ -4,8 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::JOBS;
-use klab_api_machinery::value::{integer, items, time_of};
-use serde_json::Value;
+use klab_api_machinery::views::Job;
 
 use super::controller::Controller;
 use super::plane::Plane;
@@ -22,7 +21,7 @@ impl Reconciler for TtlAfterFinished {
         if change.gone || change.object.deleting {
             return;
         }
-        if let Some(end) = end_of(&change.object.value()) {
+        if let Some(end) = end_of(Job(&change.object.value())) {
             plane.queue.add_at(Key::new(Controller::TtlAfterFinished, JOBS, change.name()), end);
         }
     }
@@ -30,7 +29,7 @@ impl Reconciler for TtlAfterFinished {
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
         let name = &key.name;
         let Some(job) = plane.cluster.get(JOBS, &name.namespace, &name.name) else { return };
-        let Some(end) = end_of(&job.value()).filter(|_| !job.deleting) else { return };
+        let Some(end) = end_of(Job(&job.value())).filter(|_| !job.deleting) else { return };
         if end > plane.now() {
             plane.queue.add_at(key.clone(), end);
             return;
@@ -45,12 +44,10 @@ impl Reconciler for TtlAfterFinished {
 }
 
 /// When the Job's time is over: none while it is not finished, or when it may stay for ever.
-fn end_of(job: &Value) -> Option<Timestamp> {
-    let seconds = integer(job, &["spec", "ttlSecondsAfterFinished"])?;
-    let finished = items(&job["status"]["conditions"])
-        .iter()
-        .filter(|condition| matches!(condition["type"].as_str(), Some("Complete" | "Failed")))
-        .filter(|condition| condition["status"] == "True")
-        .find_map(|condition| time_of(&condition["lastTransitionTime"]))?;
+fn end_of(job: Job<'_>) -> Option<Timestamp> {
+    let seconds = job.spec().ttl_seconds_after_finished()?;
+    let mut conditions = job.status().conditions().filter(|condition| condition.status() == "True");
+    let finished = conditions.find(|condition| matches!(condition.type_(), "Complete" | "Failed"))?;
+    let finished = finished.last_transition_time()?;
     Some(later(finished, SignedDuration::from_secs(seconds)))
 }

@@ -2,7 +2,7 @@
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use klab_api_machinery::value::{items, text};
+use klab_api_machinery::views::{Entries, Pod, Volume};
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
@@ -26,23 +26,24 @@ pub(super) fn volume_key(name: &str) -> Key {
 /// The claims a pod names, and those of its ephemeral volumes.
 pub(super) fn claims_of(pod: &Object) -> Vec<ObjectName> {
     let value = pod.value();
-    let claim = |volume: &Value| match text(volume, &["persistentVolumeClaim", "claimName"]) {
+    let claim = |volume: Volume<'_>| match volume.persistent_volume_claim().claim_name() {
         "" => claim_of_ephemeral(pod, volume),
         name => Some(name.to_owned()),
     };
-    let names = items(&value["spec"]["volumes"]).iter().filter_map(claim);
+    let names = Pod(&value).spec().volumes().filter_map(claim);
     names.map(|name| ObjectName::new(&pod.namespace, &name)).collect()
 }
 
 /// The name of the claim that is made for a volume, if that is an ephemeral one.
 // upstream: staging/src/k8s.io/component-helpers/storage/ephemeral/ephemeral.go VolumeClaimName (v1.36)
-pub(super) fn claim_of_ephemeral(pod: &Object, volume: &Value) -> Option<String> {
-    volume["ephemeral"].is_object().then(|| format!("{}-{}", pod.name, text(volume, &["name"])))
+pub(super) fn claim_of_ephemeral(pod: &Object, volume: Volume<'_>) -> Option<String> {
+    volume.ephemeral().is_set().then(|| format!("{}-{}", pod.name, volume.name()))
 }
 
 /// The storage in a list of amounts; nothing where it cannot be read.
-pub(super) fn storage(amounts: &Value) -> Quantity {
-    amounts["storage"].as_str().and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
+pub(super) fn storage(amounts: Entries<'_, &Value>) -> Quantity {
+    let amount = amounts.get("storage").and_then(Value::as_str);
+    amount.and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
 }
 
 pub(super) fn claim_reference(object: &Object) -> Value {

@@ -4,8 +4,9 @@
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
-use klab_api_machinery::value::{controller_reference, items};
-use serde_json::{Value, json};
+use klab_api_machinery::value::controller_reference;
+use klab_api_machinery::views::{Pod, Volume};
+use serde_json::json;
 
 use super::super::controller::Controller;
 use super::super::plane::Plane;
@@ -48,11 +49,10 @@ impl Reconciler for EphemeralVolumes {
             return;
         };
         let value = pod.value();
-        for volume in items(&value["spec"]["volumes"]) {
+        for volume in Pod(&value).spec().volumes() {
             let Some(claim) = claim_of_ephemeral(&pod, volume) else { continue };
             if let Err(fault) = ensure(plane, &pod, volume, &claim) {
-                let volume = volume["name"].as_str().unwrap_or_default();
-                let message = format!("ephemeral volume {volume}: {fault}");
+                let message = format!("ephemeral volume {}: {fault}", volume.name());
                 plane.note(&pod, COMPONENT, true, "FailedBinding", &message);
                 plane.retry_later(key.clone());
                 return;
@@ -68,7 +68,7 @@ pub(super) fn has_ephemeral(pod: &Object) -> bool {
 }
 
 /// Makes the claim of a volume where it is not there.
-fn ensure(plane: &Plane, pod: &Object, volume: &Value, name: &str) -> Result<(), String> {
+fn ensure(plane: &Plane, pod: &Object, volume: Volume<'_>, name: &str) -> Result<(), String> {
     let namespace = &*pod.namespace;
     if let Some(claim) = plane.cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, name) {
         let is_own = claim.controller().is_some_and(|owner| owner.uid == pod.uid);
@@ -76,14 +76,14 @@ fn ensure(plane: &Plane, pod: &Object, volume: &Value, name: &str) -> Result<(),
             || format!("PVC {namespace}/{name} was not created for pod {namespace}/{} (pod is not owner)", pod.name);
         return if is_own { Ok(()) } else { Err(fault()) };
     }
-    let template = &volume["ephemeral"]["volumeClaimTemplate"];
+    let template = volume.ephemeral().volume_claim_template();
     let mut metadata = json!({ "name": name, "ownerReferences": [controller_reference(pod)] });
     for field in ["annotations", "labels"] {
-        if template["metadata"][field].is_object() {
-            metadata[field] = template["metadata"][field].clone();
+        if template.metadata().0[field].is_object() {
+            metadata[field] = template.metadata().0[field].clone();
         }
     }
-    let claim = json!({ "metadata": metadata, "spec": template["spec"] });
+    let claim = json!({ "metadata": metadata, "spec": template.spec().0 });
     let made = plane.cluster.create(PERSISTENT_VOLUME_CLAIMS, namespace, claim, &writes());
     made.map(drop).map_err(|status| format!("create PVC {name}: {status}"))
 }

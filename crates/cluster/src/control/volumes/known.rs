@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use klab_api_machinery::object::Object;
-use klab_api_machinery::value::{items, selects, text};
+use klab_api_machinery::value::selects;
+use klab_api_machinery::views::{PersistentVolume, PersistentVolumeClaim as Claim};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
-use serde_json::Value;
 
 use super::super::queue::ObjectName;
 use super::super::reconcile::Change;
@@ -47,15 +47,15 @@ impl Known {
     /// Takes in a claim; the volumes that are to be looked at.
     pub(super) fn claim_changed(&mut self, change: &Change<'_>) -> BTreeSet<Box<str>> {
         let value = change.object.value();
-        let name = change.name();
-        let bound = !text(&value, &["metadata", "annotations", BIND_COMPLETED]).is_empty();
+        let (claim, name) = (Claim(&value), change.name());
+        let bound = claim.metadata().annotations().get(BIND_COMPLETED).is_some();
         if change.gone || bound {
             self.waiting.remove(&name);
         } else {
-            self.waiting.insert(name.clone(), text(&value, &["spec", "storageClassName"]).into());
+            self.waiting.insert(name.clone(), claim.spec().storage_class_name().unwrap_or_default().into());
         }
         let mut concerned = BTreeSet::new();
-        let chosen = text(&value, &["spec", "volumeName"]);
+        let chosen = claim.spec().volume_name();
         if !chosen.is_empty() {
             concerned.insert(chosen.into());
         }
@@ -98,7 +98,7 @@ impl Known {
     }
 
     /// The volume that is kept for a claim, or the smallest that fits; only the former for one that is bound `late`.
-    pub(super) fn best(&self, object: &Object, claim: &Value, late: bool) -> Option<Box<str>> {
+    pub(super) fn best(&self, object: &Object, claim: Claim<'_>, late: bool) -> Option<Box<str>> {
         self.kept_for(object).or_else(|| if late { None } else { self.smallest(claim, |_| true) })
     }
 
@@ -106,7 +106,7 @@ impl Known {
     pub(super) fn match_on(
         &self,
         object: &Object,
-        claim: &Value,
+        claim: Claim<'_>,
         reaches: impl Fn(&Object) -> bool,
     ) -> Option<Box<str>> {
         self.kept_for(object).or_else(|| self.smallest(claim, reaches))
@@ -121,20 +121,19 @@ impl Known {
         self.volumes.iter().find(|(_, volume)| kept(volume)).map(|(name, _)| name.clone())
     }
 
-    fn smallest(&self, claim: &Value, reaches: impl Fn(&Object) -> bool) -> Option<Box<str>> {
-        let spec = &claim["spec"];
-        let wanted = storage(&spec["resources"]["requests"]);
-        let modes: Vec<&str> = items(&spec["accessModes"]).iter().filter_map(Value::as_str).collect();
-        let mode = spec["volumeMode"].as_str().unwrap_or("Filesystem");
-        let selector = (!spec["selector"].is_null()).then(|| Selector::from_json(&spec["selector"]));
+    fn smallest(&self, claim: Claim<'_>, reaches: impl Fn(&Object) -> bool) -> Option<Box<str>> {
+        let spec = claim.spec();
+        let wanted = storage(spec.resources().requests());
+        let mode = spec.volume_mode().unwrap_or("Filesystem");
+        let selector = spec.selector().is_set().then(|| Selector::from_json(spec.selector().0));
         let fits = |volume: &Volume| {
             volume.available
                 && volume.claim.is_none()
-                && *volume.class == *text(spec, &["storageClassName"])
-                && *volume.attributes == *text(spec, &["volumeAttributesClassName"])
+                && *volume.class == *spec.storage_class_name().unwrap_or_default()
+                && *volume.attributes == *spec.volume_attributes_class_name().unwrap_or_default()
                 && volume.size >= wanted
                 && *volume.mode == *mode
-                && modes.iter().all(|mode| volume.modes.iter().any(|have| **have == **mode))
+                && spec.access_modes().all(|mode| volume.modes.iter().any(|have| **have == *mode))
                 && selector.as_ref().is_none_or(|selector| selects(selector, &volume.object))
                 && reaches(&volume.object)
         };
@@ -150,20 +149,17 @@ impl Known {
 impl Volume {
     fn read(object: &std::sync::Arc<Object>) -> Self {
         let value = object.value();
-        let spec = &value["spec"];
-        let reference = &spec["claimRef"];
-        let claim = || {
-            let name = ObjectName::new(text(reference, &["namespace"]), text(reference, &["name"]));
-            (name, text(reference, &["uid"]).into())
-        };
+        let spec = PersistentVolume(&value).spec();
+        let reference = spec.claim_ref();
+        let claim = || (ObjectName::new(reference.namespace(), reference.name()), reference.uid().into());
         Self {
-            claim: (!reference.is_null()).then(claim),
-            available: text(&value, &["status", "phase"]) == "Available" && !object.deleting,
-            class: text(spec, &["storageClassName"]).into(),
-            size: storage(&spec["capacity"]),
-            modes: items(&spec["accessModes"]).iter().filter_map(Value::as_str).map(Into::into).collect(),
-            mode: spec["volumeMode"].as_str().unwrap_or("Filesystem").into(),
-            attributes: text(spec, &["volumeAttributesClassName"]).into(),
+            claim: reference.is_set().then(claim),
+            available: PersistentVolume(&value).status().phase() == "Available" && !object.deleting,
+            class: spec.storage_class_name().into(),
+            size: storage(spec.capacity()),
+            modes: spec.access_modes().map(Into::into).collect(),
+            mode: spec.volume_mode().unwrap_or("Filesystem").into(),
+            attributes: spec.volume_attributes_class_name().unwrap_or_default().into(),
             object: std::sync::Arc::clone(object),
         }
     }

@@ -4,7 +4,7 @@
 // sig-storage-lib-external-provisioner controller/controller.go provisionClaimOperation (v11)
 
 use klab_api_machinery::object::Object;
-use klab_api_machinery::value::{items, text};
+use klab_api_machinery::views::{PersistentVolumeClaim as Claim, StorageClass as Class};
 use klab_cel::names;
 use serde_json::{Value, json};
 
@@ -31,20 +31,20 @@ pub(super) fn source(name: &str, claim: &Object) -> Value {
 }
 
 /// Why there is no volume for a claim, if there is none.
-pub(super) fn fault(provisioner: &str, claim: &Value, class: &Value, on_node: bool) -> Option<String> {
-    if claim["spec"]["volumeMode"] == "Block" {
+pub(super) fn fault(provisioner: &str, claim: Claim<'_>, class: Class<'_>, on_node: bool) -> Option<String> {
+    let spec = claim.spec();
+    if spec.volume_mode() == Some("Block") {
         return Some(format!("{provisioner} does not support block volume provisioning"));
     }
-    let of_one = |mode: &Value| mode == "ReadWriteOnce" || mode == "ReadWriteOncePod";
-    let because = if !claim["spec"]["selector"].is_null() {
+    let because = if spec.selector().is_set() {
         "claim.Spec.Selector is not supported"
-    } else if !items(&claim["spec"]["accessModes"]).iter().all(of_one) {
+    } else if !spec.access_modes().all(|mode| matches!(mode, "ReadWriteOnce" | "ReadWriteOncePod")) {
         "NodePath only supports ReadWriteOnce and ReadWriteOncePod (1.22+) access modes"
     } else if !on_node {
         "configuration error, no node was specified"
     } else {
         return None;
     };
-    let name = text(class, &["metadata", "name"]);
+    let name = class.metadata().name();
     Some(format!("failed to provision volume with StorageClass {name:?}: {because}"))
 }

@@ -14,7 +14,10 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
-use klab_api_machinery::value::{items, map_mut, text};
+use klab_api_machinery::value::map_mut;
+use klab_api_machinery::views::{
+    ObjectReference, PersistentVolume, PersistentVolumeClaim as Claim, StorageClass as Class,
+};
 use serde_json::{Value, json};
 
 use self::binding::{
@@ -93,24 +96,26 @@ impl Claims {
     fn sync_claim(&mut self, plane: &mut Plane, name: &ObjectName) {
         let Some(object) = plane.cluster.get(PERSISTENT_VOLUME_CLAIMS, &name.namespace, &name.name) else { return };
         let claim = object.value();
-        if text(&claim, &["metadata", "annotations", BIND_COMPLETED]).is_empty() {
+        let claim = Claim(&claim);
+        if claim.metadata().annotations().get(BIND_COMPLETED).is_none() {
             if !object.deleting {
-                self.sync_unbound_claim(plane, &object, &claim);
+                self.sync_unbound_claim(plane, &object, claim);
             }
         } else {
-            plane.sync_bound_claim(&object, &claim);
+            plane.sync_bound_claim(&object, claim);
         }
     }
 
-    fn sync_unbound_claim(&mut self, plane: &mut Plane, object: &Object, claim: &Value) {
-        let chosen = text(claim, &["spec", "volumeName"]);
+    fn sync_unbound_claim(&mut self, plane: &mut Plane, object: &Object, claim: Claim<'_>) {
+        let chosen = claim.spec().volume_name();
         if !chosen.is_empty() {
             plane.bind_to_chosen(object, claim, chosen);
             return;
         }
-        let class_name = text(claim, &["spec", "storageClassName"]);
+        let class_name = claim.spec().storage_class_name().unwrap_or_default();
         let class = plane.cluster.get(STORAGE_CLASSES, "", class_name).map(|class| class.value());
-        let late = class.as_ref().is_some_and(|class| text(class, &["volumeBindingMode"]) == "WaitForFirstConsumer");
+        let class = class.as_deref().map(Class);
+        let late = class.is_some_and(|class| class.volume_binding_mode() == Some("WaitForFirstConsumer"));
         let name = ObjectName::of(object);
         let consumers = if late { plane.consumers(&name) } else { Vec::new() };
         let node = consumers.iter().find_map(|pod| plane.view.node(&pod.node)).map(Arc::clone);
@@ -137,7 +142,7 @@ impl Claims {
             let message = "no persistent volumes available for this claim and no storage class is set";
             plane.note(object, COMPONENT, false, "FailedBinding", message);
         } else if let Some(class) = class {
-            plane.provision(object, claim, &class, node.as_deref());
+            plane.provision(object, claim, class, node.as_deref());
         } else {
             let message = format!("storageclass.storage.k8s.io \"{class_name}\" not found");
             plane.note(object, COMPONENT, true, "ProvisioningFailed", &message);
@@ -147,13 +152,14 @@ impl Claims {
 
 impl Plane {
     /// A claim that has been bound stays so, or is lost with its volume.
-    fn sync_bound_claim(&mut self, object: &Object, claim: &Value) {
-        let chosen = text(claim, &["spec", "volumeName"]);
+    fn sync_bound_claim(&mut self, object: &Object, claim: Claim<'_>) {
+        let chosen = claim.spec().volume_name();
         let (reason, message) = if chosen.is_empty() {
             ("ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
         } else if let Some(volume) = self.cluster.get(PERSISTENT_VOLUMES, "", chosen) {
-            let reference = &volume.value()["spec"]["claimRef"];
-            if reference.is_null() || text(reference, &["uid"]) == &*object.uid {
+            let value = volume.value();
+            let reference = PersistentVolume(&value).spec().claim_ref();
+            if !reference.is_set() || reference.uid() == &*object.uid {
                 self.bind_claim(object, claim, &volume);
                 return;
             }
@@ -161,7 +167,7 @@ impl Plane {
         } else {
             ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
         };
-        if text(claim, &["status", "phase"]) == "Lost" {
+        if claim.status().phase() == "Lost" {
             return;
         }
         self.write_claim_status(object, json!({ "phase": "Lost" }));
@@ -169,16 +175,16 @@ impl Plane {
     }
 
     /// The claim names the volume it wants.
-    fn bind_to_chosen(&mut self, object: &Object, claim: &Value, chosen: &str) {
+    fn bind_to_chosen(&mut self, object: &Object, claim: Claim<'_>, chosen: &str) {
         let Some(volume) = self.cluster.get(PERSISTENT_VOLUMES, "", chosen) else { return };
         let value = volume.value();
-        let reference = &value["spec"]["claimRef"];
+        let reference = PersistentVolume(&value).spec().claim_ref();
         if is_for(reference, object) {
             self.bind_claim(object, claim, &volume);
-        } else if !reference.is_null() {
+        } else if reference.is_set() {
             let message = format!("volume \"{chosen}\" already bound to a different claim.");
             self.note(object, COMPONENT, true, "FailedBinding", &message);
-        } else if let Some(fault) = mismatch(&volume, &value, claim) {
+        } else if let Some(fault) = mismatch(&volume, PersistentVolume(&value), claim) {
             let message = format!("Cannot bind to requested volume \"{chosen}\": {fault}");
             self.note(object, COMPONENT, true, "VolumeMismatch", &message);
         } else {
@@ -187,12 +193,13 @@ impl Plane {
     }
 
     /// A claim that was made before there was a default class gets it now; whether it did.
-    fn take_default_class(&self, object: &Object, claim: &Value) -> bool {
-        if !claim["spec"]["storageClassName"].is_null() {
+    fn take_default_class(&self, object: &Object, claim: Claim<'_>) -> bool {
+        if claim.spec().storage_class_name().is_some() {
             return false;
         }
         let (classes, _) = self.cluster.list(STORAGE_CLASSES, None);
-        let is_default = |class: &&Arc<Object>| class.value()["metadata"]["annotations"][DEFAULT_CLASS] == "true";
+        let is_default =
+            |class: &&Arc<Object>| Class(&class.value()).metadata().annotations().get(DEFAULT_CLASS) == Some("true");
         let Some(class) = classes.iter().rev().find(is_default) else { return false };
         let (namespace, name) = (&object.namespace, &object.name);
         let taken = self.cluster.modify(PERSISTENT_VOLUME_CLAIMS, Part::Main, namespace, name, &writes(), |claim| {
@@ -218,11 +225,12 @@ impl Plane {
 
     /// Binds the two to each other, as far as they are not.
     // upstream: pkg/controller/volume/persistentvolume/pv_controller.go bind (v1.36)
-    fn bind_claim(&mut self, object: &Object, claim: &Value, volume: &Object) {
+    fn bind_claim(&mut self, object: &Object, claim: Claim<'_>, volume: &Object) {
         let value = volume.value();
-        let reference = &value["spec"]["claimRef"];
+        let value = PersistentVolume(&value);
+        let reference = value.spec().claim_ref();
         let reserved = is_for(reference, object);
-        if !reserved || text(reference, &["uid"]).is_empty() {
+        if !reserved || reference.uid().is_empty() {
             let reference = claim_reference(object);
             let _reserved =
                 self.cluster.modify(PERSISTENT_VOLUMES, Part::Main, "", &volume.name, &writes(), |volume| {
@@ -233,9 +241,9 @@ impl Plane {
                     }
                 });
         }
-        self.write_phase(&volume.name, &value, "Bound", None);
-        let chosen = text(claim, &["spec", "volumeName"]) == &*volume.name;
-        if !chosen || text(claim, &["metadata", "annotations", BIND_COMPLETED]).is_empty() {
+        self.write_phase(&volume.name, value, "Bound", None);
+        let chosen = claim.spec().volume_name() == &*volume.name;
+        if !chosen || claim.metadata().annotations().get(BIND_COMPLETED).is_none() {
             let (namespace, name) = (&object.namespace, &object.name);
             let choose = |claim: &mut Value| {
                 claim["spec"]["volumeName"] = json!(volume.name);
@@ -247,10 +255,10 @@ impl Plane {
             };
             let _chosen = self.cluster.modify(PERSISTENT_VOLUME_CLAIMS, Part::Main, namespace, name, &writes(), choose);
         }
-        if text(claim, &["status", "phase"]) != "Bound" {
-            let (modes, capacity) = (&value["spec"]["accessModes"], &value["spec"]["capacity"]);
+        if claim.status().phase() != "Bound" {
+            let (modes, capacity) = (&value.spec().0["accessModes"], &value.spec().0["capacity"]);
             let mut status = json!({ "phase": "Bound", "accessModes": modes, "capacity": capacity });
-            if let Some(class) = value["spec"]["volumeAttributesClassName"].as_str() {
+            if let Some(class) = value.spec().volume_attributes_class_name() {
                 status["currentVolumeAttributesClassName"] = json!(class);
             }
             self.write_claim_status(object, status);
@@ -267,32 +275,30 @@ impl Plane {
 }
 
 /// Whether a volume is kept for a claim, or for one of that name.
-fn is_for(reference: &Value, claim: &Object) -> bool {
-    let uid = text(reference, &["uid"]);
-    text(reference, &["name"]) == &*claim.name
-        && text(reference, &["namespace"]) == &*claim.namespace
-        && (uid.is_empty() || uid == &*claim.uid)
+fn is_for(reference: ObjectReference<'_>, claim: &Object) -> bool {
+    reference.name() == &*claim.name
+        && reference.namespace() == &*claim.namespace
+        && ["", &claim.uid].contains(&reference.uid())
 }
 
 /// Why a volume cannot be the one of a claim that asks for it.
 // upstream: pkg/controller/volume/persistentvolume/pv_controller.go checkVolumeSatisfyClaim (v1.36)
-fn mismatch(volume: &Object, value: &Value, claim: &Value) -> Option<String> {
-    let (has, wants) = (&value["spec"], &claim["spec"]);
-    let same = |field: &str, otherwise: &str| {
-        has[field].as_str().unwrap_or(otherwise) == wants[field].as_str().unwrap_or(otherwise)
-    };
-    let modes = items(&has["accessModes"]);
+fn mismatch(volume: &Object, value: PersistentVolume<'_>, claim: Claim<'_>) -> Option<String> {
+    let (has, wants) = (value.spec(), claim.spec());
+    let is_file_system = |mode: Option<&str>| mode.is_none_or(|mode| mode == "Filesystem");
+    let attributes =
+        [has.volume_attributes_class_name(), wants.volume_attributes_class_name()].map(Option::unwrap_or_default);
     let fault = if volume.deleting {
         return Some(format!("the volume is marked for deletion \"{}\"", volume.name));
-    } else if storage(&has["capacity"]) < storage(&wants["resources"]["requests"]) {
+    } else if storage(has.capacity()) < storage(wants.resources().requests()) {
         "requested PV is too small"
-    } else if !same("storageClassName", "") {
+    } else if has.storage_class_name() != wants.storage_class_name().unwrap_or_default() {
         "storageClassName does not match"
-    } else if !same("volumeAttributesClassName", "") {
+    } else if attributes[0] != attributes[1] {
         "volumeAttributesClassName does not match"
-    } else if !same("volumeMode", "Filesystem") {
+    } else if is_file_system(has.volume_mode()) != is_file_system(wants.volume_mode()) {
         "incompatible volumeMode"
-    } else if !items(&wants["accessModes"]).iter().all(|mode| modes.contains(mode)) {
+    } else if !wants.access_modes().all(|mode| has.access_modes().any(|have| have == mode)) {
         "incompatible accessMode"
     } else {
         return None;

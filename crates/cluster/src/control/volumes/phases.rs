@@ -4,7 +4,8 @@
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use klab_api_machinery::value::{map_mut, text, time_text};
+use klab_api_machinery::value::{map_mut, time_text};
+use klab_api_machinery::views::{PersistentVolume, PersistentVolumeClaim as Claim};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -18,35 +19,36 @@ impl Plane {
     pub(super) fn sync_volume(&mut self, name: &str) {
         let Some(object) = self.cluster.get(PERSISTENT_VOLUMES, "", name) else { return };
         let value = object.value();
-        let reference = &value["spec"]["claimRef"];
-        let uid = text(reference, &["uid"]);
-        if reference.is_null() || uid.is_empty() {
-            self.write_phase(name, &value, "Available", None);
+        let value = PersistentVolume(&value);
+        let reference = value.spec().claim_ref();
+        let uid = reference.uid();
+        if uid.is_empty() {
+            self.write_phase(name, value, "Available", None);
             return;
         }
-        let (namespace, claimed) = (text(reference, &["namespace"]), text(reference, &["name"]));
-        let claim = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, claimed).filter(|claim| &*claim.uid == uid);
-        let Some(claim) = claim else {
-            self.release_volume(&object, &value);
+        let claim = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, reference.namespace(), reference.name());
+        let Some(claim) = claim.filter(|claim| &*claim.uid == uid) else {
+            self.release_volume(&object, value);
             return;
         };
         let claim_value = claim.value();
-        let chosen = text(&claim_value, &["spec", "volumeName"]);
+        let wanted = Claim(&claim_value).spec();
+        let chosen = wanted.volume_name();
         if chosen == name {
-            self.write_phase(name, &value, "Bound", None);
+            self.write_phase(name, value, "Bound", None);
         } else if chosen.is_empty() {
-            self.note_other_mode(&object, &value, &claim, &claim_value);
-        } else if is_provisioned(&value) && text(&value, &["spec", "persistentVolumeReclaimPolicy"]) == "Delete" {
-            self.release_volume(&object, &value);
+            self.note_other_mode(&object, &claim, [value.spec().volume_mode(), wanted.volume_mode()]);
+        } else if is_provisioned(value) && value.spec().persistent_volume_reclaim_policy() == "Delete" {
+            self.release_volume(&object, value);
         } else {
-            self.unbind_volume(name, &value);
+            self.unbind_volume(name, value);
         }
     }
 
     /// The claim has no volume yet: it is to be bound to this one, unless they are used in different ways.
-    fn note_other_mode(&mut self, volume: &Object, value: &Value, claim: &Object, claim_value: &Value) {
-        let mode = |of: &Value| of["spec"]["volumeMode"].as_str().unwrap_or("Filesystem").to_owned();
-        if mode(value) == mode(claim_value) {
+    fn note_other_mode(&mut self, volume: &Object, claim: &Object, modes: [Option<&str>; 2]) {
+        let [of_volume, of_claim] = modes.map(|mode| mode.unwrap_or("Filesystem"));
+        if of_volume == of_claim {
             self.queue.add(claim_key(ObjectName::of(claim)));
             return;
         }
@@ -63,14 +65,14 @@ impl Plane {
     }
 
     /// The claim of a volume is gone: it is released, and deleted if its policy says so.
-    fn release_volume(&mut self, object: &Object, value: &Value) {
-        if !matches!(text(value, &["status", "phase"]), "Released" | "Failed") {
+    fn release_volume(&mut self, object: &Object, value: PersistentVolume<'_>) {
+        if !matches!(value.status().phase(), "Released" | "Failed") {
             self.write_phase(&object.name, value, "Released", None);
         }
-        if text(value, &["spec", "persistentVolumeReclaimPolicy"]) != "Delete" || object.deleting {
+        if value.spec().persistent_volume_reclaim_policy() != "Delete" || object.deleting {
             return;
         }
-        let path = text(value, &["spec", "hostPath", "path"]);
+        let path = value.spec().host_path().path();
         let fault = if is_provisioned(value) || path.starts_with("/tmp/") {
             None
         } else if path.is_empty() {
@@ -84,15 +86,15 @@ impl Plane {
             let _deleted = self.cluster.delete(PERSISTENT_VOLUMES, "", &object.name, &options);
             return;
         };
-        if text(value, &["status", "phase"]) != "Failed" {
+        if value.status().phase() != "Failed" {
             self.write_phase(&object.name, value, "Failed", Some(&fault));
             self.note(object, COMPONENT, true, "VolumeFailedDelete", &fault);
         }
     }
 
     /// The claim is bound to another volume: this one is free again, or waits for it if somebody kept it for the claim.
-    fn unbind_volume(&mut self, name: &str, value: &Value) {
-        let by_controller = !text(value, &["metadata", "annotations", BOUND_BY_CONTROLLER]).is_empty();
+    fn unbind_volume(&mut self, name: &str, value: PersistentVolume<'_>) {
+        let by_controller = value.metadata().annotations().get(BOUND_BY_CONTROLLER).is_some();
         let unbind = |volume: &mut Value| {
             if by_controller {
                 map_mut(&mut volume["spec"]).remove("claimRef");
@@ -106,8 +108,8 @@ impl Plane {
     }
 
     /// Writes the phase of a volume, if it is another one.
-    pub(super) fn write_phase(&self, name: &str, value: &Value, phase: &str, message: Option<&str>) {
-        if text(value, &["status", "phase"]) == phase && message.is_none() {
+    pub(super) fn write_phase(&self, name: &str, value: PersistentVolume<'_>, phase: &str, message: Option<&str>) {
+        if value.status().phase() == phase && message.is_none() {
             return;
         }
         let now = time_text(self.now());
@@ -125,6 +127,6 @@ impl Plane {
     }
 }
 
-fn is_provisioned(value: &Value) -> bool {
-    !text(value, &["metadata", "annotations", PROVISIONED_BY]).is_empty()
+fn is_provisioned(value: PersistentVolume<'_>) -> bool {
+    value.metadata().annotations().get(PROVISIONED_BY).is_some()
 }

@@ -2,10 +2,11 @@
 
 // upstream: pkg/controller/volume/persistentvolume/pv_controller.go provisionClaim, findProvisionablePlugin (v1.36)
 
-use k8s_openapi::api::core::v1::PersistentVolume;
+use k8s_openapi::api::core::v1;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use klab_api_machinery::value::{map_mut, text};
+use klab_api_machinery::value::map_mut;
+use klab_api_machinery::views::{PersistentVolumeClaim as Claim, StorageClass as Class};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -58,8 +59,8 @@ fn place(provisioner: &str, node: Option<&NodeInfo>) -> Option<Value> {
 
 impl Plane {
     /// Makes a volume for a claim, within reach of the node if one is given, and binds the two.
-    pub(super) fn provision(&mut self, object: &Object, claim: &Value, class: &Value, node: Option<&NodeInfo>) {
-        let provisioner = text(class, &["provisioner"]).to_owned();
+    pub(super) fn provision(&mut self, object: &Object, claim: Claim<'_>, class: Class<'_>, node: Option<&NodeInfo>) {
+        let (spec, provisioner) = (claim.spec(), class.provisioner().to_owned());
         if provisioner.starts_with("kubernetes.io/") && MIGRATED.iter().all(|(old, _)| *old != provisioner) {
             let message = format!("no volume plugin matched name: {provisioner}");
             self.note(object, COMPONENT, true, "ProvisioningFailed", &message);
@@ -76,11 +77,11 @@ impl Plane {
         let mut volume = json!({
             "metadata": { "name": name, "annotations": { PROVISIONED_BY: provisioner } },
             "spec": {
-                "capacity": { "storage": claim["spec"]["resources"]["requests"]["storage"] },
-                "accessModes": claim["spec"]["accessModes"],
-                "persistentVolumeReclaimPolicy": class["reclaimPolicy"].as_str().unwrap_or("Delete"),
-                "storageClassName": class["metadata"]["name"],
-                "volumeMode": claim["spec"]["volumeMode"].as_str().unwrap_or("Filesystem"),
+                "capacity": { "storage": spec.resources().requests().get("storage") },
+                "accessModes": spec.0["accessModes"],
+                "persistentVolumeReclaimPolicy": class.reclaim_policy().unwrap_or("Delete"),
+                "storageClassName": class.metadata().name(),
+                "volumeMode": spec.volume_mode().unwrap_or("Filesystem"),
                 kind: source,
                 "claimRef": claim_reference(object),
             },
@@ -134,7 +135,7 @@ impl Plane {
 
 /// Whether pods on a node reach a volume.
 pub(super) fn reaches(volume: &Object, node: &NodeInfo) -> bool {
-    let Ok(volume) = PersistentVolume::from_json(&volume.json) else { return false };
+    let Ok(volume) = v1::PersistentVolume::from_json(&volume.json) else { return false };
     let affinity = volume.spec.and_then(|spec| spec.node_affinity);
     let Some(required) = affinity.and_then(|affinity| affinity.required) else { return true };
     let labels: Labels = node.object.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
