@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use klab_lab::spec::Lab;
 use klab_whatif::Capture;
 use serde_json::Value;
 
@@ -9,6 +10,7 @@ use super::elsewhere::Elsewhere;
 use super::{Context, LabOptions, running_lab};
 use klab_operations::capture;
 use klab_operations::error::Result;
+use klab_operations::event::Verb;
 use klab_operations::ui::Format;
 
 /// A cluster of others, one that was captured, or that of a lab that is up.
@@ -29,6 +31,20 @@ impl Copied {
     /// # Errors
     /// When the cluster or the file cannot be read, or no lab is up.
     pub(super) fn read(&self, context: &Context) -> Result<Capture> {
+        at_work(context, Verb::ReadCluster, "what placement depends on", || self.capture(context))
+    }
+
+    /// The lab that is up, where it is asked about one.
+    pub(super) fn lab(&self, context: &Context) -> Option<Lab> {
+        let lab = self.lab.as_deref();
+        let is_kept = lab.is_some_and(|lab| capture::file_of(Path::new(lab)).is_some());
+        if self.elsewhere.is_meant() || is_kept {
+            return None;
+        }
+        running_lab::lab(context, lab, &self.options).ok()
+    }
+
+    fn capture(&self, context: &Context) -> Result<Capture> {
         if self.elsewhere.is_meant() {
             return context.block_on(async {
                 let (client, namespace) = self.elsewhere.connect()?.client().await?;
@@ -45,6 +61,12 @@ impl Copied {
         let client = context.client(name, &context.kubeconfig(name)?)?;
         context.block_on(capture::capture(&client, "default"))
     }
+}
+
+/// Does what takes long on large clusters; a terminal shows meanwhile what klab is at.
+pub(super) fn at_work<T>(context: &Context, verb: Verb, what: &str, work: impl FnOnce() -> T) -> T {
+    let _shown = context.ui.is_interactive().then(|| context.ui.events().start(verb, what));
+    work()
 }
 
 /// Prints an answer as the document that it is, or for people.

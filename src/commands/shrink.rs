@@ -3,8 +3,9 @@
 use klab_whatif::shrink;
 
 use super::Context;
-use super::copied::{Copied, show};
+use super::copied::{Copied, at_work, show};
 use klab_operations::error::{Code, Error, Result};
+use klab_operations::event::Verb;
 
 /// What can be typed after `klab shrink`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,8 @@ pub struct Arguments {
 /// When the cluster cannot be read or copied.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let capture = arguments.cluster.read(context)?;
-    let found = shrink(&capture, arguments.cheapest).map_err(|error| Error::new(Code::Flags, error))?;
+    let found = at_work(context, Verb::TryChanges, "which nodes can go", || shrink(&capture, arguments.cheapest));
+    let found = found.map_err(|error| Error::new(Code::Flags, error))?;
     show(context, &found.json(), &found.human());
     Ok(())
 }

@@ -3,8 +3,9 @@
 use klab_whatif::survive;
 
 use super::Context;
-use super::copied::{Copied, show};
+use super::copied::{Copied, at_work, show};
 use klab_operations::error::{Code, Error, Result};
+use klab_operations::event::Verb;
 
 /// What can be typed after `klab survive`.
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,8 @@ pub struct Arguments {
 /// When the cluster cannot be read or copied.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let capture = arguments.cluster.read(context)?;
-    let found = survive(&capture).map_err(|error| Error::new(Code::Flags, error))?;
+    let found = at_work(context, Verb::TryChanges, "what can fail", || survive(&capture));
+    let found = found.map_err(|error| Error::new(Code::Flags, error))?;
     show(context, &found.json(), &found.human());
     Ok(())
 }

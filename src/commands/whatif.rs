@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use klab_whatif::{Answer, Change, human, json, junit, lost_words, markdown, what_if};
 
 use super::Context;
-use super::copied::{Copied, show as show_answer};
+use super::copied::{Copied, at_work, show as show_answer};
+use klab_lab::spec::UpgradeSettings;
 use klab_operations::capture;
 use klab_operations::error::{Code, Context as _, Error, Result};
+use klab_operations::event::Verb;
 use klab_operations::ui::Format;
 
 /// What can be typed after `klab whatif`.
@@ -46,7 +48,7 @@ struct Changes {
     /// A node or a pool is cordoned and drained.
     #[arg(long, value_name = "NODE|POOL")]
     drain: Vec<String>,
-    /// A pool is upgraded: its nodes are drained and replaced, a tenth at a time.
+    /// A pool is upgraded: its nodes are drained and replaced, as many at a time as its lab says, or a tenth.
     #[arg(long, value_name = "POOL")]
     upgrade: Vec<String>,
     /// All nodes of a zone fail: `1`, or `westeurope-1`.
@@ -59,7 +61,7 @@ struct Changes {
 /// # Errors
 /// When the cluster or a file cannot be read, a change names what is not there, or something that runs today would not run.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let changes = arguments.changes.in_order()?;
+    let mut changes = arguments.changes.in_order()?;
     if changes.is_empty() {
         let error = Error::message(Code::Flags, "no change is given, so there is nothing to try");
         return Err(
@@ -67,7 +69,17 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         );
     }
     let capture = arguments.cluster.read(context)?;
-    let answer = what_if(&capture, &changes).map_err(|error| Error::new(Code::Flags, error))?;
+    if changes.iter().any(|change| matches!(change, Change::Upgrade { .. })) {
+        let lab = arguments.cluster.lab(context);
+        for change in &mut changes {
+            if let Change::Upgrade { pool, settings } = change {
+                *settings = lab.as_ref().and_then(|lab| lab.pool(pool)).map(|pool| pool.upgrade).unwrap_or_default();
+            }
+        }
+    }
+    let answer =
+        at_work(context, Verb::TryChanges, "the changes on copies of the cluster", || what_if(&capture, &changes));
+    let answer = answer.map_err(|error| Error::new(Code::Flags, error))?;
     show(context, &answer)?;
     if answer.fails() { Err(would_not_run(&answer)) } else { Ok(()) }
 }
@@ -88,7 +100,11 @@ impl Changes {
             changes.push(Change::Apply { objects: capture::objects(file)? });
         }
         changes.extend(self.drain.iter().map(|target| Change::Drain { target: target.clone() }));
-        changes.extend(self.upgrade.iter().map(|pool| Change::Upgrade { pool: pool.clone() }));
+        changes.extend(
+            self.upgrade
+                .iter()
+                .map(|pool| Change::Upgrade { pool: pool.clone(), settings: UpgradeSettings::default() }),
+        );
         changes.extend(self.zone_down.iter().map(|zone| Change::ZoneDown { zone: zone.clone() }));
         Ok(changes)
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use klab_scheduler::Profiles;
-use klab_whatif::{Capture, FILE, Gap, KINDS, Kind};
+use klab_whatif::{Capture, FILE, Gap, KINDS, Kind, settle};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,6 +35,8 @@ struct ListMeta {
 /// How a list ended.
 enum Listed {
     Whole,
+    /// The API server stopped serving the kind between two pages.
+    Gone,
     /// The user may not read it.
     Refused,
 }
@@ -46,26 +48,49 @@ enum Listed {
 pub async fn capture(client: &Client, namespace: &str) -> Result<Capture> {
     let mut capture = Capture::default();
     for kind in KINDS {
-        let gap = match list(client, kind, None, &mut capture).await? {
-            Listed::Whole => continue,
-            Listed::Refused if !kind.namespaced => None,
-            Listed::Refused => match list(client, kind, Some(namespace), &mut capture).await? {
-                Listed::Whole => Some(namespace.to_owned()),
-                Listed::Refused => None,
-            },
-        };
-        capture.gaps.push(Gap { kind: kind.plural.to_owned(), namespace: gap });
+        read_kind(client, kind, namespace, &mut capture).await?;
+    }
+    // Lists are read one after the other, and what runs changes meanwhile: pods are read again, and win.
+    let mut again = Capture::default();
+    for kind in KINDS.iter().filter(|kind| kind.kind == "Pod") {
+        read_kind(client, kind, namespace, &mut again).await?;
+    }
+    if again.gaps.iter().all(|gap| capture.gaps.contains(gap)) {
+        settle(&mut capture, again);
+    } else {
+        capture.gaps.append(&mut again.gaps);
     }
     capture.version = client.apiserver_version().await.ok().map(|info| info.git_version);
     capture.finish();
     Ok(capture)
 }
 
-/// Takes in the objects of a kind, page by page. A list that expired between two pages is read again, as one.
+/// Takes in a kind: of all namespaces, or of the only one that you may read. What could not be read is a gap.
+async fn read_kind(client: &Client, kind: &Kind, namespace: &str, capture: &mut Capture) -> Result<()> {
+    let mut listed = list(client, kind, None, capture).await?;
+    let mut gap = Gap { kind: kind.plural.to_owned(), ..Gap::default() };
+    if matches!(listed, Listed::Refused) && kind.namespaced {
+        listed = list(client, kind, Some(namespace), capture).await?;
+        gap.namespace = matches!(listed, Listed::Whole).then(|| namespace.to_owned());
+    }
+    match listed {
+        Listed::Whole if gap.namespace.is_none() => return Ok(()),
+        Listed::Gone => {
+            gap.moved = Some(format!("it stopped serving {}; without them {}", kind.plural, kind.leaves_open));
+        }
+        Listed::Whole | Listed::Refused => {}
+    }
+    capture.gaps.push(gap);
+    Ok(())
+}
+
+/// Takes in the objects of a kind, page by page. A list that expired between two pages begins again, as one: its first pages say what
+/// was. Of a list that does not come to its end nothing is kept.
 async fn list(client: &Client, kind: &Kind, namespace: Option<&str>, capture: &mut Capture) -> Result<Listed> {
     let path = kind.path(namespace);
     let mut next: Option<String> = None;
     let mut limit = Some(PAGE);
+    let begin = capture.objects.len();
     loop {
         let mut query = form_urlencoded::Serializer::new(String::new());
         if let Some(limit) = limit {
@@ -78,9 +103,16 @@ async fn list(client: &Client, kind: &Kind, namespace: Option<&str>, capture: &m
         let request = asked.code(Code::KlabFault, || format!("could not ask for {}", kind.plural))?;
         let list: List = match client.request(request).await {
             Ok(list) => list,
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Listed::Whole),
-            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Listed::Refused),
+            Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => {
+                capture.objects.truncate(begin);
+                return Ok(match (status.code, next) {
+                    (403, _) => Listed::Refused,
+                    (_, None) => Listed::Whole,
+                    (_, Some(_)) => Listed::Gone,
+                });
+            }
             Err(kube::Error::Api(status)) if status.code == 410 && limit.is_some() => {
+                capture.objects.truncate(begin);
                 (next, limit) = (None, None);
                 continue;
             }
@@ -184,4 +216,93 @@ fn text_of(file: &Path) -> Result<String> {
         ));
     }
     fs::read_to_string(file).code(Code::ManifestYaml, unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A client of an API server that gives to each list one answer after the other; the last again and again.
+    fn scripted(lists: &[(&str, &[(u16, Value)])]) -> Client {
+        let lists: BTreeMap<String, Vec<(u16, Value)>> =
+            lists.iter().map(|(plural, answers)| ((*plural).to_owned(), answers.to_vec())).collect();
+        let lists = Mutex::new(lists);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let plural = request.uri().path().rsplit('/').next().unwrap().to_owned();
+            let mut lists = lists.lock().unwrap();
+            let (code, body) = match lists.get_mut(&plural) {
+                None => (200, json!({ "metadata": {}, "items": [] })),
+                Some(answers) if answers.len() > 1 => answers.remove(0),
+                Some(answers) => answers[0].clone(),
+            };
+            let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap();
+            std::future::ready(Ok::<_, tower::BoxError>(response))
+        });
+        Client::new(service, "default")
+    }
+
+    fn list(next: &str, items: &[Value]) -> (u16, Value) {
+        (200, json!({ "metadata": { "continue": next }, "items": items }))
+    }
+
+    fn refusal(code: u16) -> (u16, Value) {
+        let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "", "code": code });
+        (code, status)
+    }
+
+    fn object(name: &str, owner: &str, node: Option<&str>) -> Value {
+        let owner =
+            json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true });
+        let owners = if owner["name"] == "" { json!([]) } else { json!([owner]) };
+        json!({
+            "metadata": { "name": name, "namespace": "team", "uid": name, "ownerReferences": owners },
+            "spec": { "nodeName": node },
+        })
+    }
+
+    #[test]
+    fn a_cluster_that_changes_while_it_is_read_gives_one_moment_and_says_what_moved() {
+        let runtime = crate::client::runtime().unwrap();
+        let _entered = runtime.enter();
+        let (node, set) = (object("n", "", None), object("set", "", None));
+        let client = scripted(&[
+            // The first look; its second page has expired, and the list begins again. Then the second look.
+            (
+                "pods",
+                &[
+                    list("more", &[object("ended", "set", Some("n"))]),
+                    refusal(410),
+                    list("", &[object("waits", "set", None), object("left", "gone", Some("n"))]),
+                    list("", &[object("waits", "set", Some("n")), object("left", "gone", Some("n"))]),
+                ],
+            ),
+            ("nodes", &[list("", &[node])]),
+            ("replicasets", &[list("", &[set])]),
+            ("jobs", &[list("more", &[object("half", "", None)]), refusal(404)]),
+            ("resourceslices", &[refusal(404)]),
+            ("services", &[list("more", &[object("half", "", None)]), refusal(403)]),
+        ]);
+        let capture = runtime.block_on(capture(&client, "team")).unwrap();
+        let kept: Vec<(&str, Option<&str>)> = capture
+            .objects
+            .iter()
+            .map(|object| (object["metadata"]["name"].as_str().unwrap(), object["spec"]["nodeName"].as_str()))
+            .collect();
+        assert_eq!(kept, [("waits", Some("n")), ("n", None), ("set", None)]);
+        assert_eq!(
+            capture.gap_words(),
+            [
+                "you may not read services; without them pods spread by default over other nodes",
+                "the cluster changed while klab read it: it stopped serving jobs; without them pods that go away are not made again",
+                "the cluster changed while klab read it: 1 pod got a node, 1 object whose owner is gone is left out",
+            ]
+        );
+    }
 }

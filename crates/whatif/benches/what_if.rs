@@ -93,4 +93,8 @@ fn main() {
     println!("  {} more", fits.count());
     let shrunk = timed("shrink", Duration::from_secs(10), || shrink(&capture, false).expect("an answer"));
     println!("  {} nodes can go", shrunk.removed.values().map(Vec::len).sum::<usize>());
+    // Linux alone says how much memory a process had at most.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    println!("peak memory: {}", most.map_or("unknown", str::trim));
 }

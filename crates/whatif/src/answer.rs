@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::thread;
 
+use klab_lab::spec::UndrainableNodeBehavior;
 use klab_lab::words::plural;
 use klab_scheduler::Resources;
+use serde_json::Value;
 
-use crate::capture::Capture;
-use crate::change::Change;
+use crate::capture::{Capture, path};
+use crate::change::{Change, parts};
 use crate::drain::Blocked;
 use crate::error::ChangeError;
 use crate::trial::{Trial, rest};
@@ -170,6 +172,18 @@ fn open(capture: &Capture, changes: &[Change]) -> Vec<String> {
         let autoscalers = plural(autoscalers, "autoscaler");
         open.push(format!("the counts of {autoscalers} of workloads stay as they are"));
     }
+    for change in changes {
+        match change {
+            // At 0 pods it is off.
+            Change::Scale { workload, replicas } if *replicas > 0 => open.extend(bounds(capture, workload)),
+            Change::Upgrade { pool, settings }
+                if settings.undrainable_node_behavior == Some(UndrainableNodeBehavior::Cordon) =>
+            {
+                open.push(format!("AKS goes on with {pool} after a node that it cannot drain; klab ends there"));
+            }
+            _ => {}
+        }
+    }
     if changes.iter().any(|change| matches!(change, Change::Apply { .. })) {
         open.push(
             "klab does not see changes of commands, environment and configuration, which restart pods, too".to_owned(),
@@ -179,6 +193,25 @@ fn open(capture: &Capture, changes: &[Change]) -> Vec<String> {
         open.push("of a pool that shrinks, the nodes with the highest numbers go".to_owned());
     }
     open
+}
+
+/// Between which numbers HorizontalPodAutoscalers keep a workload that a change scales, in words.
+fn bounds<'a>(capture: &'a Capture, workload: &'a str) -> impl Iterator<Item = String> {
+    let (namespace, kind, name) = parts(workload);
+    let kind = kind.to_lowercase();
+    let is_its = move |scaler: &&Value| {
+        let target = &scaler["spec"]["scaleTargetRef"];
+        let of_kind = target["kind"].as_str().map(str::to_lowercase);
+        of_kind.is_some_and(|of_kind| kind.strip_suffix('s').unwrap_or(&kind) == of_kind)
+            && target["name"] == name
+            && namespace.is_none_or(|namespace| scaler["metadata"]["namespace"] == namespace)
+    };
+    capture.of("HorizontalPodAutoscaler").filter(is_its).map(move |scaler| {
+        let spec = &scaler["spec"];
+        let (least, most) =
+            (spec["minReplicas"].as_u64().unwrap_or(1), spec["maxReplicas"].as_u64().unwrap_or_default());
+        format!("the HorizontalPodAutoscaler {} keeps {workload} between {least} and {most} pods", path(scaler))
+    })
 }
 
 impl PoolState {

@@ -25,8 +25,8 @@ pub struct Capture {
     pub gaps: Vec<Gap>,
 }
 
-/// A kind of objects that could not be read, or not of all namespaces.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A kind of objects that could not be read, or not of all namespaces, or that changed meanwhile.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Gap {
     /// The kind, by its plural.
@@ -34,6 +34,9 @@ pub struct Gap {
     /// The only namespace that was read; none where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// What of it moved while the cluster was read, in words; none where it may not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<String>,
 }
 
 /// The only namespace that was read, if any was, and what that leaves open.
@@ -42,7 +45,7 @@ type Extent<'a> = (Option<&'a str>, &'a str);
 /// What is missing, and what that leaves open, in sentences: kinds that leave the same open are together.
 fn gap_words(gaps: &[Gap]) -> Vec<String> {
     let mut groups: Vec<(Extent<'_>, Vec<&str>)> = Vec::new();
-    for gap in gaps {
+    for gap in gaps.iter().filter(|gap| gap.moved.is_none()) {
         let kind = KINDS.iter().find(|kind| kind.plural == gap.kind);
         let open = kind.map_or("klab does not know what that changes", |kind| kind.leaves_open);
         match groups.iter_mut().find(|(group, _)| *group == (gap.namespace.as_deref(), open)) {
@@ -59,7 +62,9 @@ fn gap_words(gaps: &[Gap]) -> Vec<String> {
             None => format!("you may not read {kinds}; without them {open}"),
         }
     };
-    groups.into_iter().map(words).collect()
+    let moved = gaps.iter().filter_map(|gap| gap.moved.as_ref());
+    let moved = moved.map(|moved| format!("the cluster changed while klab read it: {moved}"));
+    groups.into_iter().map(words).chain(moved).collect()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,7 +192,7 @@ mod tests {
     fn capture() -> Capture {
         let mut capture = Capture {
             version: Some("v1.36.2".to_owned()),
-            gaps: vec![Gap { kind: "services".to_owned(), namespace: Some("team".to_owned()) }],
+            gaps: vec![Gap { kind: "services".to_owned(), namespace: Some("team".to_owned()), moved: None }],
             ..Capture::default()
         };
         let kind = |plural: &str| KINDS.iter().find(|kind| kind.plural == plural).unwrap();
@@ -210,7 +215,7 @@ mod tests {
         assert_eq!(Capture::read(&capture.text()).unwrap(), capture);
         assert_eq!(capture.torn(), ["team/a"]);
         assert_eq!(capture.moment().unwrap().to_string(), "2026-06-01T08:00:05Z");
-        let gap = |kind: &str| Gap { kind: kind.to_owned(), namespace: None };
+        let gap = |kind: &str| Gap { kind: kind.to_owned(), ..Gap::default() };
         assert_eq!(
             gap_words(&[capture.gaps[0].clone(), gap("persistentvolumes"), gap("storageclasses")]),
             [

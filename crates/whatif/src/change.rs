@@ -1,6 +1,6 @@
 //! The changes that can be tried, as they are written on a command line.
 
-use klab_lab::spec::VmSize;
+use klab_lab::spec::{UpgradeSettings, VmSize};
 use klab_lab::words::plural;
 use serde_json::{Value, json};
 
@@ -50,6 +50,8 @@ pub enum Change {
     Upgrade {
         /// The pool.
         pool: String,
+        /// Its upgrade settings, where they are known.
+        settings: UpgradeSettings,
     },
     /// All nodes of a zone are gone at once.
     ZoneDown {
@@ -191,7 +193,13 @@ impl Change {
             Self::Label { target, key, value: Some(value) } => format!("{target} has the label {key}={value}"),
             Self::Label { target, key, value: None } => format!("{target} loses the label {key}"),
             Self::Drain { target } => format!("{target} is drained"),
-            Self::Upgrade { pool } => format!("pool {pool} is upgraded"),
+            Self::Upgrade { pool, settings } if settings.surge().is_none() => {
+                format!("pool {pool} is upgraded with its max_unavailable of {}", settings.unavailable())
+            }
+            Self::Upgrade { pool, settings } => {
+                let whose = if settings.max_surge.is_some() { "its" } else { "AKS's default" };
+                format!("pool {pool} is upgraded with {whose} max_surge of {}", settings.surge())
+            }
             Self::ZoneDown { zone } => format!("zone {zone} is down"),
             Self::Scale { workload, replicas } => {
                 format!("{workload} has {}", plural(*replicas as usize, "pod"))

@@ -13,10 +13,12 @@ use crate::capture::{Capture, path};
 use crate::pool::{pool_of, zone_of};
 use crate::sanitise::stays;
 use crate::twin::TwinError;
-use crate::world::node_price;
+use crate::world::{is_remade, node_price};
 
 /// Why a pod without an owner is lost with its node.
 pub(crate) const NOTHING: &str = "nothing makes it again";
+/// Why a pod is lost whose owner is no controller of the copy.
+pub(crate) const UNKNOWN: &str = "klab does not know the controller that makes it again";
 
 /// A captured cluster for its scheduler.
 pub(crate) struct Model {
@@ -36,13 +38,13 @@ pub(crate) struct ModelNode {
     all: Vec<Arc<Pod>>,
     /// Those that something makes again elsewhere, the most important first.
     movable: Vec<Pod>,
-    /// Those that nothing makes again: `namespace/name`.
-    alone: Vec<String>,
+    /// Those that nothing in a copy makes again.
+    alone: Vec<LostPod>,
 }
 
 impl ModelNode {
-    /// The pods that nothing makes again.
-    pub(crate) fn alone(&self) -> impl Iterator<Item = &String> {
+    /// The pods that nothing in a copy makes again.
+    pub(crate) fn alone(&self) -> impl Iterator<Item = &LostPod> {
         self.alone.iter()
     }
 
@@ -84,15 +86,22 @@ impl Model {
             };
             nodes.insert(node["metadata"]["name"].as_str().unwrap_or_default().to_owned(), model);
         }
+        let uids: BTreeSet<&str> =
+            capture.objects.iter().filter_map(|object| object["metadata"]["uid"].as_str()).collect();
         for pod in &snapshot.pods {
             let Some(node) = pod.spec.as_ref().and_then(|spec| nodes.get_mut(spec.node_name.as_ref()?)) else {
                 continue;
             };
             let (namespace, name) = names(pod);
-            match klab_scheduler::owner::controller(&pod.metadata).map(|owner| owner.kind.as_str()) {
-                Some(kind) if stays(kind) => {}
-                Some(_) => node.movable.push(unplaced(pod)),
-                None => node.alone.push(format!("{namespace}/{name}")),
+            let lost = |why: &str| LostPod { pod: format!("{namespace}/{name}"), why: why.to_owned() };
+            match klab_scheduler::owner::controller(&pod.metadata) {
+                Some(owner) if stays(&owner.kind) => {}
+                // As a copy does it, which has the captured owners of these kinds alone.
+                Some(owner) if is_remade(&owner.kind) && uids.contains(owner.uid.as_str()) => {
+                    node.movable.push(unplaced(pod));
+                }
+                Some(_) => node.alone.push(lost(UNKNOWN)),
+                None => node.alone.push(lost(NOTHING)),
             }
             node.all.push(Arc::clone(pod));
         }
@@ -119,9 +128,7 @@ impl Model {
         for name in names {
             scheduler.remove_node(name);
         }
-        let alone = nodes.iter().flat_map(|node| &node.alone);
-        let nothing = |pod: &String| LostPod { pod: pod.clone(), why: NOTHING.to_owned() };
-        let mut lost: Vec<LostPod> = alone.map(nothing).collect();
+        let mut lost: Vec<LostPod> = nodes.iter().flat_map(|node| &node.alone).cloned().collect();
         for pod in nodes.iter().flat_map(|node| &node.movable) {
             lost.extend(place(scheduler, pod).err());
         }

@@ -9,7 +9,7 @@ use klab_scheduler::Cluster;
 use serde_json::{Value, json};
 
 use crate::capture::Capture;
-use crate::model::{LostPod, Model};
+use crate::model::{LostPod, Model, ModelNode, UNKNOWN};
 use crate::pool::CONTROL_PLANE;
 use crate::twin::TwinError;
 
@@ -22,6 +22,8 @@ pub struct Shrunk {
     pub removed: BTreeMap<String, Vec<String>>,
     /// Dollars an hour that they cost; none where klab does not know a price.
     pub saved: Option<f64>,
+    /// Nodes that stay because of pods whose controller klab does not know.
+    pub unknown: Vec<String>,
     /// Nodes that the cluster cannot lose even now. They stay, and no more pods depend on them than now.
     pub fragile: Vec<String>,
 }
@@ -43,6 +45,9 @@ pub fn shrink(capture: &Capture, cheapest: bool) -> Result<Shrunk, TwinError> {
     for node in model.nodes.values() {
         *shrunk.before.entry(node.pool.clone()).or_default() += 1;
     }
+    let has_unknown = |node: &ModelNode| node.alone().any(|lost| lost.why == UNKNOWN);
+    let unknown = model.nodes.iter().filter(|(_, node)| has_unknown(node));
+    shrunk.unknown = unknown.map(|(name, _)| name.clone()).collect();
     let mut order: Vec<&str> = model
         .nodes
         .iter()
@@ -169,7 +174,8 @@ impl Shrunk {
     pub fn human(&self) -> String {
         let gone: usize = self.removed.values().map(Vec::len).sum();
         if gone == 0 {
-            return "No node can go: without any of them the cluster could not lose one more.\n".to_owned();
+            let none = "No node can go: without any of them the cluster could not lose one more.\n";
+            return none.to_owned() + &self.unknown_words();
         }
         let mut text =
             format!("{} can go. Every pod has a place then, also where one more node is lost.\n", plural(gone, "node"));
@@ -183,7 +189,16 @@ impl Shrunk {
         if let Some(saved) = self.saved.filter(|saved| *saved > 0.0) {
             text.push_str(&format!("They cost ${saved:.2} an hour, ${:.0} a month.\n", saved * 730.0));
         }
-        text + &self.fragile_words()
+        text + &self.unknown_words() + &self.fragile_words()
+    }
+
+    fn unknown_words(&self) -> String {
+        let nodes = match self.unknown.len() {
+            0 => return String::new(),
+            1 => "1 node stays".to_owned(),
+            nodes => format!("{nodes} nodes stay"),
+        };
+        format!("{nodes}, because klab does not know the controllers of pods there: {}\n", first_of(&self.unknown, 6))
     }
 
     fn fragile_words(&self) -> String {
@@ -198,7 +213,7 @@ impl Shrunk {
     pub fn json(&self) -> Value {
         json!({
             "schema": "klab.shrink/1", "before": self.before, "removed": self.removed, "dollarsAnHour": self.saved,
-            "fragile": self.fragile,
+            "fragile": self.fragile, "unknownControllers": self.unknown,
         })
     }
 }

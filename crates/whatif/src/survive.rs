@@ -7,7 +7,7 @@ use klab_lab::words::{first_of, plural};
 use serde_json::{Value, json};
 
 use crate::capture::Capture;
-use crate::model::{LostPod, Model, NOTHING};
+use crate::model::{LostPod, Model, UNKNOWN};
 use crate::twin::{Twin, TwinError};
 
 /// How many failures of a kind a text lists.
@@ -39,8 +39,9 @@ pub fn survive(capture: &Capture) -> Result<Survival, TwinError> {
     let mut zones: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut scheduler = model.scheduler();
     for (name, node) in &model.nodes {
-        let alone = node.alone().map(|pod| LostPod { pod: pod.clone(), why: NOTHING.to_owned() });
-        survival.nodes.insert(name.clone(), alone.chain(model.empty(&mut scheduler, name, &[], false)).collect());
+        survival
+            .nodes
+            .insert(name.clone(), node.alone().cloned().chain(model.empty(&mut scheduler, name, &[], false)).collect());
         pools.entry(&node.pool).or_default().push(name);
         if let Some(zone) = &node.zone {
             zones.entry(zone).or_default().push(name);
@@ -80,6 +81,13 @@ impl Survival {
             if failing.len() > MAX_LISTED {
                 text.push_str(&format!("  and {} more\n", failing.len() - MAX_LISTED));
             }
+        }
+        let unknown = self.nodes.values().flatten().filter(|lost| lost.why == UNKNOWN).count();
+        if unknown > 0 {
+            let (pods, belong) = (plural(unknown, "pod"), if unknown == 1 { "belongs" } else { "belong" });
+            text.push_str(&format!(
+                "{pods} {belong} to controllers that klab does not know, and do not come back here.\n"
+            ));
         }
         if !self.budgets.is_empty() {
             text.push_str(&format!(

@@ -6,6 +6,7 @@ use klab_scheduler::message::without_preemption;
 
 use crate::answer::{Answer, COPIES, PoolState, WorkloadChange};
 use crate::model::NOTHING;
+use crate::world::is_remade;
 
 /// How many workloads a heading lists; the others are counted.
 const MAX_LISTED: usize = 20;
@@ -207,7 +208,7 @@ fn failing_lines(change: &WorkloadChange) -> Vec<String> {
     if let Some(refused) = &change.refused {
         lines.push(format!("  the API server refuses more: {refused}"));
     }
-    if !change.workload.is_remade() {
+    if !is_remade(&change.workload.kind) {
         let words = if change.workload.kind == "Pod" {
             NOTHING
         } else {

@@ -11,7 +11,7 @@ use klab_cluster::Cluster;
 use klab_cluster::cluster::Part;
 use klab_cluster::control::SCHEDULER_CONFIGURATION_ANNOTATION;
 use klab_fields::Patch;
-use klab_lab::spec::VmSize;
+use klab_lab::spec::{Share, UpgradeSettings, VmSize};
 use serde_json::{Value, json};
 
 use crate::change::{Change, parts, taint};
@@ -24,8 +24,6 @@ use crate::twin::{MAX_PODS, completed, wanted_pods};
 
 /// How long a copy goes on after a change: longer than the five minutes after which pods leave a node that is silent.
 const AFTERWARDS: Duration = Duration::from_mins(6);
-/// The share of a pool that an upgrade adds for its time, as AKS does where nothing else is set.
-const SURGE_PERCENT: usize = 10;
 
 /// What a trial came to, beside what became of the pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +42,7 @@ impl Trial {
         match change {
             Change::Nodes { pool, nodes } => self.resize_pool(cluster, pool, *nodes)?,
             Change::Size { pool, size } => self.replace(cluster, pool, size)?,
-            Change::Upgrade { pool } => self.upgrade(cluster, pool)?,
+            Change::Upgrade { pool, settings } => self.upgrade(cluster, pool, settings)?,
             Change::Taint { target, key, value, effect } => {
                 change_nodes(cluster, target, |node| {
                     let taints = list_mut(&mut node["spec"]["taints"]);
@@ -120,17 +118,21 @@ impl Trial {
         Ok(())
     }
 
-    /// A tenth more nodes, then node by node: drained, and back empty under its name. Ends at the first that a budget keeps.
-    fn upgrade(&mut self, cluster: &Cluster, pool: &str) -> Result<(), ChangeError> {
+    /// Surge nodes come, then a few nodes at a time are drained, and back empty under their names. Ends at the first that a budget
+    /// keeps.
+    fn upgrade(&mut self, cluster: &Cluster, pool: &str, settings: &UpgradeSettings) -> Result<(), ChangeError> {
         let present = nodes::of_pool(cluster, pool)?;
-        let surge = (present.len() * SURGE_PERCENT).div_ceil(100).max(1);
+        let all = u32::try_from(present.len()).unwrap_or(u32::MAX);
+        let nodes = |share: Share| usize::try_from(share.of(all)).unwrap_or(usize::MAX);
+        let surge = nodes(settings.surge());
+        let at_once = if surge > 0 { surge } else { nodes(settings.unavailable()).max(1) };
         let added = free_names(cluster, pool, surge);
         let mut made = Vec::new();
         for ((name, node), free) in present.iter().cycle().zip(&added) {
             nodes::make(cluster, &mut made, name, node, free, None);
         }
         cluster.add_objects(&made)?;
-        for group in present.chunks(surge) {
+        for group in present.chunks(at_once) {
             let names: Vec<String> = group.iter().map(|(name, _)| name.clone()).collect();
             let before = self.blocked.len();
             self.take_away(cluster, &names);

@@ -28,12 +28,9 @@ pub struct Workload {
     pub name: String,
 }
 
-impl Workload {
-    /// Whether a copy makes its pods again.
-    pub(crate) fn is_remade(&self) -> bool {
-        let known = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"];
-        known.contains(&self.kind.as_str())
-    }
+/// Whether a copy makes the pods of an owner of this kind again.
+pub(crate) fn is_remade(kind: &str) -> bool {
+    ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"].contains(&kind)
 }
 
 impl std::fmt::Display for Workload {

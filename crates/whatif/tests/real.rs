@@ -6,6 +6,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use klab_lab::spec::UpgradeSettings;
 use klab_whatif::{Answer, Capture, Change, agreement, what_if_of};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ fn changes(step: &Step) -> Vec<Change> {
         "--label" => Change::label(text),
         "--scale" => Change::scale(text),
         "--drain" => Ok(Change::Drain { target: text.clone() }),
-        "--upgrade" => Ok(Change::Upgrade { pool: text.clone() }),
+        "--upgrade" => Ok(Change::Upgrade { pool: text.clone(), settings: UpgradeSettings::default() }),
         "--zone-down" => Ok(Change::ZoneDown { zone: text.clone() }),
         "--add" => Change::times(text).map(|(file, times)| Change::Add { objects: objects(file), times }),
         "--apply" => Ok(Change::Apply { objects: objects(text) }),

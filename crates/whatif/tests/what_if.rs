@@ -6,6 +6,7 @@ use std::time::Duration;
 use klab_api_machinery::resource::{DEPLOYMENTS, ResourceId};
 use klab_cluster::Cluster;
 use klab_cluster::cluster::DeleteOptions;
+use klab_lab::spec::{Share, UpgradeSettings};
 use klab_whatif::{Capture, Change, KINDS, agreement, fit, human, redacted, shrink, survive, what_if};
 use serde_json::{Value, json};
 
@@ -147,10 +148,36 @@ fn pools_grow_and_shrink_and_get_another_size() {
 fn without_the_budget_an_upgrade_moves_everything_and_ends_where_it_began() {
     let mut capture = captured(&cluster());
     capture.objects.retain(|object| object["kind"] != "PodDisruptionBudget");
-    let answer = what_if(&capture, &[Change::Upgrade { pool: "general".to_owned() }]).unwrap();
+    let answer =
+        what_if(&capture, &[Change::Upgrade { pool: "general".to_owned(), settings: UpgradeSettings::default() }])
+            .unwrap();
     assert!(!answer.fails(), "{answer:?}");
+    assert_eq!(answer.changes, ["pool general is upgraded with AKS's default max_surge of 10%"]);
     assert_eq!((answer.pools["general"].before.nodes, answer.pools["general"].after.nodes), (2, 2));
     assert!(answer.workloads.iter().any(|change| change.moving() > 0));
+    // Both nodes at once, without others in their place: four pods of 1 CPU do not fit on what is left meanwhile.
+    let settings = UpgradeSettings {
+        max_surge: Some(Share::Count(0)),
+        max_unavailable: Some(Share::Count(2)),
+        ..UpgradeSettings::default()
+    };
+    let answer = what_if(&capture, &[Change::Upgrade { pool: "general".to_owned(), settings }]).unwrap();
+    assert_eq!(answer.changes, ["pool general is upgraded with its max_unavailable of 2"]);
+    assert_eq!((answer.pools["general"].after.nodes, answer.fails()), (2, false), "{answer:?}");
+}
+
+#[test]
+fn a_workload_that_is_scaled_by_hand_has_its_autoscaler_named() {
+    let mut capture = captured(&cluster());
+    let scaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": { "name": "web", "namespace": "default" },
+        "spec": { "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }, "minReplicas": 2, "maxReplicas": 6 },
+    });
+    capture.objects.push(scaler);
+    let words = "the HorizontalPodAutoscaler default/web keeps deployment/web between 2 and 6 pods".to_owned();
+    let open = |change: &str| what_if(&capture, &[Change::scale(change).unwrap()]).unwrap().open;
+    assert!(open("deployment/web=9").contains(&words), "{:?}", open("deployment/web=9"));
+    assert!(!open("statefulset/db=1").contains(&words));
 }
 
 #[test]
@@ -354,6 +381,13 @@ fn what_others_own_stays_in_the_copy_and_is_not_made_again() {
     let answer = what_if(&capture, &more).unwrap();
     let of = |kind: &str| answer.workloads.iter().find(|change| change.workload.kind == kind).unwrap();
     assert_eq!((of("StrimziPodSet").placed, of("StrimziPodSet").fails), ((1, 0), true));
+    let survival = survive(&capture).unwrap();
+    let lost: Vec<_> = survival.nodes.values().flatten().filter(|lost| lost.pod == "default/broker").collect();
+    assert_eq!(lost[0].why, "klab does not know the controller that makes it again");
+    assert!(survival.human().contains("1 pod belongs to controllers that klab does not know"), "{}", survival.human());
+    let shrunk = shrink(&capture, false).unwrap();
+    assert_eq!(shrunk.unknown.len(), 1);
+    assert!(shrunk.human().contains("1 node stays, because"), "{}", shrunk.human());
     assert_eq!(of("ReplicaSet").placed, (1, 1), "a Rollout's ReplicaSet makes its pods itself");
     assert!(human(&answer).contains("klab does not know the controller that makes them again"), "{}", human(&answer));
 }

@@ -127,6 +127,8 @@ verbs! {
     JoinClass "join-class" "Joined" "Joined" "";
     LeaveClass "leave-class" "Left" "Left" "";
     OpenShell "open-shell" "Opened" "Opened" "";
+    ReadCluster "read-cluster" "Reading" "Read" "";
+    TryChanges "try-changes" "Trying" "Tried" "";
     WriteFiles "write-files" "Wrote" "Wrote" "files";
 }
 

@@ -1,0 +1,127 @@
+//! A cluster that changed while it was read: its pods as they were in the end, without those whose owners went meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use klab_lab::words::plural;
+use serde_json::Value;
+
+use crate::capture::{Capture, Gap};
+use crate::kinds::KINDS;
+
+/// Takes the pods of a second look into a capture, after all else was read, and leaves out what belongs to owners that are gone: garbage
+/// collection deletes it. What moved between the two looks becomes a gap. Owners of kinds that could not be read count as there.
+pub fn settle(capture: &mut Capture, mut again: Capture) {
+    let (before, after) = (places(capture), places(&again));
+    let went = before.keys().filter(|uid| !after.contains_key(*uid)).count();
+    let came = after.keys().filter(|uid| !before.contains_key(*uid)).count();
+    let bound = after.iter().filter(|(uid, node)| before.get(*uid).is_some_and(|before| before != *node)).count();
+    capture.objects.retain(|object| object["kind"] != "Pod");
+    capture.objects.append(&mut again.objects);
+    let mut orphans = 0;
+    // Pods belong to ReplicaSets, which belong to Deployments.
+    loop {
+        let all = capture.objects.len();
+        leave_out_orphans(capture);
+        orphans += all - capture.objects.len();
+        if all == capture.objects.len() {
+            break;
+        }
+    }
+    let are = |count: usize, one: &str, several: &str| if count == 1 { one.to_owned() } else { several.to_owned() };
+    let moved: Vec<String> = [
+        (went, format!("{} went", plural(went, "pod"))),
+        (came, format!("{} came", plural(came, "pod"))),
+        (bound, format!("{} got a node", plural(bound, "pod"))),
+        (orphans, format!("{} whose owner is gone {} left out", plural(orphans, "object"), are(orphans, "is", "are"))),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(_, words)| words)
+    .collect();
+    if !moved.is_empty() {
+        capture.gaps.push(Gap { kind: "pods".to_owned(), namespace: None, moved: Some(moved.join(", ")) });
+    }
+}
+
+/// The node of each pod, by uid.
+fn places(capture: &Capture) -> BTreeMap<String, Option<String>> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    capture.of("Pod").filter_map(|pod| Some((text(&pod["metadata"]["uid"])?, text(&pod["spec"]["nodeName"])))).collect()
+}
+
+fn leave_out_orphans(capture: &mut Capture) {
+    let uid = |object: &Value| object["metadata"]["uid"].as_str().map(str::to_owned);
+    let there: BTreeSet<String> = capture.objects.iter().filter_map(uid).collect();
+    let gaps = &capture.gaps;
+    let is_read = |owner: &Value| {
+        let kind = KINDS.iter().find(|kind| owner["kind"] == kind.kind && owner["apiVersion"] == kind.api_version);
+        // The kubelet's own pods belong to nodes, and go with them.
+        kind.is_some_and(|kind| kind.kind != "Node" && gaps.iter().all(|gap| gap.kind != kind.plural))
+    };
+    let is_gone = |owner: &Value| {
+        owner["controller"] == true && is_read(owner) && owner["uid"].as_str().is_some_and(|uid| !there.contains(uid))
+    };
+    capture.objects.retain(|object| {
+        !object["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.iter().any(is_gone))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn capture(objects: &[(&str, Value)]) -> Capture {
+        let mut capture = Capture::default();
+        for (plural, object) in objects {
+            capture.add(KINDS.iter().find(|kind| kind.plural == *plural).unwrap(), [object]);
+        }
+        capture
+    }
+
+    fn object(name: &str, owner: Option<(&str, &str)>, node: Option<&str>) -> Value {
+        let owners = owner.map(|(kind, uid)| {
+            json!([{ "apiVersion": "apps/v1", "kind": kind, "name": uid, "uid": uid, "controller": true }])
+        });
+        json!({
+            "metadata": { "name": name, "namespace": "team", "uid": name, "ownerReferences": owners },
+            "spec": { "nodeName": node },
+        })
+    }
+
+    #[test]
+    fn pods_are_those_of_the_end_and_what_lost_its_owner_is_left_out() {
+        let set = |name: &str, of: &str| ("replicasets", object(name, Some(("Deployment", of)), None));
+        let pod = |name: &str, of: &str, node| ("pods", object(name, Some(("ReplicaSet", of)), node));
+        let mut first = capture(&[
+            pod("a", "set", None),
+            pod("b", "set", Some("n")),
+            pod("d", "late", Some("n")),
+            ("deployments", object("web", None, None)),
+            set("set", "web"),
+            set("late", "gone"),
+        ]);
+        let second = capture(&[pod("a", "set", Some("n")), pod("c", "unread", Some("n")), pod("d", "late", Some("n"))]);
+        let mut partly = first.clone();
+        settle(&mut first, second.clone());
+        let names = |capture: &Capture| -> Vec<String> {
+            capture.objects.iter().filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
+        };
+        assert_eq!(names(&first), ["web", "set", "a"]);
+        assert_eq!(
+            first.gap_words(),
+            [
+                "the cluster changed while klab read it: 1 pod went, 1 pod came, 1 pod got a node, 3 objects whose owner is gone are left out"
+            ]
+        );
+        partly.gaps =
+            ["deployments", "replicasets"].map(|kind| Gap { kind: kind.to_owned(), ..Gap::default() }).to_vec();
+        settle(&mut partly, second);
+        assert_eq!(names(&partly), ["web", "set", "late", "a", "c", "d"], "owners that klab may not read are there");
+        let mut still =
+            capture(&[pod("a", "set", None), set("set", "web"), ("deployments", object("web", None, None))]);
+        settle(&mut still, capture(&[pod("a", "set", None)]));
+        assert_eq!(still.gaps, []);
+    }
+}
