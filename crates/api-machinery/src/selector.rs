@@ -228,14 +228,14 @@ enum Fields<'a> {
 #[serde(rename_all = "camelCase", default)]
 struct PodFields<'a> {
     #[serde(borrow)]
-    spec: PodSpec<'a>,
+    spec: PodSpecFields<'a>,
     #[serde(borrow)]
     status: PodStatus<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct PodSpec<'a> {
+struct PodSpecFields<'a> {
     #[serde(borrow)]
     node_name: Option<Cow<'a, str>>,
     #[serde(borrow)]
