@@ -301,7 +301,7 @@ mod tests {
             [
                 "you may not read services; without them pods spread by default over other nodes",
                 "the cluster changed while klab read it: it stopped serving jobs; without them pods that go away are not made again",
-                "the cluster changed while klab read it: 1 pod got a node, 1 object whose owner is gone is left out",
+                "the cluster changed while klab read it: 1 pod got a node, 1 object whose owner klab did not find is left out",
             ]
         );
     }

@@ -32,7 +32,14 @@ pub fn settle(capture: &mut Capture, mut again: Capture) {
         (went, format!("{} went", plural(went, "pod"))),
         (came, format!("{} came", plural(came, "pod"))),
         (bound, format!("{} got a node", plural(bound, "pod"))),
-        (orphans, format!("{} whose owner is gone {} left out", plural(orphans, "object"), are(orphans, "is", "are"))),
+        (
+            orphans,
+            format!(
+                "{} whose owner klab did not find {} left out",
+                plural(orphans, "object"),
+                are(orphans, "is", "are")
+            ),
+        ),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
@@ -112,7 +119,7 @@ mod tests {
         assert_eq!(
             first.gap_words(),
             [
-                "the cluster changed while klab read it: 1 pod went, 1 pod came, 1 pod got a node, 3 objects whose owner is gone are left out"
+                "the cluster changed while klab read it: 1 pod went, 1 pod came, 1 pod got a node, 3 objects whose owner klab did not find are left out"
             ]
         );
         partly.gaps =
