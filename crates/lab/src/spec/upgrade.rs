@@ -177,7 +177,7 @@ impl UpgradeSettings {
         self.max_surge.unwrap_or(Share::Percent(10))
     }
 
-    /// The nodes that a blue-green upgrade drains at the same time, which are 10% unless it is said: AKS's default.
+    /// The nodes that a blue-green upgrade drains at the same time; AKS's default is 10%.
     pub fn batch(&self) -> Share {
         self.drain_batch_size.unwrap_or(Share::Percent(10))
     }
