@@ -193,6 +193,9 @@ impl Change {
             Self::Label { target, key, value: Some(value) } => format!("{target} has the label {key}={value}"),
             Self::Label { target, key, value: None } => format!("{target} loses the label {key}"),
             Self::Drain { target } => format!("{target} is drained"),
+            Self::Upgrade { pool, settings } if settings.is_blue_green() => {
+                format!("pool {pool} is upgraded blue-green")
+            }
             Self::Upgrade { pool, settings } if settings.surge().is_none() => {
                 format!("pool {pool} is upgraded with its max_unavailable of {}", settings.unavailable())
             }

@@ -100,8 +100,21 @@ pub(crate) fn add(
     Ok(cluster.add_objects(&made)?)
 }
 
+/// Nodes like others, empty and ready, each under the name beside it, all at once.
+pub(crate) fn add_like<'n>(
+    cluster: &Cluster,
+    nodes: impl Iterator<Item = (&'n (String, Value), &'n String)>,
+    size: Option<&'static VmSize>,
+) -> Result<(), ChangeError> {
+    let mut made = Vec::new();
+    for ((like, node), name) in nodes {
+        make(cluster, &mut made, like, node, name, size);
+    }
+    Ok(cluster.add_objects(&made)?)
+}
+
 /// Makes a node like another, empty and ready, under this name; gives it as it is asked for.
-pub(crate) fn make(
+fn make(
     cluster: &Cluster,
     made: &mut Vec<Value>,
     like: &str,

@@ -17,29 +17,16 @@ pub fn settle(capture: &mut Capture, mut again: Capture) {
     let bound = after.iter().filter(|(uid, node)| before.get(*uid).is_some_and(|before| before != *node)).count();
     capture.objects.retain(|object| object["kind"] != "Pod");
     capture.objects.append(&mut again.objects);
-    let mut orphans = 0;
+    let read = capture.objects.len();
     // Pods belong to ReplicaSets, which belong to Deployments.
-    loop {
-        let all = capture.objects.len();
-        leave_out_orphans(capture);
-        orphans += all - capture.objects.len();
-        if all == capture.objects.len() {
-            break;
-        }
-    }
-    let are = |count: usize, one: &str, several: &str| if count == 1 { one.to_owned() } else { several.to_owned() };
+    while leave_out_orphans(capture) {}
+    let orphans = read - capture.objects.len();
+    let are = if orphans == 1 { "is" } else { "are" };
     let moved: Vec<String> = [
         (went, format!("{} went", plural(went, "pod"))),
         (came, format!("{} came", plural(came, "pod"))),
         (bound, format!("{} got a node", plural(bound, "pod"))),
-        (
-            orphans,
-            format!(
-                "{} whose owner klab did not find {} left out",
-                plural(orphans, "object"),
-                are(orphans, "is", "are")
-            ),
-        ),
+        (orphans, format!("{} whose owner klab did not find {are} left out", plural(orphans, "object"))),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
@@ -56,7 +43,9 @@ fn places(capture: &Capture) -> BTreeMap<String, Option<String>> {
     capture.of("Pod").filter_map(|pod| Some((text(&pod["metadata"]["uid"])?, text(&pod["spec"]["nodeName"])))).collect()
 }
 
-fn leave_out_orphans(capture: &mut Capture) {
+/// Leaves out objects whose owner is not there; says whether there were any.
+fn leave_out_orphans(capture: &mut Capture) -> bool {
+    let before = capture.objects.len();
     let uid = |object: &Value| object["metadata"]["uid"].as_str().map(str::to_owned);
     let there: BTreeSet<String> = capture.objects.iter().filter_map(uid).collect();
     let gaps = &capture.gaps;
@@ -71,6 +60,7 @@ fn leave_out_orphans(capture: &mut Capture) {
     capture.objects.retain(|object| {
         !object["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.iter().any(is_gone))
     });
+    capture.objects.len() < before
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@ impl Trial {
     pub(crate) fn perform(&mut self, cluster: &Cluster, change: &Change) -> Result<(), ChangeError> {
         match change {
             Change::Nodes { pool, nodes } => self.resize_pool(cluster, pool, *nodes)?,
-            Change::Size { pool, size } => self.replace(cluster, pool, size)?,
+            Change::Size { pool, size } => self.replace(cluster, pool, Some(size))?,
+            Change::Upgrade { pool, settings } if settings.is_blue_green() => self.replace(cluster, pool, None)?,
             Change::Upgrade { pool, settings } => self.upgrade(cluster, pool, settings)?,
             Change::Taint { target, key, value, effect } => {
                 change_nodes(cluster, target, |node| {
@@ -106,13 +107,9 @@ impl Trial {
     }
 
     /// As many new nodes as there are, then the old ones go.
-    fn replace(&mut self, cluster: &Cluster, pool: &str, size: &'static VmSize) -> Result<(), ChangeError> {
+    fn replace(&mut self, cluster: &Cluster, pool: &str, size: Option<&'static VmSize>) -> Result<(), ChangeError> {
         let present = nodes::of_pool(cluster, pool)?;
-        let mut made = Vec::new();
-        for ((name, node), free) in present.iter().zip(free_names(cluster, pool, present.len())) {
-            nodes::make(cluster, &mut made, name, node, &free, Some(size));
-        }
-        cluster.add_objects(&made)?;
+        nodes::add_like(cluster, present.iter().zip(&free_names(cluster, pool, present.len())), size)?;
         let names: Vec<String> = present.into_iter().map(|(name, _)| name).collect();
         self.take_away(cluster, &names);
         Ok(())
@@ -127,11 +124,7 @@ impl Trial {
         let surge = nodes(settings.surge());
         let at_once = if surge > 0 { surge } else { nodes(settings.unavailable()).max(1) };
         let added = free_names(cluster, pool, surge);
-        let mut made = Vec::new();
-        for ((name, node), free) in present.iter().cycle().zip(&added) {
-            nodes::make(cluster, &mut made, name, node, free, None);
-        }
-        cluster.add_objects(&made)?;
+        nodes::add_like(cluster, present.iter().cycle().zip(&added), None)?;
         for group in present.chunks(at_once) {
             let names: Vec<String> = group.iter().map(|(name, _)| name.clone()).collect();
             let before = self.blocked.len();
@@ -140,11 +133,7 @@ impl Trial {
                 cordon(cluster, &names, false);
                 break;
             }
-            let mut made = Vec::new();
-            for (name, node) in group {
-                nodes::make(cluster, &mut made, name, node, name, None);
-            }
-            cluster.add_objects(&made)?;
+            nodes::add_like(cluster, group.iter().zip(&names), None)?;
         }
         self.take_away(cluster, &added);
         Ok(())

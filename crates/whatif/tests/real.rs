@@ -244,7 +244,7 @@ fn outside(real: &State, foretold: &[&State]) -> Vec<String> {
             .flat_map(|message| reasons(message))
             .filter(|reason| !known.contains(reason) && !is_open(reason))
             .collect();
-        // Where no copy lets a pod wait, that is said above.
+        // Where no copy lets a pod wait, the list above has it.
         if !unknown.is_empty() && !known.is_empty() {
             lines.push(format!("{workload}: reasons {unknown:?}, foretold {known:?}"));
         }
@@ -303,7 +303,7 @@ fn recordings() -> Vec<PathBuf> {
 
 /// How many copies may be asked before a difference is one.
 const MOST_COPIES: u64 = 16;
-/// Of so many recordings one is replayed where `KLAB_REAL` does not ask for all.
+/// The test replays one recording in this many, unless `KLAB_REAL` asks for all.
 const OF_RECORDINGS: usize = 4;
 
 /// What became of each change, by `cluster/step`: the first seed whose copy does just what the cluster did, or `among`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use klab_api_machinery::resource::{DEPLOYMENTS, ResourceId};
 use klab_cluster::Cluster;
 use klab_cluster::cluster::DeleteOptions;
-use klab_lab::spec::{Share, UpgradeSettings};
+use klab_lab::spec::{Share, UpgradeSettings, UpgradeStrategy};
 use klab_whatif::{Capture, Change, KINDS, agreement, fit, human, redacted, shrink, survive, what_if};
 use serde_json::{Value, json};
 
@@ -164,6 +164,11 @@ fn without_the_budget_an_upgrade_moves_everything_and_ends_where_it_began() {
     let answer = what_if(&capture, &[Change::Upgrade { pool: "general".to_owned(), settings }]).unwrap();
     assert_eq!(answer.changes, ["pool general is upgraded with its max_unavailable of 2"]);
     assert_eq!((answer.pools["general"].after.nodes, answer.fails()), (2, false), "{answer:?}");
+    let settings = UpgradeSettings { strategy: Some(UpgradeStrategy::BlueGreen), ..UpgradeSettings::default() };
+    let answer = what_if(&capture, &[Change::Upgrade { pool: "general".to_owned(), settings }]).unwrap();
+    assert_eq!(answer.changes, ["pool general is upgraded blue-green"]);
+    assert_eq!((answer.pools["general"].after.nodes, answer.fails()), (2, false), "{answer:?}");
+    assert!(answer.workloads.iter().any(|change| change.moving() > 0));
 }
 
 #[test]
