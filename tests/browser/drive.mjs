@@ -493,10 +493,15 @@ const scenarios = {
       const isAt = (title) => page.waitForFunction((title) => document.querySelector("#lesson h2")?.textContent?.startsWith(title), title);
       const next = async (title) => {
         // The page waits for ten seconds, and an autoscaler that removes a node for longer.
-        for (const until = Date.now() + 180_000; Date.now() < until; ) {
-          const answered = page.waitForResponse((answer) => answer.url().endsWith("/next"));
+        for (const until = Date.now() + 240_000; Date.now() < until; ) {
+          // A click can be lost where the page moves between press and release: a learner clicks again.
+          const answered = page.waitForResponse((answer) => answer.url().endsWith("/next"), { timeout: 60_000 }).catch(() => null);
           await page.locator("#lesson .next").click();
           const answer = await answered;
+          if (!answer) {
+            said.push("no answer in a minute");
+            continue;
+          }
           if (answer.ok()) return title ? isAt(title) : page.waitForSelector("#lesson a[href=summary]");
           said.push(await answer.text());
         }
