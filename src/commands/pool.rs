@@ -3,7 +3,7 @@
 use super::{Context, joined};
 use klab_operations::error::Result;
 use klab_operations::event::{About, Verb};
-use klab_operations::pool::locked_pools::{LockedPools, look};
+use klab_operations::pool::locked_pools::{LockedPools, abort_at, look};
 use klab_operations::pool::{PoolRequest, list, list_document};
 use klab_operations::ui::Format;
 
@@ -35,6 +35,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         return Ok(());
     };
+    if let PoolRequest::Abort { .. } = asked {
+        return abort_at(context, &lab, pool);
+    }
     let changed = LockedPools::of(context, &lab, "pool")?.change(asked)?;
     if !changed {
         context

@@ -358,6 +358,20 @@ fn pools_are_upgraded_rolled_back_and_reimaged_by_the_real_az() {
     setup.succeeds(&["pool", "upgrade", "apps", "--node-image-only"]);
     assert_ne!(apps("nodeImageVersion"), image);
     assert_eq!(apps("currentOrchestratorVersion"), "1.34.2");
+    let said = setup.fails(&["pool", "abort", "apps"], 4);
+    assert!(
+        said.contains("could not abort the upgrade of pool `apps`") && said.contains("There is no operation"),
+        "{said}"
+    );
+    setup.server.model().held = true;
+    setup.succeeds(&["pool", "upgrade", "apps", "--kubernetes", "1.35", "--no-wait"]);
+    setup.succeeds(&["pool", "abort", "apps"]);
+    setup.server.model().held = false;
+    let requests = setup.server.model().requests.clone();
+    assert!(
+        requests.iter().any(|request| request.starts_with("POST") && request.ends_with("/apps/abort")),
+        "{requests:?}"
+    );
     let said = setup.fails(&["pool", "resize", "apps", "--size", "Standard_B4ms"], 4);
     assert!(said.contains("--node-vm-size") && said.contains("az extension add --name aks-preview"), "{said}");
     let transcript = setup.transcript();

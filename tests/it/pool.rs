@@ -347,3 +347,81 @@ fn pools_are_resized_and_rolled_back_by_hand() {
     --- status 0
     ");
 }
+
+/// blue-green-node-pool-upgrade: aborted in its final soak, an upgrade goes back to the nodes that are there still, or on.
+#[test]
+fn a_blue_green_upgrade_is_aborted_and_goes_back_or_on() {
+    let environment = Environment::new();
+    environment.write("small.toml", format!("{LAB}\n[sim]\nnode_start = \"1ms\"\n"));
+    environment.succeeds(&["up", "small.toml"]);
+    let klab = |line: &str| klab(&environment, line);
+    klab("pool add old --kubernetes 1.35 --nodes 1");
+    assert_snapshot!(klab("pool abort old"), @r"
+    --- stderr
+    error[K0418]: pool `old` is not being upgraded: there is nothing to abort
+    --- status 4
+    ");
+    assert_snapshot!(klab("pool abort other"), @r"
+    --- stderr
+    error[K0410]: lab `small` has no pool `other`
+    hint: its pools are nodepool1 and old
+    --- status 2
+    ");
+    let begins = || {
+        klab("pool upgrade old --upgrade-strategy blue-green --batch-soak 0 --final-soak 600 --no-wait");
+        let is_soaking = (0..500).any(|_| nodes(&environment).len() == 4);
+        assert!(is_soaking, "{:?}", nodes(&environment));
+    };
+    begins();
+    assert_snapshot!(klab("pool rollback old"), @r"
+    --- stderr
+    error[K0418]: (OperationNotAllowed) Operation is not allowed: Another agentpool operation (old - Upgrading) is in progress, please wait for it to finish before starting a new operation. See https://aka.ms/aks-pending-operation for more details.
+    hint: this shows how far the upgrade is:
+            kubectl get events --field-selector source=upgrader
+    hint: in the final soak of a blue-green upgrade, this makes way for it:
+            klab pool abort old
+    --- status 4
+    ");
+    assert_snapshot!(klab("pool abort old"), @r"
+    --- stderr
+         Aborted the upgrade of pool old in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab("pool scale old --nodes 2"), @r"
+    --- stderr
+    error[K0418]: the blue-green upgrade of pool `old` stopped halfway: another change has to wait for it
+    hint: ask for the same upgrade again, which goes on where it stopped, or bring the old nodes back with:
+            klab pool rollback old
+        this shows what blocks a drain:
+            kubectl get pdb -A
+    --- status 4
+    ");
+    assert_snapshot!(klab("pool rollback old"), @r"
+    --- stderr
+        Upgraded pool old: back to the nodes of Kubernetes 1.35.0 in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab("pool list"), @r"
+    --- stdout
+    POOL       MODE    NODES  SIZE           KUBERNETES  LABELS  TAINTS
+    nodepool1  system  2      Standard_B2ms  1.36.2
+    old        user    1      Standard_B2ms  1.35.0
+    --- status 0
+    ");
+    begins();
+    klab("pool abort old");
+    assert_snapshot!(klab("pool upgrade old --final-soak 0"), @r"
+    --- stderr
+        Upgraded pool old: Kubernetes 1.35.0 becomes 1.36 in TIME
+    --- status 0
+    ");
+    assert_eq!(nodes(&environment).len(), 3);
+    klab("pool add rolling --kubernetes 1.35 --nodes 1");
+    klab("pool upgrade rolling --node-soak 30 --no-wait");
+    assert_snapshot!(klab("pool abort rolling"), @r"
+    --- stderr
+    error[K0418]: klab aborts blue-green upgrades alone, and that of pool `rolling` is not
+    hint: AKS's pages do not say which surge nodes an aborted rolling upgrade leaves, so klab does not simulate it
+    --- status 4
+    ");
+}

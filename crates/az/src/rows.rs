@@ -288,6 +288,14 @@ pub static ROWS: &[Row] = &[
     ),
     row(
         Command::new(
+            "aks nodepool operation-abort",
+            "Abort what goes on with the node pool: here, a blue-green upgrade.",
+            &[CLUSTER, POOL, GROUP, NO_WAIT],
+        )
+        .with_moot(Moot { words: "--aks-custom-headers", ..Moot::NONE }),
+    ),
+    row(
+        Command::new(
             "aks nodepool rollback",
             "Bring the node pool back to the versions before its last upgrade, within seven days.",
             &[CLUSTER, POOL, GROUP, NO_WAIT],

@@ -62,6 +62,9 @@ pub struct BlueGreen {
     /// When that is over; none while nodes are drained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// Whether it goes back: old nodes take pods again, and the new ones are drained and deleted.
+    #[serde(default)]
+    pub is_undone: bool,
 }
 
 /// The versions that a pool had before an upgrade.
@@ -164,6 +167,11 @@ impl PoolUpgrade {
         nodes.extend(reimaged.filter_map(|member| self.pool.node(member.number, &member.name)));
     }
 
+    /// Whether it goes back to the old nodes.
+    pub fn is_undone(&self) -> bool {
+        self.blue_green.is_some_and(|blue_green| blue_green.is_undone)
+    }
+
     /// Whether it is blue-green and stopped halfway: old and new nodes stay until it goes on.
     pub fn is_halfway(&self) -> bool {
         self.blue_green.is_some() && matches!(self.end, Some(End::Failed(_) | End::Canceled(_)))
@@ -176,8 +184,43 @@ impl PoolUpgrade {
         for node in self.nodes.iter_mut().filter(|node| matches!(node.phase, Phase::Blocked(_))) {
             node.phase = Phase::Waiting;
         }
-        let blue_green = Some(BlueGreen { final_soak, until: None });
+        let blue_green = Some(BlueGreen { final_soak, until: None, is_undone: false });
+        if let Some(rollback) = &mut self.rollback {
+            rollback.used = None;
+        }
         Self { drain_timeout, soak, at_once, blue_green, end: None, ..self }
+    }
+
+    /// The same, canceled where it is: nodes stay as they are. In the final soak, the pool can be rolled back from then on. None where it
+    /// is over, or is not blue-green.
+    // See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade ("Pause or cancel a blue-green upgrade")
+    pub fn aborted(mut self, now: Timestamp) -> Option<Self> {
+        let is_soaking = self.blue_green.filter(|_| self.end.is_none())?.until.is_some();
+        for node in &mut self.nodes {
+            match node.phase {
+                Phase::Draining { .. } => node.phase = Phase::Waiting,
+                Phase::Soaking(_) => node.phase = Phase::Drained,
+                _ => {}
+            }
+        }
+        if let Some(rollback) = self.rollback.as_mut().filter(|_| is_soaking) {
+            rollback.used = Some(now);
+        }
+        let end = End::Canceled("The operation was aborted.".to_owned());
+        Some(Self { end: Some(end), ..self })
+    }
+
+    /// The same, to go back to the old nodes, which are such machines: where it was aborted in its final soak, or went back before and
+    /// was blocked.
+    // See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade ("Roll back a blue-green upgrade")
+    pub fn undone(mut self, pool: NodePool) -> Option<Self> {
+        let blue_green = self.blue_green.filter(|_| self.is_halfway())?;
+        self.rollback.as_ref()?.used?;
+        for node in self.surge_nodes.iter_mut().filter(|node| matches!(node.phase, Phase::Blocked(_))) {
+            node.phase = Phase::Upgraded;
+        }
+        let blue_green = Some(BlueGreen { is_undone: true, ..blue_green });
+        Some(Self { pool, blue_green, end: None, ..self })
     }
 
     /// The nodes that are being drained, in order.

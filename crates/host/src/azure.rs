@@ -9,7 +9,7 @@ use toml::Table;
 
 use super::event_stream::EventStream;
 use super::state::{Host, Learner};
-use super::steps::{SeatPools, live_pools};
+use super::steps::{SeatPools, abort_upgrade, live_pools};
 use crate::console::Piece;
 use klab_az::commands::{Answer, Executor};
 use klab_az::grammar::Arguments;
@@ -131,6 +131,12 @@ impl Clusters for Session<'_> {
         self.host.audit.seat(&format!("az {}", doing.as_str().to_lowercase()), self.learner.seat, "learner");
         // az says nothing of what is being done.
         Ok(Box::new(Change(SeatPools::of(self.host, self.learner, &EventStream::nowhere())?)))
+    }
+
+    fn abort_upgrade(&self, _: &Known, pool: &str) -> Result<(), Refusal> {
+        self.host.refuse_late(self.learner.person).map_err(|refusal| Refusal::new(refusal.message))?;
+        self.host.audit.seat("az operation-abort", self.learner.seat, "learner");
+        Ok(abort_upgrade(self.host, self.learner, pool, &EventStream::nowhere())?)
     }
 
     fn note(&self, known: &Known) -> Result<(), Refusal> {

@@ -95,12 +95,24 @@ pub(super) fn change_pool(
     asked: &PoolRequest,
     stream: &EventStream,
 ) -> Result<()> {
+    if let PoolRequest::Abort { which } = asked {
+        return abort_upgrade(host, learner, &which.pool, stream);
+    }
     let pools = SeatPools::of(host, learner, stream)?;
     let Some(wanted) = asked.wanted(&pools.live)? else { return Ok(()) };
     if !pools.bring_about(&wanted)? {
         pools.events.note(Verb::FindPool, format!("pool {}, which needs no change", wanted.pool));
     }
     Ok(())
+}
+
+/// Stops the upgrade of a seat's pool where it is. Not to be called from within a runtime.
+///
+/// # Errors
+/// When none is under way, or it cannot be stopped.
+pub(super) fn abort_upgrade(host: &Arc<Host>, learner: &Learner, pool: &str, stream: &EventStream) -> Result<()> {
+    let live = live_pools(host, learner)?;
+    locked_pools::abort(&cluster(host, learner)?, &live, pool, &Events::new(Arc::new(stream.clone())))
 }
 
 /// The pools of a seat that nothing else works on. Not to be used from within a runtime.

@@ -55,6 +55,13 @@ impl Observed {
     }
 }
 
+impl ObservedPool {
+    /// Whether an upgrade of it was aborted in its final soak: it can go on, and back.
+    pub fn is_aborted(&self) -> bool {
+        self.failed && self.rollback.is_some()
+    }
+}
+
 /// A node as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedNode {

@@ -47,7 +47,10 @@ pub fn rollback(pool: &Pool, observed: &Observed, no_wait: bool) -> Option<Actio
             let pairs = [("Kubernetes", &live.kubernetes, version), ("node image", &live.node_image, image)];
             let changed = pairs.into_iter().filter(|(_, now, then)| now.as_ref() != Some(then));
             let text = |now: &Option<String>| now.clone().unwrap_or_default();
-            changed.map(|(what, now, then)| format!("{what} {} becomes {then}", text(now))).collect()
+            let changes: Vec<String> =
+                changed.map(|(what, now, then)| format!("{what} {} becomes {then}", text(now))).collect();
+            // A blue-green upgrade that was aborted has its old nodes still.
+            if changes.is_empty() { vec![format!("back to the nodes of Kubernetes {version}")] } else { changes }
         }
         None => vec!["the versions before its last upgrade".to_owned()],
     };

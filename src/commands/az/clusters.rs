@@ -11,7 +11,7 @@ use klab_az::refusal::Refusal;
 use klab_operations::az::{Clusters, Known, PoolChanges};
 use klab_operations::background;
 use klab_operations::pool::LivePools;
-use klab_operations::pool::locked_pools::look_even_stopped;
+use klab_operations::pool::locked_pools::{abort_at, look_even_stopped};
 use klab_operations::state::azure;
 use klab_operations::state::operation::{Operation, OperationKind, Task};
 
@@ -80,6 +80,10 @@ impl Clusters for Session<'_> {
         doing: OperationKind,
     ) -> Result<Box<dyn PoolChanges + 's>, Refusal> {
         self.change(known, given, Some(pool), doing)
+    }
+
+    fn abort_upgrade(&self, known: &Known, pool: &str) -> Result<(), Refusal> {
+        Ok(abort_at(&self.context, &known.lab, pool)?)
     }
 
     fn note(&self, known: &Known) -> Result<(), Refusal> {

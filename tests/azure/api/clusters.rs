@@ -83,6 +83,7 @@ impl Model {
             ("POST", ["agentpools", pool, "upgradenodeimageversion"]) => {
                 self.upgrade_image(group, cluster, pool, now, fails, operation)
             }
+            ("POST", ["agentpools", pool, "abort"]) => self.abort(group, cluster, pool, operation),
             (_, ["agentpools", pool]) => {
                 self.in_pool(method, group, cluster, pool, &pool_name, request, now, fails, operation)
             }

@@ -158,6 +158,15 @@ impl Model {
         self.accepted(202, Value::Null, operation)
     }
 
+    pub(super) fn abort(&mut self, group: &str, cluster: &str, key: &str, operation: u64) -> Answer {
+        let pool = self.cluster(group, cluster).and_then(|found| found.pools.get(key));
+        if !pool.is_some_and(|pool| matches!(pool.phase, Phase::Busy { .. })) {
+            return Answer::refused(409, "OperationNotAllowed", "There is no operation to abort.");
+        }
+        self.change_pool(group, cluster, key, |pool| pool.phase = Phase::Settled("Canceled"));
+        self.accepted(202, Value::Null, operation)
+    }
+
     pub(super) fn change_pool(&mut self, group: &str, cluster: &str, pool: &str, change: impl FnOnce(&mut Pool)) {
         self.change_cluster(group, cluster, |cluster| {
             if let Some(pool) = cluster.pools.get_mut(pool) {

@@ -47,6 +47,17 @@ fn pools_get_other_images_machines_and_zones_and_go_back() {
         (&upgraded["count"], &upgraded["upgradeSettingsBlueGreen"]["drainBatchSize"]),
         (&json!(1), &json!("100%"))
     );
+    let idle = said("operation-abort", "");
+    assert!(idle.contains("pool `old` is not being upgraded"), "{idle}");
+    on("rollback", "");
+    let flags = "--batch-soak-duration 0 --final-soak-duration 60 --no-wait";
+    said("upgrade", &format!("-k 1.35 --yes {flags}"));
+    // It begins once az has answered, and the process that waits for it looks each second.
+    let is_aborted = (0..500).any(|_| said("operation-abort", "").starts_with("--- status 0"));
+    assert!(is_aborted, "{}", said("show", ""));
+    let went_back = (0..500).map(|_| said("rollback", "")).find(|answer| !answer.contains("in progress")).unwrap();
+    assert!(went_back.contains("\"currentOrchestratorVersion\": \"1.34.0\""), "{went_back}");
+    assert_eq!(of(&on("upgrade", "-k 1.35 --yes --final-soak-duration 0"), versions), ["1.35.0", &latest]);
     on("update", "--upgrade-strategy Rolling --drain-timeout 5");
     let machines = "-n vms --vm-set-type VirtualMachines --vm-sizes Standard_D4s_v3";
     let refused = az(environment, &format!("aks nodepool add {OF_LAB} {machines}"));

@@ -61,6 +61,12 @@ pub trait Clusters: Executor {
         doing: OperationKind,
     ) -> Result<Box<dyn PoolChanges + 's>, Refusal>;
 
+    /// Stops the upgrade of a pool where it is.
+    ///
+    /// # Errors
+    /// When none is under way, or such an upgrade cannot be stopped.
+    fn abort_upgrade(&self, known: &Known, pool: &str) -> Result<(), Refusal>;
+
     /// Remembers what was said of a cluster.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ pub fn act(command: &str) -> Option<Act> {
         "aks nodepool get-rollback-versions" => upgrades::get_rollback_versions,
         "aks nodepool get-upgrades" => upgrades::get_upgrades,
         "aks nodepool list" => nodepool::list,
+        "aks nodepool operation-abort" => upgrades::operation_abort,
         "aks nodepool rollback" => upgrades::rollback,
         "aks nodepool scale" => nodepool::scale,
         "aks nodepool show" => nodepool::show,

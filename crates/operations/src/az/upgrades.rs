@@ -67,6 +67,15 @@ pub(super) fn rollback(on: &dyn Clusters, given: &Arguments) -> Answer {
     changed(on, &known, name, given)
 }
 
+/// `operation-abort`.
+pub(super) fn operation_abort(on: &dyn Clusters, given: &Arguments) -> Answer {
+    let known = cluster(on, given)?;
+    let name = given.needed("--nodepool-name");
+    refuse_unknown(&on.look_even_stopped(&known)?, name)?;
+    on.abort_upgrade(&known, name)?;
+    Ok(Value::Null)
+}
+
 /// `upgrade`.
 pub(super) fn upgrade(on: &dyn Clusters, given: &Arguments) -> Answer {
     let name = given.needed("--nodepool-name");

@@ -62,6 +62,7 @@ verbs! {
     ReplacePool "replace-pool" "Replacing" "Replaced" "nodes it is to have";
     UpgradePool "upgrade-pool" "Upgrading" "Upgraded" "nodes it has";
     BeginUpgrade "begin-upgrade" "Beginning" "Began" "nodes it has";
+    AbortUpgrade "abort-upgrade" "Aborting" "Aborted" "";
     DrainPool "drain-pool" "Draining" "Drained" "pods moved, at the end";
     RemovePool "remove-pool" "Removing" "Removed" "nodes it had";
 

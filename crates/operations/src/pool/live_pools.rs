@@ -210,7 +210,8 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
     let wanted = lab.pool(name).and_then(|pool| wanted_version(lab, Some(pool)));
     let wanted = keys.get("kubernetes").and_then(Value::as_str).map(str::to_owned).or(wanted);
     let wanted = wanted.or_else(|| wanted_version(lab, None));
-    if let Some(live) = &seen.kubernetes
+    // An upgrade that was aborted is not given up: what is asked for stays so.
+    if let Some(live) = seen.kubernetes.as_ref().filter(|_| !seen.is_aborted())
         && wanted.is_some_and(|wanted| !is_version(live, &wanted))
     {
         keys.insert("kubernetes".to_owned(), live.clone().into());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use klab_lab::plan::{Action, Declared};
+use klab_lab::plan::{Action, Declared, ObservedPool};
 use klab_lab::spec::{KubernetesVersion, Lab, LoadOptions, Located, Reach, UpgradeKind};
 use toml::Table;
 
@@ -13,6 +13,7 @@ use super::perform::{actions, perform};
 use super::request::{PoolRequest, Wanted};
 use crate::context::Context;
 use crate::error::Result;
+use crate::event::{About, Events, Verb};
 use crate::locked_lab::LockedLab;
 use crate::provider::{Options, Provider, Work, refuse_absent, refuse_foreign, upgrading};
 use crate::running_lab;
@@ -87,7 +88,8 @@ pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Ac
     let is_empty = lab.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && live.names().contains(&pool.as_str());
     let is_seen = live.observed.pools.contains_key(pool);
     let mut observed = live.observed.clone();
-    if let Some(seen) = observed.pools.get_mut(pool).filter(|seen| !seen.failed && !asks_for_version(live, wanted)) {
+    let stays = |seen: &&mut ObservedPool| (!seen.failed || seen.is_aborted()) && !asks_for_version(live, wanted);
+    if let Some(seen) = observed.pools.get_mut(pool).filter(stays) {
         // Nodes that are older than the control plane stay so until they are upgraded.
         seen.kubernetes = None;
     }
@@ -97,6 +99,28 @@ pub fn intend(live: &LivePools, wanted: &Wanted, folder: &Path) -> Result<Vec<Ac
     // Before it is done: of a pool that is half made, its nodes say less than what was typed.
     kept.write(folder)?;
     Ok(actions)
+}
+
+/// Stops the upgrade of a pool where it is. Another klab may hold the lab's lock meanwhile, to wait for that upgrade.
+///
+/// # Errors
+/// When there is no such pool, or the provider cannot.
+pub fn abort(provider: &dyn Provider, live: &LivePools, pool: &str, events: &Events) -> Result<()> {
+    live.keys(pool)?;
+    let what = format!("the upgrade of pool {pool}");
+    let activity = events.about(About::Pool, pool).start(Verb::AbortUpgrade, what.clone());
+    provider.abort_upgrade(&live.lab, pool)?;
+    activity.finish(what);
+    Ok(())
+}
+
+/// As [`abort`], of a lab that is up.
+///
+/// # Errors
+/// As [`abort`], and as [`look`].
+pub fn abort_at(context: &Context, lab: &str, pool: &str) -> Result<()> {
+    let (provider, live) = look_through(context, lab)?;
+    abort(provider.as_ref(), &live, pool, &context.ui.events())
 }
 
 /// Whether the version of a pool's nodes is to be another one.

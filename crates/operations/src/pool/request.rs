@@ -11,6 +11,7 @@ use toml::Table;
 use super::keys::{Keys, UpgradeKeys};
 use super::live_pools::{LivePools, NO_ROLLBACK, deferred};
 use crate::error::{Code, Error, Result};
+use crate::provider::upgrading;
 
 /// What is asked of the pools of a lab.
 #[derive(Debug, Clone, clap::Subcommand, Serialize, Deserialize)]
@@ -97,6 +98,13 @@ pub enum PoolRequest {
         #[serde(default)]
         no_wait: bool,
     },
+    /// Stop a blue-green upgrade where it is: the same upgrade goes on later, and in the final soak a rollback brings the old nodes
+    /// back. On AKS, whatever goes on with the pool.
+    Abort {
+        /// The lab and the pool.
+        #[command(flatten)]
+        which: Which,
+    },
     /// Remove a pool with its nodes.
     Delete {
         /// The lab and the pool.
@@ -150,6 +158,7 @@ impl PoolRequest {
             | Self::Upgrade { which, .. }
             | Self::Resize { which, .. }
             | Self::Rollback { which, .. }
+            | Self::Abort { which }
             | Self::Delete { which } => Some(which),
         }
     }
@@ -167,7 +176,7 @@ impl PoolRequest {
         self.which().map(|which| which.pool.as_str())
     }
 
-    /// What the lab is to be; none where pools are only listed.
+    /// What the lab is to be; none where pools are only listed, or an upgrade is aborted.
     ///
     /// # Errors
     /// When a rule of pools is broken, or the pool is not there.
@@ -179,7 +188,7 @@ impl PoolRequest {
             _ => live.keys(pool)?.clone(),
         };
         match self {
-            Self::List { .. } => return Ok(None),
+            Self::List { .. } | Self::Abort { .. } => return Ok(None),
             Self::Delete { .. } => return Wanted::without(live, pool).map(Some),
             Self::Add { keys: given, .. } => keys = added(live, pool, given)?,
             Self::Scale { nodes, .. } => {
@@ -259,8 +268,13 @@ fn used_before(live: &LivePools, pool: &str, keys: &mut Table) -> Result<()> {
     if live.lay_used_before(pool, keys) {
         return Ok(());
     }
-    Err(Error::message(Code::PoolUpgrade, NO_ROLLBACK)
-        .hint("a pool can be rolled back once, within seven days after an upgrade that succeeded"))
+    if live.is_upgrading(pool) {
+        let hint = format!("in the final soak of a blue-green upgrade, `klab pool abort {pool}` makes way for it");
+        return Err(upgrading(pool).hint(hint));
+    }
+    Err(Error::message(Code::PoolUpgrade, NO_ROLLBACK).hint(
+        "a pool can be rolled back once, within seven days after an upgrade that succeeded, or after one that was aborted in its final soak",
+    ))
 }
 
 /// Refuses machines that AKS does not exchange for others.

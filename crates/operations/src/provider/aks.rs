@@ -307,6 +307,13 @@ impl Provider for Aks {
         outcome.map_err(|error| with_what_is_left(error, at.site))
     }
 
+    fn abort_upgrade(&self, lab: &Lab, pool: &str) -> Result<()> {
+        let place = self.place_of_lab(lab)?;
+        let asked = self.az_for(&place).change(&arguments::pool_abort(&place, pool));
+        let what = format!("could not abort the upgrade of pool `{pool}`");
+        asked.map(drop).map_err(|failure| failure.into_error(&what, Some(&place)))
+    }
+
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
         let known = match self.place_of_lab(lab).and_then(|place| self.look(place)) {
             // Commands of a lab that was never made can be read without az and without a login.

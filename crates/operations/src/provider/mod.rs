@@ -112,6 +112,17 @@ pub trait Provider {
     /// When one could not be done; what is left behind is named.
     fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()>;
 
+    /// Stops the upgrade of a pool where it is.
+    ///
+    /// # Errors
+    /// When none is under way, or such an upgrade cannot be stopped.
+    fn abort_upgrade(&self, _: &Lab, pool: &str) -> Result<()> {
+        Err(Error::message(
+            Code::Upgrade,
+            format!("the nodes of pool `{pool}` are replaced at once: there is nothing to abort"),
+        ))
+    }
+
     /// The commands of other tools that [`Provider::perform_all`] would run, for people to read.
     ///
     /// # Errors

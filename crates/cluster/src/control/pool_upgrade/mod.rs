@@ -123,6 +123,10 @@ impl Turn<'_> {
 
     /// Goes as far as it can now; gives when time alone takes it further.
     fn proceed(mut self, upgrade: &mut PoolUpgrade) -> Option<Timestamp> {
+        if upgrade.is_undone() {
+            self.undo(upgrade);
+            return self.again;
+        }
         loop {
             for at in 0..upgrade.nodes.len() {
                 self.advance(upgrade, at);
@@ -194,6 +198,15 @@ impl Turn<'_> {
             self.remove(node);
         }
         true
+    }
+
+    /// Has old nodes that stayed take pods again, and the new ones go.
+    fn undo(&mut self, upgrade: &mut PoolUpgrade) {
+        for node in upgrade.nodes.iter_mut().filter(|node| node.phase == Phase::Drained) {
+            uncordon(self.plane, &node.name);
+            node.phase = Phase::Upgraded;
+        }
+        self.finish(upgrade);
     }
 
     /// Deletes a node for good.
@@ -275,6 +288,7 @@ impl Turn<'_> {
     fn finish(&mut self, upgrade: &mut PoolUpgrade) {
         let blocked = upgrade.nodes.iter().filter(|node| matches!(node.phase, Phase::Blocked(_))).count();
         let kept = match upgrade.blue_green {
+            Some(_) if upgrade.is_undone() => 0,
             Some(_) => upgrade.surge_nodes.len(),
             None => gone(upgrade).saturating_add(if upgrade.quarantines { blocked } else { 0 }),
         };
@@ -298,9 +312,11 @@ impl Turn<'_> {
         if upgrade.surge_nodes.iter().any(|node| matches!(node.phase, Phase::Draining { .. })) {
             return;
         }
-        let end = end(upgrade, blocked);
+        let (end, is_undone) = (end(upgrade, blocked), upgrade.is_undone());
         match &mut upgrade.rollback {
-            Some(before) if end == End::Succeeded => before.used = before.used.or(Some(self.plane.now())),
+            Some(before) if !is_undone && end == End::Succeeded => before.used = before.used.or(Some(self.plane.now())),
+            // What is blocked on its way back can be asked to go on.
+            Some(_) if is_undone && end != End::Succeeded => {}
             rollback => *rollback = None,
         }
         upgrade.end = Some(end);

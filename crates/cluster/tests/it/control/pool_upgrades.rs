@@ -389,7 +389,7 @@ fn a_resize_that_is_blocked_leaves_as_many_nodes_as_there_were() {
 
 /// AKS's defaults for a blue-green upgrade: batches of 10%, 15 minutes between them, an hour at the end.
 fn blue_green(nodes: u32) -> PoolUpgrade {
-    let end = Some(BlueGreen { final_soak: 60 * 60, until: None });
+    let end = Some(BlueGreen { final_soak: 60 * 60, until: None, is_undone: false });
     PoolUpgrade { surge: nodes, at_once: 1, soak: 15 * 60, replaces: true, blue_green: end, ..upgrade(nodes) }
 }
 
@@ -439,6 +439,76 @@ fn a_blue_green_upgrade_that_is_blocked_leaves_old_and_new_nodes_and_goes_on_fro
     begin(&mut lab, &again);
     lab.seconds(120);
     assert_eq!((nodes(&lab), state(&lab).end), (vec!["2:31".to_owned(), "3:31".to_owned()], Some(End::Succeeded)));
+}
+
+/// When an upgrade is aborted.
+const ABORTED: Timestamp = Timestamp::constant(1_780_300_920, 0);
+
+/// A pool of two blue and two green nodes, with its upgrade aborted in its final soak.
+fn aborted() -> Lab {
+    let mut lab = lab(2);
+    lab.apply(work("web", 4));
+    let rollback = UsedVersion { kubernetes: "1.30.0".to_owned(), node_image: "one".to_owned(), used: None };
+    begin(&mut lab, &PoolUpgrade { at_once: 2, rollback: Some(rollback), ..blue_green(2) });
+    lab.seconds(START);
+    assert_eq!(state(&lab).progress(), (2, 2));
+    let aborted = state(&lab).aborted(ABORTED).unwrap();
+    assert!(aborted.is_halfway() && aborted.clone().aborted(ABORTED).is_none());
+    begin(&mut lab, &aborted);
+    lab.seconds(2 * 60 * 60);
+    assert_eq!(
+        (nodes(&lab), lab.running()),
+        (["0:30 cordoned", "1:30 cordoned", "2:31", "3:31"].map(str::to_owned).to_vec(), 4)
+    );
+    lab
+}
+
+/// blue-green-node-pool-upgrade, "Upgrade and roll back scenario": blue nodes are uncordoned, green nodes are drained and deleted.
+#[test]
+fn an_upgrade_that_is_aborted_in_its_final_soak_goes_back_to_the_old_nodes_or_on() {
+    let mut lab = aborted();
+    let undone = state(&lab).undone(machines("v1.30.0")).unwrap();
+    begin(&mut lab, &undone);
+    assert_eq!((nodes(&lab), lab.running()), (vec!["0:30".to_owned(), "1:30".to_owned()], 4));
+    assert_eq!((state(&lab).end, state(&lab).rollback), (Some(End::Succeeded), None));
+    let mut lab = aborted();
+    let on = state(&lab).resumed(60, 0, 2, 60);
+    begin(&mut lab, &on);
+    lab.seconds(60);
+    assert_eq!((nodes(&lab), state(&lab).end), (vec!["2:31".to_owned(), "3:31".to_owned()], Some(End::Succeeded)));
+    assert!(state(&lab).rollback.unwrap().used.unwrap() > ABORTED);
+}
+
+/// A budget that blocks the way back keeps it open, as it does with the way on.
+#[test]
+fn a_way_back_that_is_blocked_goes_on_once_it_is_free() {
+    let mut lab = aborted();
+    lab.apply(json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "all", "namespace": "default" },
+        "spec": { "minAvailable": 4, "selector": {} } }));
+    let undone = PoolUpgrade { drain_timeout: 60, ..state(&lab).undone(machines("v1.30.0")).unwrap() };
+    begin(&mut lab, &undone);
+    lab.seconds(60);
+    assert!(failure(&lab).starts_with("Drain node"), "{:?}", state(&lab));
+    assert_eq!(nodes(&lab), ["0:30", "1:30", "2:31", "3:31"]);
+    lab.delete(POD_DISRUPTION_BUDGETS, "all", Propagation::Background);
+    let again = state(&lab).undone(machines("v1.30.0")).unwrap();
+    begin(&mut lab, &again);
+    assert_eq!((nodes(&lab), state(&lab).end), (vec!["0:30".to_owned(), "1:30".to_owned()], Some(End::Succeeded)));
+}
+
+/// While nodes are drained, an upgrade that is aborted pauses: it goes on, and does not go back.
+#[test]
+fn an_upgrade_that_is_aborted_while_it_drains_pauses() {
+    let mut lab = blocked(2);
+    begin(&mut lab, &blue_green(2));
+    lab.seconds(START + 10);
+    assert_eq!(state(&lab).drained_nodes().count(), 1);
+    let aborted = state(&lab).aborted(ABORTED).unwrap();
+    assert_eq!((aborted.drained_nodes().count(), aborted.clone().undone(machines("v1.30.0"))), (0, None));
+    assert_eq!(upgrade(2).aborted(ABORTED), None, "only blue-green upgrades are known to pause");
+    begin(&mut lab, &aborted);
+    lab.seconds(60 * 60);
+    assert_eq!(nodes(&lab), ["0:30 cordoned", "1:30 cordoned", "2:31", "3:31"]);
 }
 
 /// roll-back-node-pool-version: available for seven days after the upgrade is done, and not after one that failed.

@@ -337,6 +337,11 @@ pub(super) fn pool_rollback(place: &AzureSite, name: &str) -> Arguments {
     pool("aks nodepool rollback", place, name).flag("--no-wait").0
 }
 
+/// An end of what goes on with a pool, where it is.
+pub(super) fn pool_abort(place: &AzureSite, name: &str) -> Arguments {
+    pool("aks nodepool operation-abort", place, name).flag("--no-wait").0
+}
+
 pub(super) fn pool_delete(place: &AzureSite, name: &str) -> Arguments {
     pool("aks nodepool delete", place, name).flag("--no-wait").0
 }

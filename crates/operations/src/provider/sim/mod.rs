@@ -225,6 +225,10 @@ impl Provider for Sim {
         }
     }
 
+    fn abort_upgrade(&self, lab: &Lab, pool: &str) -> Result<()> {
+        self.block_on(upgrades::abort(self.client(&lab.name.value)?, pool))
+    }
+
     fn prepare(&self) -> Result<()> {
         daemon::ensure(&self.home).map(|_| ())
     }

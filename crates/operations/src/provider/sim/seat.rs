@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::beginning::seed;
-use super::pools;
+use super::{pools, upgrades};
 use crate::error::{Code, Error, Result};
 use crate::provider::{Options, Provider, Work};
 use klab_cluster::Status;
@@ -85,6 +85,10 @@ impl Provider for Seat {
         let perform =
             |action| self.runtime.block_on(pools::perform(&self.client, make, pass, lab, action, work.events));
         actions.iter().try_for_each(perform)
+    }
+
+    fn abort_upgrade(&self, _: &Lab, pool: &str) -> Result<()> {
+        self.runtime.block_on(upgrades::abort(&self.client, pool))
     }
 
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -61,17 +61,22 @@ pub(super) fn settled(nodes: Vec<Node>, upgrades: &BTreeMap<String, PoolUpgrade>
 pub(super) async fn refuse_under_way(client: &Client, pool: &str) -> Result<()> {
     match read(client).await?.remove(pool) {
         Some(upgrade) if upgrade.end.is_none() => Err(upgrading(pool)),
-        Some(upgrade) if upgrade.is_halfway() => Err(halfway(pool)),
+        Some(upgrade) if upgrade.is_halfway() => Err(halfway(pool, &upgrade)),
         _ => forget(client, pool, false).await,
     }
 }
 
 /// Old and new nodes of a blue-green upgrade that stopped stay until it goes on.
 // See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade ("you can't change the upgrade strategy or Kubernetes version")
-fn halfway(pool: &str) -> Error {
+fn halfway(pool: &str, upgrade: &PoolUpgrade) -> Error {
     let message = format!("the blue-green upgrade of pool `{pool}` stopped halfway: another change has to wait for it");
-    Error::message(Code::PoolUpgrade, message)
-        .hint("ask for the same upgrade again, which goes on where it stopped; `kubectl get pdb -A` shows what blocks a drain")
+    let goes_on = "ask for the same upgrade again, which goes on where it stopped";
+    let way = match upgrade.rollback.as_ref().and_then(|rollback| rollback.used) {
+        Some(_) if upgrade.is_undone() => format!("`klab pool rollback {pool}` goes on with the way back"),
+        Some(_) => format!("{goes_on}, or bring the old nodes back with `klab pool rollback {pool}`"),
+        None => goes_on.to_owned(),
+    };
+    Error::message(Code::PoolUpgrade, message).hint(format!("{way}; `kubectl get pdb -A` shows what blocks a drain"))
 }
 
 /// Forgets the upgrade of a pool; one that is under way ends where it is. What succeeded is kept, unless `all` goes: the pool can
@@ -80,6 +85,30 @@ pub(super) async fn forget(client: &Client, pool: &str, all: bool) -> Result<()>
     change(client, POOL_UPGRADES, |known| {
         let known = PoolUpgrade::read(&json!({ "data": known?.data })).remove(pool)?;
         (all || known.end != Some(End::Succeeded)).then(|| json!({ pool: null }))
+    })
+    .await
+}
+
+/// Stops the upgrade of a pool where it is.
+pub(super) async fn abort(client: &Client, pool: &str) -> Result<()> {
+    let known = read(client).await?.remove(pool).filter(|known| known.end.is_none());
+    let Some(known) = known else {
+        let message = format!("pool `{pool}` is not being upgraded: there is nothing to abort");
+        return Err(Error::message(Code::PoolUpgrade, message));
+    };
+    if known.is_undone() {
+        let message = format!("pool `{pool}` goes back to its old nodes: there is nothing to abort");
+        return Err(Error::message(Code::PoolUpgrade, message));
+    }
+    if known.blue_green.is_none() {
+        let message = format!("klab aborts blue-green upgrades alone, and that of pool `{pool}` is not");
+        return Err(Error::message(Code::PoolUpgrade, message).hint(
+            "AKS's pages do not say which surge nodes an aborted rolling upgrade leaves, so klab does not simulate it",
+        ));
+    }
+    change(client, POOL_UPGRADES, |map| {
+        let known = PoolUpgrade::read(&json!({ "data": map?.data })).remove(pool)?;
+        Some(json!({ pool: serde_json::to_string(&known.aborted(Timestamp::now())?).unwrap_or_default() }))
     })
     .await
 }
@@ -100,8 +129,13 @@ pub(super) async fn begin(
     }
     refuse_impossible_budgets(client).await?;
     if let Some(known) = known.as_ref().filter(|known| known.is_halfway()) {
-        if known.pool.templates != machines.templates || !pool.upgrade.is_blue_green() {
-            return Err(halfway(name));
+        if kind == UpgradeKind::Rollback {
+            let undone = known.clone().undone(machines).ok_or_else(|| halfway(name, known))?;
+            write(client, name, &undone).await?;
+            return Ok(true);
+        }
+        if known.pool.templates != machines.templates || !pool.upgrade.is_blue_green() || known.is_undone() {
+            return Err(halfway(name, known));
         }
         write(client, name, &resumed(known.clone(), pool)).await?;
         return Ok(true);
@@ -192,8 +226,11 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>, rep
             _ => return Err(no_room(pool, surge, room)),
         };
     }
-    let blue_green =
-        is_blue_green.then(|| BlueGreen { final_soak: seconds(settings.final_soak, FINAL_SOAK), until: None });
+    let blue_green = is_blue_green.then(|| BlueGreen {
+        final_soak: seconds(settings.final_soak, FINAL_SOAK),
+        until: None,
+        is_undone: false,
+    });
     let at_once = match surge {
         _ if is_blue_green => batch(pool, members.len()),
         0 => unavailable,
