@@ -4,6 +4,7 @@ mod beside;
 mod later;
 mod stopped;
 mod upgrades;
+mod virtual_machines;
 
 use std::process::{Command, Stdio};
 
@@ -442,7 +443,7 @@ fn what_az_cannot_read_it_says_and_klab_lists_what_it_knows() {
     --- stderr
     ERROR: 'ad' is misspelled or not recognized by the system.
     Did you mean 'add' ?
-    klab's az, for labs that are not in Azure, knows: aks nodepool add, aks nodepool delete, aks nodepool get-rollback-versions, aks nodepool get-upgrades, aks nodepool list, aks nodepool operation-abort, aks nodepool rollback, aks nodepool scale, aks nodepool show, aks nodepool start, aks nodepool stop, aks nodepool update, aks nodepool upgrade, aks nodepool wait.
+    klab's az, for labs that are not in Azure, knows: aks nodepool add, aks nodepool delete, aks nodepool get-rollback-versions, aks nodepool get-upgrades, aks nodepool list, aks nodepool manual-scale add, aks nodepool manual-scale delete, aks nodepool manual-scale update, aks nodepool operation-abort, aks nodepool rollback, aks nodepool scale, aks nodepool show, aks nodepool start, aks nodepool stop, aks nodepool update, aks nodepool upgrade, aks nodepool wait.
     --- status 2
     $ az aks nodepool list -g x
     --- stderr

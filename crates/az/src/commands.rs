@@ -94,7 +94,7 @@ fn find<'w>(rows: &[&'static Row], words: &'w [String]) -> Result<Found<'w>, Ref
         let own: Vec<&str> = row.command.words.split(' ').collect();
         own.len() >= length && named.len() >= length && own[..length] == named[..length]
     };
-    for length in (1..=named.len().min(3)).rev() {
+    for length in (1..=named.len()).rev() {
         let exact =
             rows.iter().find(|row| row.command.words.split(' ').count() == length && is_start(row, length)).copied();
         if let Some(row) = exact {

@@ -15,7 +15,7 @@ use klab_lab::spec::{Os, Pool, PoolMode, UpgradeSettings};
 const EMPTY: &str = "artifactStreamingProfile capacityReservationGroupId creationData enableEncryptionAtHost enableUltraSsd \
     gatewayProfile gpuInstanceProfile gpuProfile hostGroupId kubeletConfig linuxOsConfig localDnsProfile messageOfTheDay \
     networkProfile nodePublicIpPrefixId podIpAllocationMode podSubnetId proximityPlacementGroupId status \
-    virtualMachineNodesStatus virtualMachinesProfile vnetSubnetId windowsProfile workloadRuntime";
+    vnetSubnetId windowsProfile workloadRuntime";
 
 /// Label and taint that AKS gives spot pools, which its answers show.
 const SPOT_KEY: &str = "kubernetes.azure.com/scalesetpriority";
@@ -51,7 +51,7 @@ pub fn document(site: &Site, shown: &Shown<'_>) -> Value {
         "resourceGroup": site.group,
         "systemData": null,
         "type": "Microsoft.ContainerService/managedClusters/agentPools",
-        "typePropertiesType": "VirtualMachineScaleSets",
+        "typePropertiesType": kind(shown.pool),
     });
     for (key, value) in own.as_object().into_iter().flatten() {
         document[key] = value.clone();
@@ -75,9 +75,9 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
     let mut all = nulls(EMPTY);
     let said = json!({
         "availabilityZones": (!pool.zones.is_empty()).then(|| pool.zones.iter().map(u8::to_string).collect::<Vec<_>>()),
-        "count": stopped.map_or(pool.nodes.value, |stopped| stopped.nodes),
+        "count": (!pool.is_virtual_machines()).then(|| stopped.map_or(pool.nodes.value, |stopped| stopped.nodes)),
         "currentOrchestratorVersion": current,
-        "enableAutoScaling": bounds.is_some(),
+        "enableAutoScaling": (!pool.is_virtual_machines()).then_some(bounds.is_some()),
         "enableFips": false,
         "enableNodePublicIp": false,
         "kubeletDiskType": "OS",
@@ -102,9 +102,11 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
         "securityProfile": { "enableSecureBoot": false, "enableVtpm": false, "sshAccess": "LocalUser" },
         "spotMaxPrice": spot.map(|spot| spot.max_price.unwrap_or(-1.0)),
         "tags": note.tags,
-        "type": "VirtualMachineScaleSets",
+        "type": kind(pool),
         "upgradeSettings": upgrade(pool),
-        "vmSize": klab_lab::plan::size_name(pool),
+        "virtualMachineNodesStatus": profiles(pool),
+        "virtualMachinesProfile": profiles(pool).map(|manual| json!({ "scale": { "autoscale": null, "manual": manual } })),
+        "vmSize": if pool.is_virtual_machines() { String::new() } else { klab_lab::plan::size_name(pool) },
     });
     if let Value::Object(said) = said {
         all.extend(said);
@@ -117,6 +119,17 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
     let document = Value::Object(all);
     let tag = entity_tag(&format!("{}{document}", site.id()));
     with(document, "eTag", tag.into())
+}
+
+/// What Azure makes the nodes of.
+fn kind(pool: &Pool) -> &'static str {
+    if pool.is_virtual_machines() { "VirtualMachines" } else { "VirtualMachineScaleSets" }
+}
+
+/// The nodes of each size of single virtual machines, of which Azure says no number for the pool as a whole.
+fn profiles(pool: &Pool) -> Option<Value> {
+    let profile = |(size, nodes): (String, u32)| json!({ "count": nodes, "size": size });
+    pool.is_virtual_machines().then(|| pool.sizes().into_iter().map(profile).collect())
 }
 
 fn with(mut document: Value, key: &str, value: Value) -> Value {

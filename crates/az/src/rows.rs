@@ -288,6 +288,37 @@ pub static ROWS: &[Row] = &[
     ),
     row(
         Command::new(
+            "aks nodepool manual-scale add",
+            "Add nodes of another size to a node pool of type VirtualMachines.",
+            &[CLUSTER, POOL, GROUP, NO_WAIT, &[Flag::word("--vm-sizes").required(), Flag::number("--node-count -c").required()]],
+        ),
+    ),
+    row(
+        Command::new(
+            "aks nodepool manual-scale delete",
+            "Take the nodes of a size away from a node pool of type VirtualMachines.",
+            &[CLUSTER, POOL, GROUP, NO_WAIT, YES, &[Flag::word("--current-vm-sizes").required()]],
+        ),
+    ),
+    row(
+        Command::new(
+            "aks nodepool manual-scale update",
+            "Change the number or the size of nodes of a size in a node pool of type VirtualMachines.",
+            &[
+                CLUSTER,
+                POOL,
+                GROUP,
+                NO_WAIT,
+                &[
+                    Flag::word("--current-vm-sizes").required(),
+                    Flag::word("--vm-sizes"),
+                    Flag::number("--node-count -c"),
+                ],
+            ],
+        ),
+    ),
+    row(
+        Command::new(
             "aks nodepool operation-abort",
             "Abort what goes on with the node pool: here, a blue-green upgrade.",
             &[CLUSTER, POOL, GROUP, NO_WAIT],

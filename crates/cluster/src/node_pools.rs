@@ -49,7 +49,7 @@ pub struct NodePool {
     pub names: NodeNames,
     /// The address of its first node; the others follow.
     pub first_address: Ipv4Addr,
-    /// What a new node is, one for each zone in turn, with [`NAME`], [`NUMBER`] and [`ADDRESS`] in texts.
+    /// What a new node is, one for each zone in turn, or for each size of single virtual machines, with [`NAME`], [`NUMBER`] and [`ADDRESS`] in texts.
     pub templates: Vec<Value>,
     /// Most machines that the cloud has for the pool; those beyond never register. None: as many as anybody wants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +68,8 @@ pub struct NodePool {
 pub enum NodeNames {
     /// As scale sets name instances: this prefix, then the number in base 36 with six digits.
     ScaleSet(String),
+    /// As AKS names single virtual machines: this prefix, then the number.
+    VirtualMachines(String),
     /// As kind names workers: this prefix, then the first number from 2 on that no node of the cluster has; the first has none.
     Workers(String),
 }
@@ -105,6 +107,7 @@ impl NodeNames {
         let is_free = |name: &String| !taken.contains(name.as_str());
         match self {
             Self::ScaleSet(prefix) => Some(format!("{prefix}{}", base36(number))).filter(is_free),
+            Self::VirtualMachines(prefix) => Some(format!("{prefix}{number}")).filter(is_free),
             Self::Workers(prefix) => loop {
                 *worker = worker.checked_add(1)?;
                 let name = if *worker == 1 { prefix.clone() } else { format!("{prefix}{worker}") };
@@ -157,9 +160,9 @@ impl NodePool {
         Some(filled(self.template(0)?, &self.group, 0, &self.address(0)))
     }
 
-    /// The node with this number, under this name.
-    pub(crate) fn node(&self, number: u32, name: &str) -> Option<Value> {
-        Some(filled(self.template(number)?, name, number, &self.address(number)))
+    /// The node with this number, under this name, by the template of this place, else by the one of its number.
+    pub(crate) fn node(&self, number: u32, name: &str, template: Option<u32>) -> Option<Value> {
+        Some(filled(self.template(template.unwrap_or(number))?, name, number, &self.address(number)))
     }
 
     /// The next nodes of the pool of this name where these are there: each takes up the first number that is free.

@@ -87,6 +87,9 @@ pub struct Member {
     pub name: String,
     /// Its number in the pool, counted from 0.
     pub number: u32,
+    /// The place of its template among those of the pool, where its number does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<u32>,
     /// How far it is.
     pub phase: Phase,
 }
@@ -142,7 +145,7 @@ impl PoolUpgrade {
     pub fn member(pool: &NodePool, name: &str, address: &str) -> Option<Member> {
         let address: Ipv4Addr = address.parse().ok()?;
         let number = u32::from(address).checked_sub(u32::from(pool.first_address))?;
-        Some(Member { name: name.to_owned(), number, phase: Phase::Waiting })
+        Some(Member { name: name.to_owned(), number, template: None, phase: Phase::Waiting })
     }
 
     /// How many nodes are upgraded, and how many are to be.
@@ -164,7 +167,7 @@ impl PoolUpgrade {
         let surplus: Vec<&Member> = self.surge_nodes.iter().skip(gone).collect();
         nodes.retain(|node| !surplus.iter().any(|member| is(node, member)));
         let reimaged = self.nodes.iter().filter(|member| matches!(member.phase, Phase::Starting(_)));
-        nodes.extend(reimaged.filter_map(|member| self.pool.node(member.number, &member.name)));
+        nodes.extend(reimaged.filter_map(|member| self.pool.node(member.number, &member.name, member.template)));
     }
 
     /// Whether it goes back to the old nodes.

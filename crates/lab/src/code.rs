@@ -128,6 +128,7 @@ codes! {
     Upgrade "upgrade" 213 2;
     FeatureGate "feature-gate" 214 2;
     RuntimeConfig "runtime-config" 214 2;
+    VirtualMachines "virtual-machines" 215 2;
     Unsatisfiable "unsatisfiable" 220 2;
     UnusedToleration "unused-toleration" 221 2;
     UnknownTopology "unknown-topology" 222 2;

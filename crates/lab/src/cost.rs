@@ -55,8 +55,9 @@ pub struct PoolCost {
 }
 
 impl PoolCost {
+    /// What a pool costs, which has nodes of one size.
     fn of(pool: &Pool, region: &str) -> Self {
-        let size = size_name(pool);
+        let size = pool.size.as_ref().map_or_else(|| size_name(pool), |size| size.value.clone());
         // Windows has its licence on top, which the table does not hold.
         let regular = hourly(&size, region).filter(|_| pool.os == Os::Linux);
         let bound = pool.spot.as_ref().and_then(|spot| spot.max_price);
@@ -87,7 +88,7 @@ pub struct LabCost {
     pub region: String,
     /// The control plane; `None`: unknown.
     pub control_plane: Option<f64>,
-    /// The pools that `up` makes.
+    /// The pools that `up` makes, one of several sizes once for each.
     pub pools: Vec<PoolCost>,
 }
 
@@ -97,7 +98,8 @@ impl LabCost {
         let region = lab.aks.location.value.clone();
         // The free tier is free by definition; the price list of the others is not at hand.
         let control_plane = (lab.aks.tier == AksTier::Free).then_some(0.0);
-        let pools = lab.pools.iter().filter(|pool| !pool.deferred).map(|pool| PoolCost::of(pool, &region)).collect();
+        let pools = lab.pools.iter().filter(|pool| !pool.deferred).flat_map(Pool::parts);
+        let pools = pools.map(|pool| PoolCost::of(&pool, &region)).collect();
         Self { region, control_plane, pools }
     }
 
@@ -210,6 +212,14 @@ mod tests {
         assert_eq!(cost.most_hourly().map(|sum| (sum * 1e4).round()), Some(4800.0));
         let cost = LabCost::of(&lab("[aks]\ntier = \"standard\"\n[pool.a]\n"));
         assert_eq!(cost.hourly(), None);
+    }
+
+    #[test]
+    fn nodes_of_each_size_have_their_own_price() {
+        let text = "[pool.a]\ntype = \"VirtualMachines\"\nsizes = { Standard_B2ms = 2, Standard_B4ms = 1 }\n";
+        let cost = LabCost::of(&lab(text));
+        let rows: Vec<_> = cost.pools.iter().map(|pool| (pool.size.as_str(), pool.nodes, pool.each)).collect();
+        assert_eq!(rows, [("Standard_B2ms", 2, Some(0.096)), ("Standard_B4ms", 1, Some(0.192))]);
     }
 
     #[test]

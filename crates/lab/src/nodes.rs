@@ -1,11 +1,13 @@
 //! Nodes of pools as AKS makes them, or as kind does: names, labels, capacity, allocatable, addresses, images.
 
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeSet;
+use std::iter::repeat_n;
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
 
-use crate::names::{DEVICES_ANNOTATION, NODE_IMAGE_LABEL};
+use crate::names::{DEVICES_ANNOTATION, NODE_IMAGE_LABEL, SIZE_LABEL};
 use crate::spec::{KubernetesVersion, Lab, NODE_IMAGE, NodeResources, Os, Pool, SimLike, VmSize};
 use klab_scheduler::hash::fnv64_closed;
 
@@ -31,7 +33,44 @@ pub fn latest_node_image(pool: &Pool) -> String {
 ///
 /// Names, labels and taints are those AKS gives (Azure's documentation of reserved labels and of node pools).
 pub fn node(lab: &Lab, pool: &Pool, number: u32) -> Value {
-    named(lab, pool, number, &node_name(lab, pool, number))
+    let part = parts_in_order(pool.parts()).nth(number as usize).unwrap_or(Cow::Borrowed(pool));
+    named(lab, &part, number, &node_name(lab, pool, number))
+}
+
+/// For each node of a new pool the part that it is of; a scale set's nodes have no end.
+fn parts_in_order(parts: Vec<Cow<'_, Pool>>) -> impl Iterator<Item = Cow<'_, Pool>> {
+    parts.into_iter().flat_map(|part| {
+        let count = if part.is_virtual_machines() { part.nodes.value as usize } else { usize::MAX };
+        repeat_n(part, count)
+    })
+}
+
+/// Whether a node is one of this part of a pool.
+fn is_of(part: &Pool, node: &Node) -> bool {
+    let size = node.metadata.labels.as_ref().and_then(|labels| labels.get(SIZE_LABEL));
+    !part.is_virtual_machines() || part.size.as_ref().zip(size).is_some_and(|(own, size)| own.value == *size)
+}
+
+/// The nodes of a pool that stay where it is to have this many, and those that go: the first ones stay, of each size as many as
+/// the pool has of it.
+pub fn kept<N: Borrow<Node>>(pool: &Pool, nodes: Vec<N>, wanted: u32) -> (Vec<N>, Vec<N>) {
+    let count = |part: &Pool| if part.is_virtual_machines() { part.nodes.value } else { wanted };
+    let mut room: Vec<_> = pool.parts().into_iter().map(|part| (count(&part), part)).collect();
+    nodes.into_iter().partition(|node| {
+        let place = room.iter_mut().find(|(room, part)| *room > 0 && is_of(part, node.borrow()));
+        place.map(|(room, _)| *room -= 1).is_some()
+    })
+}
+
+/// For each node that a pool lacks beside these the part that it is of; a scale set lacks nodes without end.
+pub fn lacking<'a, N: Borrow<Node>>(pool: &'a Pool, present: &[N]) -> impl Iterator<Item = Cow<'a, Pool>> + use<'a, N> {
+    let mut parts = pool.parts();
+    for part in parts.iter_mut().filter(|part| part.is_virtual_machines()) {
+        let there = present.iter().filter(|node| is_of(part, (*node).borrow())).count();
+        let left = part.nodes.value.saturating_sub(u32::try_from(there).unwrap_or(u32::MAX));
+        part.to_mut().nodes.value = left;
+    }
+    parts_in_order(parts)
 }
 
 /// The node of a pool with this number, with these texts in place of its name, its number and its address: what the
@@ -47,8 +86,8 @@ struct Texts<'a> {
     address: &'a str,
 }
 
-/// The nodes that a pool is to get, where these are there: of the pool itself, and of the whole cluster by name. Numbers
-/// that are free in the pool are taken up again. Like kind, a node has the first free name of the cluster.
+/// The nodes that a pool is to get, where these are there: of the pool itself, and of the whole cluster by name; those of a
+/// scale set have no end. Numbers that are free in the pool are taken up again. Like kind, a node has the first free name of the cluster.
 pub fn missing<'a>(
     lab: &'a Lab,
     pool: &'a Pool,
@@ -58,7 +97,7 @@ pub fn missing<'a>(
     let addresses: BTreeSet<String> = present.iter().filter_map(address_of).collect();
     let numbers = (0u32..).filter(move |number| !addresses.contains(&address(lab, pool, *number)));
     let mut workers = 1u32..;
-    numbers.filter_map(move |number| {
+    let named_numbers = numbers.filter_map(move |number| {
         let own = pool.names.get(number as usize).filter(|name| !taken.contains(&name.value));
         let name = if let Some(own) = own {
             own.value.clone()
@@ -67,8 +106,9 @@ pub fn missing<'a>(
         } else {
             Some(node_name(lab, pool, number)).filter(|name| !taken.contains(name))?
         };
-        Some(named(lab, pool, number, &name))
-    })
+        Some((number, name))
+    });
+    lacking(pool, present).zip(named_numbers).map(|(part, (number, name))| named(lab, &part, number, &name))
 }
 
 /// The address by which a node of a pool is known.
@@ -110,11 +150,15 @@ fn with_texts(lab: &Lab, pool: &Pool, number: u32, texts: &Texts<'_>) -> Value {
     let provider = if like_kind(lab) {
         format!("kind://docker/{}/{name}", lab.name.value)
     } else {
+        let machine = if pool.is_virtual_machines() {
+            format!("virtualMachines/{name}")
+        } else {
+            format!("virtualMachineScaleSets/{}/virtualMachines/{number_text}", scale_set(lab, pool))
+        };
         format!(
             "azure:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/mc_{lab}_{lab}_{location}\
-             /providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number_text}",
+             /providers/Microsoft.Compute/{machine}",
             lab = lab.name.value,
-            set = scale_set(lab, pool),
         )
     };
     let mut spec = json!({ "providerID": provider });
@@ -171,7 +215,8 @@ fn images(lab: &Lab, pool: &Pool) -> Value {
     images.into()
 }
 
-/// The name that the lab file gives it, else `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36. Like kind: `lab-worker`,
+/// The name that the lab file gives it, else `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36, single
+/// virtual machines as `aks-extra-12345678-vms0`. Like kind: `lab-worker`,
 /// `lab-worker2`, … in the order of the pools that the lab begins with and of their nodes without a name in the file, as
 /// long as none of them changes; further nodes get names that none of these has.
 pub fn node_name(lab: &Lab, pool: &Pool, number: u32) -> String {
@@ -179,7 +224,8 @@ pub fn node_name(lab: &Lab, pool: &Pool, number: u32) -> String {
         return own.value.clone();
     }
     if !like_kind(lab) {
-        return format!("{}{}", scale_set(lab, pool), base36(number));
+        let digits = if pool.is_virtual_machines() { number.to_string() } else { base36(number) };
+        return format!("{}{digits}", scale_set(lab, pool));
     }
     let named = |pool: &Pool| u32::try_from(pool.names.len()).unwrap_or(u32::MAX);
     let at_first = |pool: &Pool| if pool.deferred { 0 } else { pool.nodes.value.saturating_sub(named(pool)) };
@@ -198,9 +244,10 @@ fn worker_name(lab: &Lab, number: u32) -> String {
     format!("{}-worker{suffix}", lab.name.value)
 }
 
-/// The scale set of a pool, as AKS names it; its nodes' names begin with it.
+/// The scale set of a pool, as AKS names it; its nodes' names begin with it, and those of single virtual machines with the like.
 pub fn scale_set(lab: &Lab, pool: &Pool) -> String {
-    format!("aks-{}-{:08}-vmss", pool.name.value, hash(&[&lab.name.value, &pool.name.value]) % 100_000_000)
+    let kind = if pool.is_virtual_machines() { "vms" } else { "vmss" };
+    format!("aks-{}-{:08}-{kind}", pool.name.value, hash(&[&lab.name.value, &pool.name.value]) % 100_000_000)
 }
 
 fn base36(mut number: u32) -> String {

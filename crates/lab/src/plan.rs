@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::spec::{Lab, Pool, UpgradeKind};
+use crate::names::SIZE_LABEL;
+use crate::spec::{Lab, Pool, UpgradeKind, VmSize};
 use klab_scheduler::autoscaler::{self, Profile};
 
 /// A lab's cluster as the provider sees it in the world, never as a state file remembers it.
@@ -48,6 +49,18 @@ pub struct ObservedPool {
     pub foreign: bool,
 }
 
+impl ObservedPool {
+    /// The nodes of each size, as they say it themselves.
+    pub fn sizes(&self) -> BTreeMap<String, u32> {
+        let mut sizes = BTreeMap::new();
+        for size in self.nodes.iter().filter_map(|node| node.labels.get(SIZE_LABEL)) {
+            let name = VmSize::find(size).map_or(size, |known| &known.name);
+            *sizes.entry(name.clone()).or_default() += 1;
+        }
+        sizes
+    }
+}
+
 impl Observed {
     /// Takes a pool for the lab's own, also one that others made; says whether there is one of that name.
     pub fn take(&mut self, pool: &str) -> bool {
@@ -78,8 +91,11 @@ pub struct ObservedNode {
 pub struct Declared {
     /// `system` or `user`.
     pub mode: String,
-    /// VM size, or what stands in its place.
+    /// VM size, or what stands in its place; empty where its nodes say it, each for itself.
     pub size: String,
+    /// Whether its nodes are single virtual machines, of one size or several.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub virtual_machines: bool,
     /// Availability zones.
     pub zones: Vec<u8>,
     /// Greatest number of pods on a node.
@@ -114,7 +130,8 @@ impl Declared {
     pub fn of(pool: &Pool) -> Self {
         Self {
             mode: pool.mode.as_str().to_owned(),
-            size: size_name(pool),
+            size: if pool.is_virtual_machines() { String::new() } else { size_name(pool) },
+            virtual_machines: pool.is_virtual_machines(),
             zones: pool.zones.clone(),
             max_pods: pool.max_pods,
             labels: pool.labels.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect(),
@@ -128,8 +145,12 @@ impl Declared {
     }
 }
 
-/// The VM size, or CPU and memory where the author gave those.
+/// The VM size, or CPU and memory where the author gave those; of single virtual machines the sizes and how many of each.
 pub fn size_name(pool: &Pool) -> String {
+    if pool.is_virtual_machines() {
+        let sizes = pool.sizes().into_iter().map(|(size, nodes)| format!("{size} ({nodes})"));
+        return sizes.collect::<Vec<_>>().join(", ");
+    }
     match &pool.size {
         Some(size) => size.value.clone(),
         None => format!("{}m CPU, {} MiB", pool.machine.cpu_millis, pool.machine.memory >> 20),
@@ -189,6 +210,9 @@ pub enum Action {
         from: u32,
         /// Nodes it is to have.
         to: u32,
+        /// Of a pool whose nodes are single virtual machines: how many nodes of each size that changes there are, and will be.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        sizes: BTreeMap<String, (u32, u32)>,
     },
     /// Change mode, labels, taints or autoscaler of a pool in place.
     UpdatePool {
@@ -245,8 +269,8 @@ impl fmt::Display for Action {
                 };
                 write!(formatter, "add pool {pool} ({nodes} × {size}{zones})")
             }
-            Self::ScalePool { pool, from, to } => {
-                write!(formatter, "scale pool {pool} from {from} to {}", crate::words::plural(*to as usize, "node"))
+            Self::ScalePool { pool, from, to, sizes } => {
+                write!(formatter, "scale pool {pool} {}", scale_text(*from, *to, sizes))
             }
             Self::UpdatePool { pool, changes } => write!(formatter, "change pool {pool}: {}", changes.join(", ")),
             Self::ReplacePool { pool, changes, .. } => {
@@ -263,6 +287,13 @@ impl fmt::Display for Action {
             }
         }
     }
+}
+
+/// How a pool is scaled, in words: `from 2 to 3 nodes`, with the sizes of single virtual machines.
+pub fn scale_text(from: u32, to: u32, sizes: &BTreeMap<String, (u32, u32)>) -> String {
+    let each: Vec<String> = sizes.iter().map(|(size, (from, to))| format!("{size} from {from} to {to}")).collect();
+    let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
+    format!("from {from} to {}{each}", crate::words::plural(to as usize, "node"))
 }
 
 /// What must be done so that the cluster is the lab's, in order: first what adds room, then what takes it away.
@@ -366,8 +397,9 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: b
     }
     let have = count(live.nodes.len());
     let within_autoscale = declared.autoscale.is_some_and(|(min, max)| (min..=max).contains(&have));
-    if have != pool.nodes.value && !within_autoscale {
-        actions.push(Action::ScalePool { pool: name.clone(), from: have, to: pool.nodes.value });
+    let sizes = size_changes(pool, live);
+    if (have != pool.nodes.value || !sizes.is_empty()) && !within_autoscale {
+        actions.push(Action::ScalePool { pool: name.clone(), from: have, to: pool.nodes.value, sizes });
     }
     // A change that is asked for brings everything else along that failed; only where there is none, one is made up.
     if live.failed
@@ -376,6 +408,17 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: b
         actions.insert(0, Action::UpdatePool { pool: name, changes: vec![FAILED_CHANGE.to_owned()] });
     }
     actions
+}
+
+/// The sizes of a pool of single virtual machines whose numbers of nodes differ: the number now, and the one that the lab asks for.
+fn size_changes(pool: &Pool, live: &ObservedPool) -> BTreeMap<String, (u32, u32)> {
+    if !pool.is_virtual_machines() {
+        return BTreeMap::new();
+    }
+    let (have, wanted) = (live.sizes(), pool.sizes());
+    let of = |sizes: &BTreeMap<String, u32>, size: &String| sizes.get(size).copied().unwrap_or_default();
+    let both = have.keys().chain(wanted.keys()).map(|size| (size.clone(), (of(&have, size), of(&wanted, size))));
+    both.filter(|(_, (from, to))| from != to).collect()
 }
 
 /// The change of a pool whose last one failed.
@@ -389,7 +432,12 @@ pub fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
             changes.push(format!("{what} {old} becomes {new}"));
         }
     };
-    compare("size", old.size.clone(), new.size.clone());
+    if old.virtual_machines == new.virtual_machines {
+        compare("size", old.size.clone(), new.size.clone());
+    } else {
+        let kind = |is_single| if is_single { "VirtualMachines" } else { "VirtualMachineScaleSets" }.to_owned();
+        compare("type", kind(old.virtual_machines), kind(new.virtual_machines));
+    }
     compare("zones", zones_text(&old.zones), zones_text(&new.zones));
     compare("max pods", old.max_pods.to_string(), new.max_pods.to_string());
     compare("system", old.os.clone(), new.os.clone());

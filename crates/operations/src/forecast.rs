@@ -74,19 +74,21 @@ fn nodes_of_pool(lab: &Lab, pool: &Pool, mut present: Vec<Arc<Node>>) -> Vec<Arc
         }
         _ => pool.nodes.value,
     };
-    let planned = |number| Node::from_value(&nodes::node(lab, pool, number)).ok().map(Arc::new);
+    let planned = |part: &Pool, number| Node::from_value(&nodes::node(lab, part, number)).ok().map(Arc::new);
     // Those of the highest number go first, on every provider.
     present.sort_by_key(|node| (node.name_any().len(), node.name_any()));
-    present.truncate(wanted as usize);
-    let pattern = planned(0);
+    let (present, _) = nodes::kept(pool, present, wanted);
+    let lacking = nodes::lacking(pool, &present);
+    let pattern = planned(pool, 0);
     let mut nodes: Vec<Arc<Node>> = present
         .into_iter()
         .map(|node| pattern.as_ref().map_or_else(|| Arc::clone(&node), |pattern| relabelled(pool, &node, pattern)))
         .collect();
     let taken: BTreeSet<String> = nodes.iter().map(|node| node.name_any()).collect();
-    let fresh = (0..).filter_map(planned).filter(|node| !taken.contains(&node.name_any()));
+    let free = (0..).filter(|number| !taken.contains(&nodes::node_name(lab, pool, *number)));
     let missing = (wanted as usize).saturating_sub(nodes.len());
-    nodes.extend(fresh.take(missing));
+    let fresh = lacking.zip(free).take(missing);
+    nodes.extend(fresh.filter_map(|(part, number)| planned(&part, number)));
     nodes
 }
 

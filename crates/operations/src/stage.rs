@@ -111,7 +111,7 @@ pub fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
             if let Some(bounds) = autoscale {
                 wanted = wanted.clamp(bounds.min, bounds.max.max(bounds.min));
             }
-            pool.nodes = Located::new(wanted, at.clone());
+            pool.set_nodes(Located::new(wanted, at.clone()));
         }
         Action::UpgradePool { pool, to, settings, .. } => {
             if let Some(pool) = staged.pools.iter_mut().find(|one| *one.name == *pool) {

@@ -59,9 +59,6 @@ fn pools_get_other_images_machines_and_zones_and_go_back() {
     assert!(went_back.contains("\"currentOrchestratorVersion\": \"1.34.0\""), "{went_back}");
     assert_eq!(of(&on("upgrade", "-k 1.35 --yes --final-soak-duration 0"), versions), ["1.35.0", &latest]);
     on("update", "--upgrade-strategy Rolling --drain-timeout 5");
-    let machines = "-n vms --vm-set-type VirtualMachines --vm-sizes Standard_D4s_v3";
-    let refused = az(environment, &format!("aks nodepool add {OF_LAB} {machines}"));
-    assert!(refused.contains("whose nodes have one size"), "{refused}");
     let resized = on("update", "--node-vm-size Standard_D4s_v3");
     assert_eq!((&resized["vmSize"], &resized["count"]), (&json!("Standard_D4s_v3"), &json!(1)));
     let refused = said("update", "--node-vm-size Standard_D4ps_v5");

@@ -4,6 +4,7 @@ mod binary;
 mod perform;
 mod pure;
 mod upgrades;
+mod virtual_machines;
 pub(crate) mod wrong;
 
 use std::path::{Path, PathBuf};

@@ -6,6 +6,11 @@ use super::pool::Pool;
 /// Why AKS does not exchange the machines of a pool for those of another one, or why klab cannot know that it does.
 // See https://learn.microsoft.com/azure/aks/resize-node-pool ("Validation and unsupported combinations")
 pub fn exchange_refusal(before: &Pool, after: &Pool) -> Option<String> {
+    if before.is_virtual_machines() || after.is_virtual_machines() {
+        return Some(
+            "`az aks nodepool manual-scale update` gives a size of single virtual machines another one".to_owned(),
+        );
+    }
     let (Some(old), Some(new)) = (before.machine.size, after.machine.size) else {
         let why = "nodes have an Azure VM size that klab knows, before and afterwards";
         return (before.machine != after.machine).then(|| why.to_owned());

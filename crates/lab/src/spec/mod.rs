@@ -47,7 +47,7 @@ pub use klab_scheduler::selector::Selector;
 pub use lab::{Lab, LoadOptions};
 pub use load::{MAX_BYTES, load, parse, parse_beside, parse_bytes, parse_whatever_it_breaks};
 pub use machine::{Machine, NodeResources, VmSize};
-pub use pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, Spot};
+pub use pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, ScaleProfile, Spot};
 pub use pool_table::pool_table;
 pub use profile::{NodeForm, Profile};
 pub use provider::{

@@ -1,5 +1,6 @@
 //! Node pools: groups of equal nodes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Taint;
@@ -26,6 +27,9 @@ pub struct Pool {
     pub size: Option<Located<String>>,
     /// What one node offers, from the VM size or from `cpu` and `memory`.
     pub machine: Machine,
+    /// The nodes of each size, by the size's name, where Azure makes single virtual machines (`VirtualMachines`); empty: a scale
+    /// set. `nodes` is their sum, `size` and `machine` are those of the first.
+    pub scale: Vec<ScaleProfile>,
     /// Labels of the author; not those that AKS or klab add.
     pub labels: BTreeMap<String, Located<String>>,
     /// Names of its first nodes, where the author gave some.
@@ -75,6 +79,17 @@ pub struct Pool {
     pub deferred: bool,
     /// Where the pool's table begins.
     pub at: Location,
+}
+
+/// The nodes of one size in a pool of type VirtualMachines, as AKS's `ManualScaleProfile`.
+#[derive(Clone, Debug)]
+pub struct ScaleProfile {
+    /// The VM size as Azure spells it.
+    pub size: Located<String>,
+    /// What a node of it offers.
+    pub machine: Machine,
+    /// How many there are.
+    pub nodes: u32,
 }
 
 /// What a pool is for.
@@ -187,6 +202,52 @@ pub struct Autoscale {
 }
 
 impl Pool {
+    /// Whether Azure makes single virtual machines for it, and no scale set.
+    pub fn is_virtual_machines(&self) -> bool {
+        !self.scale.is_empty()
+    }
+
+    /// The pool once for each size of its nodes, each with the nodes of that size alone; a scale set as it is.
+    pub fn parts(&self) -> Vec<Cow<'_, Self>> {
+        if self.scale.len() <= 1 {
+            return vec![Cow::Borrowed(self)];
+        }
+        let part = |profile: &ScaleProfile| {
+            Cow::Owned(Self {
+                nodes: Located::new(profile.nodes, self.nodes.at.clone()),
+                size: Some(profile.size.clone()),
+                machine: profile.machine.clone(),
+                scale: vec![profile.clone()],
+                ..self.clone()
+            })
+        };
+        self.scale.iter().map(part).collect()
+    }
+
+    /// The nodes of each size of a pool of type VirtualMachines.
+    pub fn sizes(&self) -> BTreeMap<String, u32> {
+        self.scale.iter().map(|profile| (profile.size.value.clone(), profile.nodes)).collect()
+    }
+
+    /// Gives the pool this many nodes; one of several sizes has no way to say of which.
+    pub fn set_nodes(&mut self, nodes: Located<u32>) {
+        match self.scale.as_mut_slice() {
+            [] => self.nodes = nodes,
+            [only] => {
+                only.nodes = nodes.value;
+                self.nodes = nodes;
+            }
+            _ => {}
+        }
+    }
+
+    /// Why the embedded cluster cannot upgrade the pool with surge nodes; none where it can.
+    // See https://learn.microsoft.com/azure/aks/virtual-machines-node-pools (says nothing of surge nodes)
+    pub fn surge_refusal(&self) -> Option<&'static str> {
+        let is_unsaid = self.scale.len() > 1 && !self.upgrade.surge().is_none();
+        is_unsaid.then_some("AKS does not say which size surge nodes have in a pool of several sizes")
+    }
+
     /// The labels of the pool's nodes on every provider: the author's, and those that AKS sets (kind and sim follow it).
     /// The host name is left out, for it is different on every node.
     pub fn node_labels(&self, location: &str, zone: Option<u8>) -> BTreeMap<String, String> {

@@ -10,12 +10,8 @@ pub fn pool_table(pool: &Pool) -> Table {
     let mut table = Table::new();
     let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
     set("mode", pool.mode.as_str().into());
-    set("nodes", i64::from(pool.nodes.value).into());
-    if let Some(size) = &pool.size {
-        set("size", size.value.clone().into());
-    } else {
-        set("cpu", format!("{}m", pool.machine.cpu_millis).into());
-        set("memory", pool.machine.memory.to_string().into());
+    for (key, value) in machines(pool) {
+        set(key, value);
     }
     let map = |entries: Vec<(&String, String)>| -> Option<Value> {
         let table: Table = entries.into_iter().map(|(key, value)| (key.clone(), value.into())).collect();
@@ -87,6 +83,20 @@ pub fn pool_table(pool: &Pool) -> Table {
     table
 }
 
+/// How many nodes, and of which size.
+fn machines(pool: &Pool) -> Vec<(&'static str, Value)> {
+    if pool.is_virtual_machines() {
+        let sizes: Table = pool.sizes().into_iter().map(|(size, nodes)| (size, i64::from(nodes).into())).collect();
+        return vec![("type", "VirtualMachines".into()), ("sizes", sizes.into())];
+    }
+    let nodes = ("nodes", i64::from(pool.nodes.value).into());
+    if let Some(size) = &pool.size {
+        return vec![nodes, ("size", size.value.clone().into())];
+    }
+    let (cpu, memory) = (format!("{}m", pool.machine.cpu_millis), pool.machine.memory.to_string());
+    vec![nodes, ("cpu", cpu.into()), ("memory", memory.into())]
+}
+
 /// A setting of upgrades: az takes minutes, a lab file durations.
 fn written(key: &str, value: String) -> Value {
     if matches!(key, "drain_timeout" | "node_soak" | "batch_soak" | "final_soak") {
@@ -123,6 +133,7 @@ mod tests {
             "[pool.a]\nsize = \"Standard_D4s_v5\"\nlabels = { team = \"a\" }\ntaints = [\"k=v:NoSchedule\", \"l:NoExecute\"]\nzones = [1, 3]\n",
             "[pool.a]\ncpu = \"1500m\"\nmemory = \"3Gi\"\nmax_pods = 40\nresources = { \"example.com/dongle\" = 2 }\n",
             "[pool.a]\nspot = true\nmax_price = 0.05\neviction = \"deallocate\"\nautoscale = { min = 1, max = 4 }\ncapacity = 3\n",
+            "[pool.a]\ntype = \"VirtualMachines\"\nsizes = { \"Standard_D8s_v5\" = 1, \"standard_d4s_v5\" = 2 }\n",
             "[pool.a]\nzones = \"auto\"\nnode_image = \"202607.20.0\"\n",
             "[pool.a]\nupgrade = { max_surge = 0, max_unavailable = \"25%\", drain_timeout = \"1h\", node_soak = \"5m\", undrainable_node_behavior = \"Cordon\" }\n",
             "[pool.a]\nos = \"windows\"\nos_sku = \"Windows2022\"\nos_disk = { size = 64, ephemeral = true }\n",

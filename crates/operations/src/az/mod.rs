@@ -3,6 +3,7 @@
 mod cluster;
 mod clusters;
 mod known;
+mod manual_scale;
 mod nodepool;
 mod pool_arguments;
 mod upgrades;
@@ -29,6 +30,9 @@ pub fn act(command: &str) -> Option<Act> {
         "aks nodepool get-rollback-versions" => upgrades::get_rollback_versions,
         "aks nodepool get-upgrades" => upgrades::get_upgrades,
         "aks nodepool list" => nodepool::list,
+        "aks nodepool manual-scale add" => manual_scale::add,
+        "aks nodepool manual-scale delete" => manual_scale::delete,
+        "aks nodepool manual-scale update" => manual_scale::update,
         "aks nodepool operation-abort" => upgrades::operation_abort,
         "aks nodepool rollback" => upgrades::rollback,
         "aks nodepool scale" => nodepool::scale,

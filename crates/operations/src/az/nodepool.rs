@@ -1,6 +1,6 @@
 //! `az aks nodepool …`: pools shown, added, changed, upgraded, stopped, started and deleted.
 
-use klab_lab::spec::PoolMode;
+use klab_lab::spec::{Pool, PoolMode};
 use serde_json::{Value, json};
 use toml::{Table, Value as Key};
 
@@ -11,7 +11,7 @@ use super::pool_arguments::{
     refuse_stopped, refuse_uncertain, refuse_unknown, size, stopped,
 };
 use crate::pool::LivePools;
-use crate::pool::keys::UpgradeKeys;
+use crate::pool::keys::{UpgradeKeys, set_nodes};
 use crate::state::operation::{Operation, OperationKind};
 use klab_az::commands::Answer;
 use klab_az::grammar::Arguments;
@@ -81,6 +81,21 @@ pub(super) fn shown(known: &Known, live: &LivePools, name: &str) -> Answer {
     let pools = Pools::of(live);
     let found = pools.shown(known).into_iter().find(|shown| shown.pool.name.value == name);
     found.map(|shown| document::document(&site, &shown)).ok_or_else(|| messages::no_pool(name))
+}
+
+/// Whether a pool is of type VirtualMachines, by its document.
+pub(super) fn is_virtual_machines(pool: &Value) -> bool {
+    pool["typePropertiesType"] == "VirtualMachines"
+}
+
+/// Refuses what AKS does to the nodes of scale sets alone.
+fn refuse_of_scale_sets(pool: &Value, given: &Arguments) -> Result<(), Refusal> {
+    let flags = ["--enable-cluster-autoscaler", "--update-cluster-autoscaler", "--node-vm-size"];
+    if !is_virtual_machines(pool) || given.has_none_of(&flags) {
+        return Ok(());
+    }
+    let message = "klab's az has no autoscaler for pools of type 'VirtualMachines', which is a preview, and changes their sizes by 'az aks nodepool manual-scale'.";
+    Err(Refusal::new(message))
 }
 
 /// What a command that changed a pool answers.
@@ -208,6 +223,7 @@ pub fn update(on: &dyn Clusters, given: &Arguments) -> Answer {
     let mut pools = idle(on, &known, given, name, OperationKind::Updating)?;
     let before = shown(&known, pools.live(), name)?;
     refuse_stopped(&known, pools.live(), name)?;
+    refuse_of_scale_sets(&before, given)?;
     let mut keys = pools.live().keys(name)?.clone();
     let location = pools.live().lab.aks.location.value.clone();
     let mode = given.word("--mode").unwrap_or(before["mode"].as_str().unwrap_or_default());
@@ -275,7 +291,9 @@ pub fn scale_pool(on: &dyn Clusters, known: &Known, name: &str, given: &Argument
     refuse_stopped(known, pools.live(), name)?;
     refuse_count(count, before["mode"] == "System")?;
     let mut keys = pools.live().keys(name)?.clone();
-    keys.insert("nodes".to_owned(), count.into());
+    if !set_nodes(&mut keys, count) {
+        return Err(Refusal::new("Cannot scale virtual machines node pool with more than one size."));
+    }
     pools.put(name, keys)?;
     pools.end()?;
     changed(on, known, name, given)
@@ -320,6 +338,11 @@ pub(super) fn stop(on: &dyn Clusters, given: &Arguments) -> Answer {
     refuse_unknown(pools.live(), name)?;
     if pools.live().lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
         return Err(Refusal::azure(Code::OperationNotAllowed, "System node pools can't be stopped."));
+    }
+    if pools.live().lab.pool(name).is_some_and(Pool::is_virtual_machines) {
+        return Err(Refusal::new(
+            "klab's az stops pools of scale sets alone: AKS does not say what a stopped pool of type 'VirtualMachines' is.",
+        ));
     }
     if stopped(&known, pools.live(), name).is_none() {
         let autoscale = pools.live().lab.pool(name).and_then(|pool| pool.autoscale.as_ref());

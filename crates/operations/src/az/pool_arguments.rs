@@ -37,10 +37,8 @@ pub(super) fn refuse_gateway(given: &Arguments) -> Result<(), Refusal> {
 pub(super) fn refuse_uncertain(given: &Arguments) -> Result<(), Refusal> {
     let why = if given.word("--max-blocked-nodes").is_some() {
         "klab's az has no '--max-blocked-nodes': AKS does not say what happens with more blocked nodes than surge nodes."
-    } else if given.word("--vm-set-type").is_some_and(|kind| !kind.eq_ignore_ascii_case("VirtualMachineScaleSets"))
-        || given.word("--vm-sizes").is_some()
-    {
-        "klab's az makes pools of type 'VirtualMachineScaleSets', whose nodes have one size."
+    } else if given.word("--vm-set-type").is_some_and(|kind| kind.eq_ignore_ascii_case("AvailabilitySet")) {
+        "klab's az makes no pools of type 'AvailabilitySet', which AKS retired."
     } else {
         return Ok(());
     };
@@ -123,10 +121,38 @@ pub struct NewPool {
     max_pods: Option<i64>,
 }
 
+/// The words of a list, as az separates them.
+pub(super) fn split(sizes: &str) -> Vec<&str> {
+    sizes.split(',').map(str::trim).collect()
+}
+
+/// The size of a new pool, as az finds it: of single virtual machines, or of a scale set.
+fn new_size(given: &Arguments) -> Result<(bool, &str), Refusal> {
+    let kind = given.word("--vm-set-type").unwrap_or("VirtualMachineScaleSets");
+    let is_single = kind.eq_ignore_ascii_case("VirtualMachines");
+    if !is_single && !kind.eq_ignore_ascii_case("VirtualMachineScaleSets") {
+        return Err(Refusal::new(
+            "--vm-set-type can only be VirtualMachineScaleSets or AvailabilitySet or VirtualMachines",
+        ));
+    }
+    let (size, sizes) = (given.word("--node-vm-size"), given.word("--vm-sizes"));
+    let message = match sizes.map(split) {
+        Some(_) if !is_single => "--vm-sizes can only be used with --vm-set-type VirtualMachines.".to_owned(),
+        Some(_) if size.is_some() => "Cannot specify -vm-sizes and --node-vm-size at the same time.".to_owned(),
+        Some(list) if list.len() > 1 => {
+            let list: Vec<String> = list.iter().map(|size| format!("'{size}'")).collect();
+            format!("We only accept single sku size for scale profile. [{}] is invalid.", list.join(", "))
+        }
+        _ => return Ok((is_single, sizes.or(size).unwrap_or(DEFAULT_SIZE))),
+    };
+    Err(Refusal::new(message))
+}
+
 impl NewPool {
     /// Reads what az itself looks at; labels and taints are in the flags of these names.
     pub fn read(given: &Arguments, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
         refuse_uncertain(given)?;
+        new_size(given)?;
         let count = given.number("--node-count").unwrap_or_default();
         let (labels, taints) = labels_and_taints(given, labels, taints)?;
         let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
@@ -140,8 +166,15 @@ impl NewPool {
         let mut keys = Table::new();
         let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
         set("mode", if self.is_system { "system" } else { "user" }.into());
-        set("nodes", self.count.into());
-        set("size", size(given.word("--node-vm-size").unwrap_or(DEFAULT_SIZE), location)?.into());
+        let (is_single, name) = new_size(given)?;
+        let name = size(name, location)?;
+        if is_single {
+            set("type", "VirtualMachines".into());
+            set("sizes", Table::from_iter([(name, self.count.into())]).into());
+        } else {
+            set("nodes", self.count.into());
+            set("size", name.into());
+        }
         self.labels.map(|labels| set("labels", labels));
         self.taints.map(|taints| set("taints", taints));
         self.max_pods.map(|count| set("max_pods", count.into()));

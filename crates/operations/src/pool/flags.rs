@@ -6,8 +6,8 @@ use crate::exec::Command;
 use klab_lab::spec::{Action, Lab, UpgradeTarget, pool_table};
 
 /// Keys that have no flag, and keys in the order in which they are read best.
-const FIRST: [&str; 5] = ["nodes", "size", "cpu", "memory", "mode"];
-const WITHOUT_FLAG: [&str; 6] = ["capacity", "deferred", "extra_args", "images", "node_image", "os_disk"];
+const FIRST: [&str; 6] = ["nodes", "size", "sizes", "cpu", "memory", "mode"];
+const WITHOUT_FLAG: [&str; 7] = ["capacity", "deferred", "extra_args", "images", "node_image", "os_disk", "type"];
 
 /// The command for an action on a pool; `stage` is the lab as it is afterwards.
 pub fn command(stage: &Lab, action: &Action) -> Option<String> {
@@ -89,6 +89,7 @@ mod tests {
             "nodes = 2\nsize = \"Standard_B2ms\"\nautoscale = { min = 1, max = 3 }\nmax_pods = 30\nkubernetes = \"1.35\"",
             "nodes = 1\nsize = \"Standard_B2ms\"\nspot = true\nmax_price = 0.05\neviction = \"delete\"",
             "nodes = 1\ncpu = \"2000m\"\nmemory = \"4294967296\"\nresources = { \"nvidia.com/gpu\" = \"1\" }\nannotations = { a = \"b\" }",
+            "type = \"VirtualMachines\"\nsizes = { \"Standard_D4s_v5\" = 2, \"Standard_D8s_v5\" = 1 }",
             "nodes = 1\nsize = \"Standard_B2ms\"\nos = \"windows\"\nos_sku = \"Windows2022\"",
         ] {
             let mut keys: Table = toml::from_str(pool).unwrap();

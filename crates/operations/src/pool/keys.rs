@@ -12,6 +12,10 @@ pub struct Keys {
     /// Azure VM size of the nodes, such as Standard_B2ms.
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
+    /// Nodes of each size of single virtual machines (type VirtualMachines), in place of --nodes and --size.
+    #[arg(long, value_name = "SIZE=COUNT,…", value_delimiter = ',', conflicts_with_all = ["nodes", "size", "cpu", "memory"])]
+    #[serde(default)]
+    pub sizes: Option<Vec<String>>,
     /// CPUs of a node, in place of a VM size; needs --memory. Not on AKS.
     #[arg(long, value_name = "CPUS", conflicts_with = "size")]
     pub cpu: Option<String>,
@@ -161,6 +165,11 @@ impl Keys {
         }
         set("taints", self.taints.as_deref().map(|taints| Value::Array(given(taints).map(Value::from).collect())));
         set("zones", self.zones.as_deref().map(zones).transpose()?);
+        if let Some(sizes) = &self.sizes {
+            keys.retain(|key, _| !matches!(key, "nodes" | "size" | "cpu" | "memory"));
+            keys.insert("type".to_owned(), "VirtualMachines".into());
+            keys.insert("sizes".to_owned(), sizes_of(sizes)?);
+        }
         if self.size.is_some() {
             keys.remove("cpu");
             keys.remove("memory");
@@ -190,6 +199,25 @@ fn map(pairs: &[String]) -> Result<Value, String> {
         Ok((key.to_owned(), value.into()))
     };
     given(pairs).map(pair).collect::<Result<Table, String>>().map(Value::Table)
+}
+
+fn sizes_of(words: &[String]) -> Result<Value, String> {
+    let pair = |word: &str| {
+        let pair = word.split_once('=').and_then(|(size, count)| Some((size, count.parse::<u32>().ok()?)));
+        let (size, count) = pair.ok_or_else(|| format!("`{word}` is not SIZE=COUNT"))?;
+        Ok((size.to_owned(), i64::from(count).into()))
+    };
+    given(words).map(pair).collect::<Result<Table, String>>().map(Value::Table)
+}
+
+/// Gives a pool this many nodes; says whether it could, which a pool of several sizes cannot.
+pub(crate) fn set_nodes(keys: &mut Table, count: i64) -> bool {
+    match keys.get_mut("sizes").and_then(Value::as_table_mut) {
+        None => drop(keys.insert("nodes".to_owned(), count.into())),
+        Some(sizes) if sizes.len() == 1 => sizes.iter_mut().for_each(|(_, nodes)| *nodes = count.into()),
+        Some(_) => return false,
+    }
+    true
 }
 
 fn zones(words: &[String]) -> Result<Value, String> {
@@ -236,6 +264,12 @@ mod tests {
             ("--taints=", "taints = [\"m:NoExecute\"]", "taints = []"),
             ("--zones 1,3", "", "zones = [1, 3]"),
             ("--zones one", "", "`one` is not a zone"),
+            (
+                "--sizes Standard_D4s_v5=2,Standard_D8s_v5=1",
+                "nodes = 3\nsize = \"Standard_B2ms\"",
+                "type = \"VirtualMachines\"; ; [sizes]; Standard_D4s_v5 = 2; Standard_D8s_v5 = 1",
+            ),
+            ("--sizes Standard_D4s_v5", "", "`Standard_D4s_v5` is not SIZE=COUNT"),
             ("--size Standard_B2ms", "cpu = 2\nmemory = \"4Gi\"", "size = \"Standard_B2ms\""),
             ("--cpu 2 --memory 4Gi", "size = \"Standard_B2ms\"", "cpu = \"2\"; memory = \"4Gi\""),
             ("--autoscale 2..5", "nodes = 1", "nodes = 2; ; [autoscale]; max = 5; min = 2"),

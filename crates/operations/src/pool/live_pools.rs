@@ -178,8 +178,20 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
     if seen.declared == Declared::default() {
         return;
     }
-    let Declared { mode, zones, max_pods, labels, taints, os, spot, autoscale, capacity, size, devices } =
-        &seen.declared;
+    let Declared {
+        mode,
+        zones,
+        max_pods,
+        labels,
+        taints,
+        os,
+        spot,
+        autoscale,
+        capacity,
+        size,
+        virtual_machines,
+        devices,
+    } = &seen.declared;
     set("mode", Some(mode.clone().into()));
     set("os", (os != "linux").then(|| os.clone().into()));
     set("max_pods", Some(i64::from(*max_pods).into()));
@@ -203,8 +215,16 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
         set("max_price", None);
         set("eviction", None);
     }
+    set("type", virtual_machines.then(|| "VirtualMachines".into()));
     let known = lab.pool(name).map(size_name);
-    if known.as_ref() != Some(size) || !(keys.contains_key("size") || keys.contains_key("cpu")) {
+    if *virtual_machines {
+        keys.retain(|key, _| !matches!(key, "nodes" | "size" | "cpu" | "memory"));
+        let sizes = seen.sizes().into_iter().map(|(size, nodes)| (size, i64::from(nodes).into()));
+        keys.insert("sizes".to_owned(), Value::Table(sizes.collect()));
+    } else if keys.remove("sizes").is_some()
+        || known.as_ref() != Some(size)
+        || !(keys.contains_key("size") || keys.contains_key("cpu"))
+    {
         machine(keys, size);
     }
     let wanted = lab.pool(name).and_then(|pool| wanted_version(lab, Some(pool)));

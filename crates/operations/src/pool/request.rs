@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toml::Table;
 
-use super::keys::{Keys, UpgradeKeys};
+use super::keys::{Keys, UpgradeKeys, set_nodes};
 use super::live_pools::{LivePools, NO_ROLLBACK, deferred};
 use crate::error::{Code, Error, Result};
 use crate::provider::upgrading;
@@ -146,7 +146,7 @@ pub struct Wanted {
 }
 
 /// Keys of a pool that its nodes have for life, besides its Kubernetes version.
-const FOR_LIFE: [&str; 8] = ["size", "cpu", "memory", "zones", "max_pods", "os", "os_sku", "spot"];
+const FOR_LIFE: [&str; 9] = ["type", "size", "cpu", "memory", "zones", "max_pods", "os", "os_sku", "spot"];
 
 impl PoolRequest {
     fn which(&self) -> Option<&Which> {
@@ -192,7 +192,13 @@ impl PoolRequest {
             Self::Delete { .. } => return Wanted::without(live, pool).map(Some),
             Self::Add { keys: given, .. } => keys = added(live, pool, given)?,
             Self::Scale { nodes, .. } => {
-                keys.insert("nodes".to_owned(), i64::from(*nodes).into());
+                if !set_nodes(&mut keys, i64::from(*nodes)) {
+                    let message = format!("pool `{pool}` has nodes of several sizes");
+                    return Err(Error::message(Code::PoolRefused, message).hint(format!(
+                        "`klab pool update {pool} --sizes SIZE=COUNT,…` says how many of each; \
+                         `az aks nodepool manual-scale update` changes the number of one"
+                    )));
+                }
                 keys.remove("autoscale");
             }
             Self::Update { keys: given, no_autoscale, replace, .. } => {

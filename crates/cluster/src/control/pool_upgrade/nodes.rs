@@ -56,8 +56,11 @@ pub(super) fn surge_members(
     let (nodes, _) = plane.cluster.list(NODES, None);
     let mut present: Vec<Present> = nodes.iter().map(|node| Present::of(&node.value())).collect();
     // Numbers of nodes that have gone are not taken up again.
-    let asked =
-        upgrade.surge_nodes.iter().chain(&upgrade.nodes).filter_map(|node| upgrade.pool.node(node.number, &node.name));
+    let asked = upgrade
+        .surge_nodes
+        .iter()
+        .chain(&upgrade.nodes)
+        .filter_map(|node| upgrade.pool.node(node.number, &node.name, None));
     present.extend(asked.map(|node| Present::of(&node)));
     let new: Vec<Value> = upgrade.pool.new_nodes(pool, &present).take(count).collect();
     new.iter()
@@ -78,7 +81,7 @@ pub(super) fn register_surge(plane: &mut Plane, pool: &str, machines: &NodePool,
 
 /// A node registers. One of its name that is there already stays.
 pub(super) fn register(plane: &mut Plane, machines: &NodePool, node: &Member) {
-    let Some(value) = machines.node(node.number, &node.name) else { return };
+    let Some(value) = machines.node(node.number, &node.name, node.template) else { return };
     let _registered = plane.cluster.create(NODES, "", value, &WriteOptions::by("kubelet"));
 }
 

@@ -21,7 +21,7 @@ use super::catalogue::{Topic, Track};
 pub(super) use autoscaler::Autoscaler;
 pub(super) use check::{CONDITIONS, Check, ConditionForm, ConditionKey, SubjectKind};
 pub(super) use pool::{
-    Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, UndrainableNodeBehavior, Upgrade,
+    Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, PoolType, UndrainableNodeBehavior, Upgrade,
     UpgradeStrategy,
 };
 pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};

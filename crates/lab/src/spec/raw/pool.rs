@@ -7,12 +7,18 @@ use serde::Deserialize;
 
 use super::{At, NodesText, QuantityText, Table, ZonesText};
 
-/// A group of equal nodes.
+/// A group of equal nodes; those of type VirtualMachines differ in their size.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::spec) struct Pool {
     /// system: may hold the cluster's own pods; user: for yours. Default: system for the first pool, user for the others.
     pub mode: Option<At<PoolMode>>,
+    /// What Azure makes the nodes of: a scale set of machines alike, or single virtual machines of one to five sizes. AKS, and the embedded cluster like AKS. Default: VirtualMachineScaleSets.
+    #[serde(rename = "type")]
+    pub kind: Option<At<PoolType>>,
+    /// Nodes of each size in a pool of type VirtualMachines, in place of `nodes` and `size`: { "Standard_D4s_v5" = 2, "Standard_D8s_v5" = 1 }.
+    #[serde(default)]
+    pub sizes: Table<At<u32>>,
     /// Number of nodes. Default: 1.
     #[schemars(range(max = 1000))]
     pub nodes: Option<At<u32>>,
@@ -107,6 +113,15 @@ pub(in crate::spec) enum DeviceAttribute {
     Number(i64),
     /// A text, or an amount.
     Text(String),
+}
+
+/// What Azure makes the nodes of a pool of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub(in crate::spec) enum PoolType {
+    /// A scale set, whose machines are alike.
+    VirtualMachineScaleSets,
+    /// Single virtual machines, of one to five sizes.
+    VirtualMachines,
 }
 
 /// What a pool is for.

@@ -78,6 +78,10 @@ impl<T> Table<T> {
     pub(in crate::spec) fn iter(&self) -> std::slice::Iter<'_, (At<String>, T)> {
         self.0.iter()
     }
+
+    pub(in crate::spec) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl<T> Default for Table<T> {

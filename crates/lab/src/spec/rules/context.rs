@@ -11,7 +11,7 @@ use crate::spec::step::{Action, Step};
 use crate::spec::workload::Workload;
 use klab_scheduler::selector::{Labels, Operator, Requirement};
 
-/// Nodes alike: those of one pool in one zone.
+/// Nodes alike: those of one pool and size in one zone.
 pub(super) struct NodeGroup<'a> {
     pub pool: &'a Pool,
     /// Without the host name, which is different on every node.
@@ -49,14 +49,15 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 
 impl<'a> Context<'a> {
     pub(super) fn new(lab: &'a Lab) -> Self {
-        let nodes = lab.pools.iter().flat_map(|pool| {
+        let parts = lab.pools.iter().flat_map(|pool| pool.parts().into_iter().map(move |part| (pool, part)));
+        let nodes = parts.flat_map(|(pool, part)| {
             let zones: Vec<_> =
                 if pool.zones.is_empty() { vec![None] } else { pool.zones.iter().copied().map(Some).collect() };
             zones.into_iter().map(move |zone| NodeGroup {
                 pool,
-                labels: pool.node_labels(&lab.aks.location, zone),
-                taints: pool.node_taints(),
-                allocatable: pool.machine.allocatable(pool.max_pods),
+                labels: part.node_labels(&lab.aks.location, zone),
+                taints: part.node_taints(),
+                allocatable: part.machine.allocatable(part.max_pods),
             })
         });
         Self { lab, nodes: nodes.collect(), control_plane: control_plane(lab) }

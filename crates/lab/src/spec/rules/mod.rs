@@ -8,6 +8,7 @@ mod limits;
 mod pools;
 mod steps;
 mod upgrades;
+mod virtual_machines;
 mod workloads;
 
 use super::diagnostic::{Diagnostic, Diagnostics};
@@ -44,6 +45,7 @@ pub const RULES: &[Rule] = &[
     rule(Code::DuplicateTaint, &[], pools::duplicate_taint),
     rule(Code::EmptyTaintValue, &[], pools::empty_taint_value),
     rule(Code::Windows, &[], pools::windows),
+    rule(Code::VirtualMachines, &[], virtual_machines::virtual_machines),
     rule(Code::NoDevices, &[], pools::no_devices),
     rule(Code::NoLoad, &[], workloads::no_load),
     rule(Code::PoolVersion, &[], pools::version),
@@ -78,7 +80,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Rules about what makers of nodes take, besides those that need to know all nodes.
-const OF_MADE_NODES: [Code; 8] = [
+const OF_MADE_NODES: [Code; 9] = [
     Code::SystemPool,
     Code::SystemTaint,
     Code::MaxPods,
@@ -87,6 +89,7 @@ const OF_MADE_NODES: [Code; 8] = [
     Code::ReservedTaint,
     Code::PoolVersion,
     Code::Upgrade,
+    Code::VirtualMachines,
 ];
 
 /// Asks every rule that can judge; `broken` names the tables of which something could not be read.

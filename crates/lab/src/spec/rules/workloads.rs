@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
 
 use super::context::{Context, equals};
 use crate::code::Code;
-use crate::names::{HOST_LABEL, MANAGED_BY_LABEL, PREFIX};
+use crate::names::{HOST_LABEL, MANAGED_BY_LABEL, PREFIX, SIZE_LABEL};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
 use crate::spec::step::Action;
@@ -258,9 +258,9 @@ pub(super) fn too_large(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             let Ok(wanted) = Quantity::parse(&request.value.0) else { continue };
             let largest = candidates
                 .iter()
-                .filter_map(|group| offered(group, resource).map(|amount| (amount, group.pool)))
+                .filter_map(|group| offered(group, resource).map(|amount| (amount, group)))
                 .max_by_key(|(amount, _)| *amount);
-            let Some((amount, pool)) = largest else { continue };
+            let Some((amount, group)) = largest else { continue };
             if wanted.base_units(resource) <= amount {
                 continue;
             }
@@ -271,8 +271,8 @@ pub(super) fn too_large(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     .at(&request.at, format!("requests {} of {resource}", request.value.0))
                     .note(format!(
                         "of {scope}, nodes of pool `{}`{} have most: {} of {resource} allocatable",
-                        pool.name,
-                        pool.size.as_ref().map(|size| format!(" ({size})")).unwrap_or_default(),
+                        group.pool.name,
+                        group.labels.get(SIZE_LABEL).map(|size| format!(" ({size})")).unwrap_or_default(),
                         readable(resource, amount),
                     )),
             );

@@ -10,6 +10,7 @@ mod scheduler;
 mod step;
 mod syntax;
 mod upgrade;
+mod virtual_machines;
 mod workload;
 
 #[cfg(test)]

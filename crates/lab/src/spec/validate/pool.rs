@@ -94,24 +94,31 @@ impl Reader<'_> {
         };
         // A name that AKS refuses is reported, and kept so that what refers to it still finds it.
         let checked = self.text(name, Code::PoolName, |text| syntax::pool_name(text, os == Os::Windows));
-        let nodes = match &raw.nodes {
+        let mut nodes = match &raw.nodes {
             Some(nodes) => self.located(nodes, *nodes.get()),
             None => self.located(name, raw.autoscale.as_ref().map_or(1, |bounds| bounds.min.max(1))),
         };
-        let mut machine = self.machine(name, raw);
+        let mut scale = self.scale(name, raw, nodes.value);
+        let mut machine = scale.first().map_or_else(|| self.machine(name, raw), |first| first.machine.clone());
         if let Some(disk) = &raw.os_disk {
             machine.os_disk_gib = disk.size.unwrap_or(machine.os_disk_gib);
             machine.os_disk_ephemeral = disk.ephemeral;
+        }
+        // The disk is the pool's, whatever the size of its machines.
+        for profile in &mut scale {
+            let (os_disk_gib, os_disk_ephemeral) = (machine.os_disk_gib, machine.os_disk_ephemeral);
+            profile.machine = Machine { os_disk_gib, os_disk_ephemeral, ..profile.machine.clone() };
+        }
+        if !raw.sizes.is_empty() && !scale.is_empty() {
+            nodes.value = scale.iter().fold(0, |sum, profile| profile.nodes.saturating_add(sum));
         }
         Pool {
             name: checked.unwrap_or_else(|| self.located(name, name.get().clone())),
             mode,
             nodes,
-            size: machine.size.map(|size| &size.name).or(raw.size.as_ref().map(At::get)).map(|size| {
-                let at = raw.size.as_ref().map_or_else(|| self.at(name.span()), |text| self.at(text.span()));
-                Located::new(size.clone(), at)
-            }),
+            size: scale.first().map(|first| first.size.clone()).or_else(|| self.size(name, raw, &machine)),
             machine,
+            scale,
             labels: self.labels(&raw.labels),
             names: self.texts(&raw.names, Code::Name, syntax::dns_label),
             present: None,
@@ -146,7 +153,15 @@ impl Reader<'_> {
         }
     }
 
-    fn machine(&mut self, name: &At<String>, raw: &raw::Pool) -> Machine {
+    /// The name of the size of a machine, where it has one.
+    pub(super) fn size(&self, name: &At<String>, raw: &raw::Pool, machine: &Machine) -> Option<Located<String>> {
+        machine.size.map(|size| &size.name).or(raw.size.as_ref().map(At::get)).map(|size| {
+            let at = raw.size.as_ref().map_or_else(|| self.at(name.span()), |text| self.at(text.span()));
+            Located::new(size.clone(), at)
+        })
+    }
+
+    pub(super) fn machine(&mut self, name: &At<String>, raw: &raw::Pool) -> Machine {
         let default = || VmSize::find(DEFAULT_SIZE).map_or_else(|| Machine::custom(2000, 8 << 30), Machine::of_size);
         match (&raw.size, &raw.cpu, &raw.memory) {
             (None, None, None) => default(),

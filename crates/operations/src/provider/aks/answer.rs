@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Deserializer};
 
 use super::failure::Failure;
+use klab_lab::names::SIZE_LABEL;
 use klab_lab::plan::{Declared, Observed, ObservedNode, ObservedPool};
 
 /// Prefix of the labels and taints that are AKS's own.
@@ -270,6 +271,8 @@ pub(super) struct AgentPool {
     /// VM size.
     #[serde(default, deserialize_with = "null_is_default")]
     pub(super) vm_size: String,
+    /// What a pool of type VirtualMachines is made of.
+    pub(super) virtual_machines_profile: Option<VirtualMachinesProfile>,
     /// Labels, AKS's own among them.
     #[serde(default, deserialize_with = "null_is_default")]
     pub(super) node_labels: BTreeMap<String, String>,
@@ -305,6 +308,26 @@ pub(super) struct AgentPool {
     pub(super) status: Option<Status>,
 }
 
+/// The scale profiles of a pool of type VirtualMachines.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct VirtualMachinesProfile {
+    #[serde(default, deserialize_with = "null_is_default")]
+    scale: Scale,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Scale {
+    #[serde(default, deserialize_with = "null_is_default")]
+    manual: Vec<ManualScale>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ManualScale {
+    size: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    count: u32,
+}
+
 impl AgentPool {
     /// Whether its last change, or its creation, failed.
     pub(super) fn is_failed(&self) -> bool {
@@ -330,6 +353,7 @@ impl AgentPool {
         let declared = Declared {
             mode: self.mode.to_ascii_lowercase(),
             size: self.vm_size.clone(),
+            virtual_machines: self.virtual_machines_profile.is_some(),
             zones: zones(&self.availability_zones),
             max_pods: self.max_pods,
             labels: self.labels(),
@@ -344,12 +368,20 @@ impl AgentPool {
             devices: Vec::new(),
         };
         let taints: Vec<Taint> = declared.taints.iter().filter_map(|taint| parse_taint(taint)).collect();
-        let node = |index| ObservedNode {
+        let node = |(index, size): (usize, Option<&str>)| ObservedNode {
             name: format!("aks-{}-{index}", self.name),
-            labels: declared.labels.clone(),
+            labels: size
+                .map(|size| (SIZE_LABEL.to_owned(), size.to_owned()))
+                .into_iter()
+                .chain(declared.labels.clone())
+                .collect(),
             taints: taints.clone(),
         };
-        let nodes = (0..self.count).map(node).collect();
+        // Azure counts single virtual machines by their sizes alone.
+        let alike = (0..self.count).map(|_| None).filter(|_| !declared.virtual_machines);
+        let profiles = self.virtual_machines_profile.iter().flat_map(|profile| &profile.scale.manual);
+        let single = profiles.flat_map(|profile| (0..profile.count).map(|_| Some(profile.size.as_str())));
+        let nodes = alike.chain(single).enumerate().map(node).collect();
         let kubernetes = self.current_orchestrator_version.clone().or_else(|| self.orchestrator_version.clone());
         let (node_image, failed) = (self.node_image_version.clone(), self.is_failed());
         ObservedPool { declared, nodes, kubernetes, node_image, failed, ..ObservedPool::default() }
@@ -410,6 +442,20 @@ mod tests {
         assert_eq!((observed.declared.zones.as_slice(), observed.declared.spot), ([1, 2].as_slice(), true));
         assert_eq!((observed.nodes.len(), observed.declared.autoscale), (2, None));
         assert_eq!(observed.kubernetes.as_deref(), Some("1.34.2"));
+    }
+
+    #[test]
+    fn single_virtual_machines_are_counted_by_their_sizes() {
+        let pool: AgentPool = serde_json::from_value(json!({
+            "name": "mixed", "count": null, "vmSize": "", "enableAutoScaling": null, "type": "VirtualMachines",
+            "virtualMachinesProfile": { "scale": { "autoscale": null, "manual": [
+                { "count": 2, "size": "standard_d4s_v5" }, { "count": 1, "size": "Standard_D8s_v5" } ] } },
+        }))
+        .unwrap();
+        let observed = pool.observed();
+        assert!(observed.declared.virtual_machines && observed.nodes.len() == 3);
+        let sizes = [("Standard_D4s_v5", 2), ("Standard_D8s_v5", 1)];
+        assert_eq!(observed.sizes(), sizes.map(|(size, count)| (size.to_owned(), count)).into());
     }
 
     #[test]

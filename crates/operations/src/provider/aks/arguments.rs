@@ -164,8 +164,10 @@ pub(super) fn cluster_create(lab: &Lab, place: &AzureSite, first: &Pool, tags: &
         .option("--auto-upgrade-channel", "none")
         .optional("--vnet-subnet-id", settings.subnet.as_ref())
         .list("--tags", pairs(tags))
-        .option("--nodepool-name", &first.name.value)
-        .option("--node-vm-size", klab_lab::plan::size_name(first))
+        .option("--nodepool-name", &first.name.value);
+    let parts = first.parts();
+    let first = &*parts[0];
+    let line = sized(line, first, "--node-vm-size")
         .list("--nodepool-labels", labels(first))
         .list("--nodepool-taints", joined_taints(first.taints.iter().map(|taint| taint_text(&taint.value))))
         .list("--nodepool-tags", pairs(tags))
@@ -186,9 +188,10 @@ pub(super) fn pool_add(
         PoolMode::System => "System",
         PoolMode::User => "User",
     };
-    let line = pool("aks nodepool add", place, name)
-        .option("--mode", mode)
-        .option("-s", klab_lab::plan::size_name(spec))
+    let line = pool("aks nodepool add", place, name).option("--mode", mode);
+    let parts = spec.parts();
+    let spec = &*parts[0];
+    let line = sized(line, spec, "-s")
         .optional("-k", spec.kubernetes.as_ref().map(|version| version.value))
         .list("--labels", labels(spec))
         .list("--node-taints", joined_taints(spec.taints.iter().map(|taint| taint_text(&taint.value))))
@@ -206,6 +209,51 @@ pub(super) fn pool_add(
             .option("--spot-max-price", spot.max_price.unwrap_or(-1.0)),
     };
     machines(line, spec, "-c").extend(&spec.extra_args).flag("--no-wait").0
+}
+
+/// The size of a pool's nodes; of single virtual machines the first one, as az takes one at a time.
+fn sized(line: Line, spec: &Pool, flag: &str) -> Line {
+    match &spec.size {
+        Some(size) if spec.is_virtual_machines() => {
+            line.option("--vm-set-type", "VirtualMachines").option("--vm-sizes", &size.value)
+        }
+        _ => line.option(flag, klab_lab::plan::size_name(spec)),
+    }
+}
+
+/// What brings a pool to this many nodes, of single virtual machines to those of each size.
+pub(super) fn pool_scales(
+    place: &AzureSite,
+    name: &str,
+    count: u32,
+    sizes: &BTreeMap<String, (u32, u32)>,
+) -> Vec<Arguments> {
+    if sizes.is_empty() { vec![pool_scale(place, name, count)] } else { pool_sizes(place, name, sizes) }
+}
+
+/// What brings a pool that was added with its first size to all of its sizes.
+pub(super) fn pool_further_sizes(place: &AzureSite, spec: &Pool, name: &str) -> Vec<Arguments> {
+    let further = spec.scale.iter().skip(1).map(|profile| (profile.size.value.clone(), (0, profile.nodes)));
+    pool_sizes(place, name, &further.collect())
+}
+
+/// What changes how many nodes of each size a pool has, from the first number to the second. A size takes the place of one that goes, so that
+/// there is always one, and never too many.
+fn pool_sizes(place: &AzureSite, name: &str, sizes: &BTreeMap<String, (u32, u32)>) -> Vec<Arguments> {
+    let (gone, rest): (Vec<_>, Vec<_>) = sizes.iter().partition(|(_, (_, to))| *to == 0);
+    let (new, other): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(_, (from, _))| *from == 0);
+    let line = |verb: &str| pool(&format!("aks nodepool manual-scale {verb}"), place, name);
+    // az refuses an update that names no new size.
+    let update = |old: &String, new: &String, count: u32| {
+        line("update").option("--current-vm-sizes", old).option("--vm-sizes", new).option("-c", count)
+    };
+    let mut lines: Vec<Line> = other.iter().map(|(size, (_, to))| update(size, size, *to)).collect();
+    lines.extend(gone.iter().zip(&new).map(|((old, _), (size, (_, to)))| update(old, size, *to)));
+    let added = new.iter().skip(gone.len());
+    lines.extend(added.map(|(size, (_, to))| line("add").option("--vm-sizes", size).option("-c", to)));
+    let removed = gone.iter().skip(new.len());
+    lines.extend(removed.map(|(size, _)| line("delete").option("--current-vm-sizes", size).flag("--yes")));
+    lines.into_iter().map(|line| line.flag("--no-wait").0).collect()
 }
 
 /// Options that `aks create` and `aks nodepool add` have in common.
@@ -431,6 +479,37 @@ mod tests {
             assert!(line.contains(expected), "{text}: {line}");
             assert!(line.ends_with("--no-wait"), "{line}");
         }
+    }
+
+    #[test]
+    fn single_virtual_machines_come_size_by_size() {
+        let sizes = "sizes = { \"Standard_D4s_v5\" = 2, \"Standard_D8s_v5\" = 1 }";
+        let text = format!("[pool.sys]\n[pool.p]\ntype = \"VirtualMachines\"\n{sizes}");
+        let (lab, place) = lab(&text);
+        let spec = lab.pool("p").unwrap();
+        let line = pool_add(&lab, &place, spec, "p", &BTreeMap::new()).join(" ");
+        assert!(
+            line.contains(" --vm-set-type VirtualMachines --vm-sizes Standard_D4s_v5 ") && line.contains(" -c 2 "),
+            "{line}"
+        );
+        assert!(!line.contains(" -s "), "{line}");
+        let short = |lines: Vec<Arguments>| -> Vec<String> {
+            let option = |line: &Arguments| line.iter().position(|word| word.ends_with("vm-sizes")).unwrap_or_default();
+            lines.iter().map(|line| format!("{} {}", line[3], line[option(line)..].join(" "))).collect()
+        };
+        assert_eq!(short(pool_further_sizes(&place, spec, "p")), ["add --vm-sizes Standard_D8s_v5 -c 1 --no-wait"]);
+        let changes = |changes: &[(&str, u32, u32)]| {
+            let changes = changes.iter().map(|(size, from, to)| ((*size).to_owned(), (*from, *to)));
+            short(pool_sizes(&place, "p", &changes.collect()))
+        };
+        assert_eq!(
+            changes(&[("A", 2, 3), ("B", 1, 0), ("C", 0, 2), ("D", 1, 0)]),
+            [
+                "update --current-vm-sizes A --vm-sizes A -c 3 --no-wait",
+                "update --current-vm-sizes B --vm-sizes C -c 2 --no-wait",
+                "delete --current-vm-sizes D --yes --no-wait",
+            ]
+        );
     }
 
     #[test]

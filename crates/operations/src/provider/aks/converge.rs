@@ -152,9 +152,9 @@ pub(super) fn commands(at: &LabSite<'_>, world: &AzureState, actions: &[Action])
     for (pool, _) in &agenda.replacements {
         let second = replace::stand_in(at, pool, live);
         let name = &pool.name.value;
-        lines.push(at.pool_add(pool, &second));
+        lines.extend(at.pool_lines(pool, &second));
         lines.push(arguments::pool_delete(place, name));
-        lines.push(at.pool_add(pool, name));
+        lines.extend(at.pool_lines(pool, name));
         lines.push(arguments::pool_delete(place, &second));
     }
     lines.extend(steps(agenda.removals));
@@ -181,15 +181,14 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
             Action::UpgradeCluster { from, to } => agenda.upgrade = Some((from, to)),
             Action::SetAutoscaler { changes } => agenda.autoscaler = Some(changes),
             Action::AddPool { pool, nodes, size, .. } => {
-                let spec = find(pool)?;
-                // It comes with the cluster.
-                if actions.contains(&Action::CreateCluster)
-                    && first_pool(lab).is_some_and(|first| first.name.value == *pool)
-                {
+                let mut steps = replace::added(at, find(pool)?, pool);
+                // It comes with the cluster, but for its further sizes.
+                if agenda.create && first_pool(lab).is_some_and(|first| first.name.value == *pool) {
+                    steps.pop_front();
+                }
+                if steps.is_empty() {
                     continue;
                 }
-                let step = Step::new(Operation::Add, at.pool_add(spec, pool));
-                let mut steps = VecDeque::from([step]);
                 if live(pool).is_some_and(|live| live.provisioning_state == "Deleting") {
                     steps.push_front(Step::new(Operation::Settle, Vec::new()));
                 }
@@ -204,18 +203,19 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
                     agenda.changes.push(job(pool, VecDeque::from([step]), Verb::ChangePool, what, None));
                 }
             }
-            Action::ScalePool { pool, from, to } => {
+            Action::ScalePool { pool, from, to, sizes } => {
                 // The autoscaler, where there is one, brings the pool within its bounds itself.
                 if find(pool)?.autoscale.is_some() {
                     continue;
                 }
-                let step = Step::new(Operation::Scale, arguments::pool_scale(place, pool, *to));
+                let steps = arguments::pool_scales(place, pool, *to, sizes).into_iter();
+                let steps = steps.map(|line| Step::new(Operation::Scale, line));
                 if let Some(earlier) = agenda.changes.iter_mut().find(|job| job.pool == *pool) {
-                    earlier.steps.push_back(step);
+                    earlier.steps.extend(steps);
                     let _ = write!(earlier.what, ", {from} to {to} nodes");
                 } else {
                     let what = format!("pool {pool} from {from} to {to} nodes");
-                    agenda.changes.push(job(pool, VecDeque::from([step]), Verb::ScalePool, what, Some(*to)));
+                    agenda.changes.push(job(pool, steps.collect(), Verb::ScalePool, what, Some(*to)));
                 }
             }
             Action::ReplacePool { pool, changes, .. } => {
@@ -274,6 +274,7 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
         _ => true,
     };
     old.mode != new.mode
+        && old.virtual_machines == new.virtual_machines
         && old.size.eq_ignore_ascii_case(&new.size)
         && old.zones == new.zones
         && old.max_pods == new.max_pods

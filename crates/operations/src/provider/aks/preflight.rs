@@ -176,11 +176,11 @@ const SYSTEM_CPUS: u64 = 4;
 
 /// System pools that are smaller than AKS asks for, in words: it has long taken them, and may refuse them.
 pub(super) fn small_system_pools(lab: &Lab) -> Vec<String> {
-    let pools = lab.pools.iter().filter(|pool| pool.mode == PoolMode::System && !pool.deferred);
+    let pools = lab.pools.iter().filter(|pool| pool.mode == PoolMode::System && !pool.deferred).flat_map(Pool::parts);
     let small = pools.filter(|pool| pool.machine.cpu_millis < SYSTEM_CPUS * 1000);
     small
         .map(|pool| {
-            let (name, size, cpus) = (&pool.name.value, size_name(pool), pool.machine.cpu_millis.div_ceil(1000));
+            let (name, size, cpus) = (&pool.name.value, size_name(&pool), pool.machine.cpu_millis.div_ceil(1000));
             format!(
                 "system pool `{name}` has machines of {cpus} vCPUs ({size}); AKS asks for {SYSTEM_CPUS} there, such as \
                  `size = \"Standard_D4s_v5\"`, and may refuse fewer"
@@ -291,19 +291,26 @@ fn needs(lab: &Lab, actions: &[Action]) -> Vec<Need> {
         let (name, machines) = match action {
             // The new pool is up before the old one goes.
             Action::AddPool { pool, nodes, .. } | Action::ReplacePool { pool, nodes, .. } => (pool, *nodes),
-            Action::ScalePool { pool, from, to } => (pool, to.saturating_sub(*from)),
+            Action::ScalePool { pool, from, to, .. } => (pool, to.saturating_sub(*from)),
             _ => continue,
         };
         let Some(pool) = lab.pool(name) else { continue };
-        needs.push(Need {
+        let had = |size: &str| match action {
+            Action::ScalePool { sizes, .. } => sizes.get(size).map_or(u32::MAX, |(from, _)| *from),
+            _ => 0,
+        };
+        needs.extend(pool.parts().iter().map(|part| Need {
             pool: name.clone(),
-            size: size_name(pool),
-            machines,
+            size: part.size.as_ref().map_or_else(|| size_name(part), |size| size.value.clone()),
+            machines: match part.scale.as_slice() {
+                [] => machines,
+                [profile, ..] => profile.nodes.saturating_sub(had(&profile.size)),
+            },
             // AKS takes those that there are.
             zones: if pool.zones_auto { Vec::new() } else { pool.zones.clone() },
             spot: pool.spot.is_some(),
-            cpus: u32::try_from(pool.machine.cpu_millis.div_ceil(1000)).unwrap_or(u32::MAX),
-        });
+            cpus: u32::try_from(part.machine.cpu_millis.div_ceil(1000)).unwrap_or(u32::MAX),
+        }));
     }
     needs
 }

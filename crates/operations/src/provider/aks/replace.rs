@@ -66,10 +66,16 @@ pub(super) fn replace(at: &LabSite<'_>, pool: &Pool, live: &[AgentPool], work: &
     remove(at, &second, work).map_err(left)
 }
 
+/// What makes a pool under this name: az takes one size at a time.
+pub(super) fn added(at: &LabSite<'_>, pool: &Pool, name: &str) -> VecDeque<Step> {
+    let operations = std::iter::once(Operation::Add).chain(std::iter::repeat(Operation::Scale));
+    operations.zip(at.pool_lines(pool, name)).map(|(operation, line)| Step::new(operation, line)).collect()
+}
+
 fn make(at: &LabSite<'_>, pool: &Pool, name: &str, work: &mut Work<'_>) -> Result<()> {
     let job = Job {
         pool: name.to_owned(),
-        steps: VecDeque::from([Step::new(Operation::Add, at.pool_add(pool, name))]),
+        steps: added(at, pool, name),
         verb: Verb::CreatePool,
         what: format!("pool {name} ({} × {})", pool.nodes.value, size_name(pool)),
         nodes: Some(pool.nodes.value),

@@ -39,4 +39,10 @@ impl LabSite<'_> {
     pub(super) fn pool_add(&self, pool: &Pool, name: &str) -> Arguments {
         arguments::pool_add(self.lab, self.site.place, pool, name, &self.tags)
     }
+
+    /// The same with what brings it to all of its sizes.
+    pub(super) fn pool_lines(&self, pool: &Pool, name: &str) -> Vec<Arguments> {
+        let further = arguments::pool_further_sizes(self.site.place, pool, name);
+        std::iter::once(self.pool_add(pool, name)).chain(further).collect()
+    }
 }

@@ -25,7 +25,9 @@ pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNa
     let autoscaled = |pool: &str| before.pool(pool).is_some_and(|pool| pool.autoscale.is_some());
     let lines = match action {
         Action::AddPool { pool } => match stage.pool(pool) {
-            Some(spec) => vec![arguments::pool_add(stage, &place, spec, pool, &BTreeMap::new())],
+            Some(spec) => std::iter::once(arguments::pool_add(stage, &place, spec, pool, &BTreeMap::new()))
+                .chain(arguments::pool_further_sizes(&place, spec, pool))
+                .collect(),
             None => Vec::new(),
         },
         Action::RemovePool { pool } => vec![arguments::pool_delete(&place, pool)],

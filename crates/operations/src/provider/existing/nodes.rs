@@ -152,7 +152,7 @@ fn pool_caveats(pool: &Pool, members: &[&Node]) -> Vec<String> {
             words.push(format!("{node_name} of pool {name} is cordoned; `kubectl uncordon {node_name}` opens it"));
         }
     }
-    let allocatable = pool.machine.allocatable(pool.max_pods);
+    let least: Vec<_> = pool.parts().iter().map(|part| part.machine.allocatable(part.max_pods)).collect();
     let smaller: Vec<&Node> = members
         .iter()
         .copied()
@@ -161,8 +161,10 @@ fn pool_caveats(pool: &Pool, members: &[&Node]) -> Vec<String> {
                 let found = node.status.as_ref()?.allocatable.as_ref()?.get(resource)?;
                 Some(Quantity::parse(&found.0).ok()?.base_units(resource))
             };
-            units("cpu").is_some_and(|cpu| cpu < as_units(allocatable.cpu_millis))
-                || units("memory").is_some_and(|memory| memory < as_units(allocatable.memory))
+            least.iter().all(|least| {
+                units("cpu").is_some_and(|cpu| cpu < as_units(least.cpu_millis))
+                    || units("memory").is_some_and(|memory| memory < as_units(least.memory))
+            })
         })
         .collect();
     if !smaller.is_empty() {

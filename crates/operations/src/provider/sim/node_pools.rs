@@ -89,13 +89,17 @@ pub(super) fn node_pool(lab: &Lab, pool: &Pool) -> Option<NodePool> {
 pub(super) fn machines(lab: &Lab, pool: &Pool) -> NodePool {
     let declared = serde_json::to_string(&Declared::of(pool)).unwrap_or_default();
     let zones = u32::try_from(pool.zones.len()).unwrap_or_default().max(1);
-    let template = |number| {
-        let mut node = nodes::template(lab, pool, number, NAME, NUMBER, ADDRESS);
+    let template = |(part, number): (&Pool, u32)| {
+        let mut node = nodes::template(lab, part, number, NAME, NUMBER, ADDRESS);
         node["metadata"]["annotations"][DECLARED_ANNOTATION] = json!(declared);
         node
     };
+    let parts = pool.parts();
     let (group, names) = match lab.sim.like {
-        SimLike::Aks => (nodes::scale_set(lab, pool), NodeNames::ScaleSet(nodes::scale_set(lab, pool))),
+        SimLike::Aks => {
+            let names = if pool.is_virtual_machines() { NodeNames::VirtualMachines } else { NodeNames::ScaleSet };
+            (nodes::scale_set(lab, pool), names(nodes::scale_set(lab, pool)))
+        }
         SimLike::Kind => (pool.name.value.clone(), NodeNames::Workers(format!("{}-worker", lab.name.value))),
     };
     NodePool {
@@ -104,7 +108,7 @@ pub(super) fn machines(lab: &Lab, pool: &Pool) -> NodePool {
         group,
         names,
         first_address: nodes::address(lab, pool, 0).parse().unwrap_or(Ipv4Addr::UNSPECIFIED),
-        templates: (0..zones).map(template).collect(),
+        templates: parts.iter().flat_map(|part| (0..zones).map(|zone| (&**part, zone))).map(template).collect(),
         capacity: pool.capacity.as_ref().map(|capacity| capacity.value),
         start_seconds: u32::try_from(lab.sim.node_start.as_secs()).unwrap_or_default(),
         starting: Vec::new(),

@@ -20,7 +20,8 @@ use klab_cluster::pool_upgrades::{End, UPGRADE_STATUS_LABEL};
 use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, NODE_IMAGE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
 use klab_lab::plan::{
-    Action, Declared, Observed, ObservedNode, ObservedPool, is_system_taint, is_version, size_name, wanted_version,
+    Action, Declared, Observed, ObservedNode, ObservedPool, is_system_taint, is_version, scale_text, size_name,
+    wanted_version,
 };
 use klab_lab::spec::{KubernetesVersion, Lab, Pool};
 use klab_lab::words::plural;
@@ -118,8 +119,8 @@ pub(super) async fn perform(
             activity.finish(format!("pool {pool} ({nodes} × {size})"));
             Ok(())
         }
-        Action::ScalePool { pool, from, to } => {
-            let what = format!("pool {pool} from {from} to {}", plural(*to as usize, "node"));
+        Action::ScalePool { pool, from, to, sizes } => {
+            let what = format!("pool {pool} {}", scale_text(*from, *to, sizes));
             let activity = of(pool).counting(*to as usize).start(Verb::ScalePool, what.clone());
             upgrades::refuse_under_way(client, pool).await?;
             scale(client, make, lab, find(pool)?, *to).await?;
@@ -188,7 +189,7 @@ pub(super) async fn answer_as(client: &Client, version: Option<KubernetesVersion
     patched.map(drop).map_err(|error| failure("change", "kube-system", &error))
 }
 
-/// Brings a pool to this many nodes: missing ones are made in order of their numbers, the last ones go first.
+/// Brings a pool to this many nodes: missing ones are made in order of their numbers, then the last ones go first.
 async fn scale(
     client: &Client,
     make: impl AsyncFn(Vec<Value>) -> Result<()>,
@@ -203,22 +204,19 @@ async fn scale(
     // Those that an upgrade could not drain go first, then the last ones.
     let is_quarantined = |node: &Node| node.labels().contains_key(UPGRADE_STATUS_LABEL);
     live.sort_by_key(|node| (is_quarantined(node), node.name_any().len(), node.name_any()));
-    let wanted = wanted as usize;
-    if live.len() > wanted {
-        return remove(client, live.split_off(wanted)).await;
-    }
+    let (live, surplus) = nodes::kept(pool, live, wanted);
     let declared = serde_json::to_string(&Declared::of(pool)).unwrap_or_default();
     let fresh: Vec<Value> = nodes::missing(lab, pool, &live, taken)
-        .take(wanted - live.len())
+        .take((wanted as usize).saturating_sub(live.len()))
         .map(|mut node| {
             node["metadata"]["annotations"][DECLARED_ANNOTATION] = json!(declared);
             node
         })
         .collect();
-    if fresh.is_empty() {
-        return Ok(());
+    if !fresh.is_empty() {
+        make(fresh).await?;
     }
-    make(fresh).await
+    remove(client, surplus).await
 }
 
 /// Puts the declared labels, taints and devices on every node of a pool and takes off what was declared before.

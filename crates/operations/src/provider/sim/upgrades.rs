@@ -18,9 +18,9 @@ use crate::event::Activity;
 use crate::provider::upgrading;
 use klab_cluster::node_pools::NodePool;
 use klab_cluster::pool_upgrades::{
-    BlueGreen, End, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL, UsedVersion,
+    BlueGreen, End, Member, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL, UsedVersion,
 };
-use klab_lab::names::NODE_IMAGE_LABEL;
+use klab_lab::names::{NODE_IMAGE_LABEL, SIZE_LABEL};
 use klab_lab::nodes::node_image;
 use klab_lab::plan::{Declared, fixed_changes, is_version, wanted_version};
 use klab_lab::spec::{KubernetesVersion, Lab, Pool, UndrainableNodeBehavior, UpgradeKind};
@@ -192,6 +192,10 @@ fn used_version(nodes: &[Node]) -> Option<UsedVersion> {
 
 /// What is asked of AKS: these nodes, in sets of a size that follows from the pool's settings.
 fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>, replaces: bool) -> Result<PoolUpgrade> {
+    if let Some(why) = pool.surge_refusal() {
+        return Err(Error::message(Code::PoolUpgrade, format!("pool `{}` cannot be upgraded here: {why}", pool.name))
+            .hint("`max_surge = 0` with `max_unavailable = 1` upgrades the nodes of a user pool in place"));
+    }
     let all = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     let wanted = wanted_version(lab, Some(pool)).unwrap_or_default();
     nodes.sort_by_key(|node| (node.name_any().len(), node.name_any()));
@@ -206,7 +210,9 @@ fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>, rep
     let members = nodes.iter().filter(is_old).filter_map(|node| {
         let addresses = node.status.as_ref()?.addresses.iter().flatten();
         let address = addresses.into_iter().find(|address| address.type_ == "InternalIP")?;
-        PoolUpgrade::member(&machines, &node.name_any(), &address.address)
+        let member = PoolUpgrade::member(&machines, &node.name_any(), &address.address)?;
+        let template = pool.scale.iter().position(|profile| node.labels().get(SIZE_LABEL) == Some(&profile.size.value));
+        Some(Member { template: template.and_then(|place| u32::try_from(place).ok()), ..member })
     });
     let members: Vec<_> = members.collect();
     let settings = &pool.upgrade;
