@@ -168,21 +168,33 @@ fn nodes(pool: &PoolView) -> Vec<(String, Value)> {
     let text = |key: &str| properties[key].as_str().unwrap_or_default().to_owned();
     let zones: Vec<&str> =
         properties["availabilityZones"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let count = properties["count"].as_u64().unwrap_or(0) as usize;
-    let (cpus, gib) = offer::machine(&text("vmSize"));
-    let make = |number: usize| {
+    // Single virtual machines have a number for each size.
+    let profiles = properties["virtualMachinesProfile"]["scale"]["manual"].as_array();
+    let of = |profile: &Value, size: &str| {
+        let count = profile["count"].as_u64().unwrap_or(0) as usize;
+        std::iter::repeat_n(profile[size].as_str().unwrap_or_default().to_owned(), count)
+    };
+    let sizes: Vec<String> = match profiles {
+        Some(profiles) => profiles.iter().flat_map(|profile| of(profile, "size")).collect(),
+        None => of(properties, "vmSize").collect(),
+    };
+    let make = |(number, size): (usize, &String)| {
+        let (cpus, gib) = offer::machine(size);
         let set = format!("aks-{}-{:08}-vmss", pool.name, pool.generation);
-        let name = format!("{set}{number:06}");
-        let machine = format!(
-            "azure:///subscriptions/s/resourceGroups/mc_small/providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number}"
-        );
+        let single = profiles.is_some().then(|| format!("aks-{}-{:08}-vms{number}", pool.name, pool.generation));
+        let machine = match &single {
+            Some(name) => format!("virtualMachines/{name}"),
+            None => format!("virtualMachineScaleSets/{set}/virtualMachines/{number}"),
+        };
+        let machine = format!("azure:///subscriptions/s/resourceGroups/mc_small/providers/Microsoft.Compute/{machine}");
+        let name = single.unwrap_or_else(|| format!("{set}{number:06}"));
         let zone =
             if zones.is_empty() { "0".to_owned() } else { format!("westeurope-{}", zones[number % zones.len()]) };
         let mut labels = json!({
             "storageprofile": "managed", "storagetier": "Premium_LRS",
             "agentpool": pool.name, "kubernetes.azure.com/agentpool": pool.name, "kubernetes.azure.com/role": "agent",
             "kubernetes.azure.com/mode": text("mode").to_lowercase(), "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
-            "kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": text("vmSize"),
+            "kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": size,
             "topology.kubernetes.io/region": "westeurope", "topology.kubernetes.io/zone": zone,
         });
         for (key, value) in properties["nodeLabels"].as_object().into_iter().flatten() {
@@ -209,7 +221,7 @@ fn nodes(pool: &PoolView) -> Vec<(String, Value)> {
         });
         (name, node)
     };
-    (0..count).map(make).collect()
+    sizes.iter().enumerate().map(make).collect()
 }
 
 fn taint(text: &str) -> Option<Value> {

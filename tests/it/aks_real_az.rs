@@ -520,3 +520,47 @@ fn klabs_own_az_says_what_the_real_one_says() {
     }
     assert_eq!(klab("group delete -n rg --yes").0, Some(0));
 }
+
+/// virtual-machines-node-pools: az takes one size at a time.
+#[test]
+fn single_virtual_machines_come_and_change_size_by_size() {
+    let Some(az) = az_or_skip() else { return };
+    let setup = Setup::new(&az, LATENCY);
+    let lab = |system: &str, mixed: &str| {
+        let pool = |name: &str, mode: &str, sizes: &str| {
+            format!("[pool.{name}]\nmode = \"{mode}\"\ntype = \"VirtualMachines\"\nsizes = {{ {sizes} }}\n")
+        };
+        let pools = pool("system", "system", system) + &pool("mixed", "user", mixed);
+        setup.write("real.toml", &format!("lab = \"real\"\nprovider = \"aks\"\n{pools}"));
+        setup.succeeds(&["up", "real.toml"])
+    };
+    let sizes = |name: &str| {
+        let pools = setup.server.model().pools();
+        let pool = pools.into_iter().find(|pool| pool.name == name).unwrap().properties;
+        assert_eq!(
+            (&pool["type"], &pool["vmSize"], &pool["count"]),
+            (&"VirtualMachines".into(), &().into(), &().into())
+        );
+        let manual = pool["virtualMachinesProfile"]["scale"]["manual"].as_array().cloned().unwrap_or_default();
+        let text: Vec<String> =
+            manual.iter().map(|one| format!("{} {}", one["size"].as_str().unwrap(), one["count"])).collect();
+        text.join(", ")
+    };
+    lab("\"Standard_D2s_v5\" = 1, \"Standard_D4s_v5\" = 1", "\"Standard_B2ms\" = 2");
+    assert_eq!(sizes("system"), "Standard_D2s_v5 1, Standard_D4s_v5 1", "the second size comes after the cluster");
+    assert_eq!(sizes("mixed"), "Standard_B2ms 2");
+    let said = lab("\"Standard_D2s_v5\" = 2", "\"Standard_D4s_v5\" = 1, \"Standard_D2s_v5\" = 1");
+    assert_eq!(
+        (sizes("system"), sizes("mixed")),
+        ("standard_d2s_v5 2".to_owned(), "standard_d2s_v5 1, Standard_D4s_v5 1".to_owned()),
+        "{said}"
+    );
+    let listed = setup.succeeds(&["pool", "list"]);
+    assert!(listed.contains("Standard_D2s_v5 (1), Standard_D4s_v5 (1)"), "{listed}");
+    setup.server.model().requests.clear();
+    lab("\"Standard_D2s_v5\" = 2", "\"Standard_D4s_v5\" = 1, \"Standard_D2s_v5\" = 1");
+    let requests = std::mem::take(&mut setup.server.model().requests);
+    assert!(requests.iter().all(|request| !request.starts_with("PUT")), "{requests:#?}");
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}

@@ -90,3 +90,24 @@ fn sizes_of_single_virtual_machines_are_added_changed_and_deleted() {
     let upgraded = pool("pool upgrade vms --kubernetes 1.35");
     assert!(upgraded.contains("status 0"), "nothing is to be upgraded: {upgraded}");
 }
+
+#[test]
+fn what_is_explained_and_undone_names_the_sizes() {
+    let environment = Environment::new();
+    let pool =
+        "[pool.mixed]\ntype = \"VirtualMachines\"\nsizes = { \"Standard_D4s_v5\" = 2, \"Standard_D8s_v5\" = 1 }\n";
+    let workload = "[workload.large]\nreplicas = 2\nrequests = { cpu = \"5\" }\nnode_selector = { agentpool = \"mixed\" }\n\
+                    [[check]]\nworkload = \"large\"\nrunning = 1\npending = 1\n";
+    environment.write("small.toml", format!("{LAB}{pool}{workload}"));
+    environment.succeeds(&["up", "small.toml"]);
+    let says = |line: &str, words: &str| {
+        let said = environment.klab(&line.split(' ').collect::<Vec<_>>());
+        assert!(said.contains(words), "{line}: {said}");
+    };
+    says("explain large", "klab pool update mixed --sizes Standard_D4s_v5=2,Standard_D8s_v5=2");
+    environment.succeeds(&["pool", "update", "mixed", "--sizes", "Standard_D4s_v5=2,Standard_D8s_v5=2"]);
+    says("plan small.toml", "scale pool mixed from 4 to 3 nodes (Standard_D8s_v5 from 2 to 1)");
+    says("diff", "klab pool update mixed --sizes Standard_D4s_v5=2,Standard_D8s_v5=1 --lab small");
+    environment.succeeds(&["up", "small.toml"]);
+    says("pool list", "3      Standard_D4s_v5 (2), Standard_D8s_v5 (1)");
+}

@@ -168,7 +168,10 @@ fn pools(view: &View<'_>, nodes: &[Node], lab: Option<&Lab>) -> Vec<Pool> {
         let own = || nodes.iter().filter(|node| node.pool.as_deref() == Some(name));
         let first = own().next().and_then(|node| view.nodes.get(node.name.as_str())?.metadata.labels.as_ref());
         let label = |key: &str| first.and_then(|labels| labels.get(key).cloned());
-        Pool { name: name.to_owned(), nodes: own().count(), size: label(SIZE_LABEL), mode: label(MODE_LABEL) }
+        let of = |node: &Node| view.nodes.get(node.name.as_str())?.metadata.labels.as_ref()?.get(SIZE_LABEL).cloned();
+        let sizes: BTreeSet<String> = own().filter_map(of).collect();
+        let size = (!sizes.is_empty()).then(|| sizes.into_iter().collect::<Vec<_>>().join(", "));
+        Pool { name: name.to_owned(), nodes: own().count(), size, mode: label(MODE_LABEL) }
     };
     names.into_iter().map(pool).collect()
 }

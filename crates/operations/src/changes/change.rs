@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::exec::quoted;
-use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Step};
+use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Pool, Provider, Step};
 use klab_scheduler::taint::Taint;
 
 /// How much of a cluster is compared.
@@ -227,6 +227,11 @@ impl Change {
                 match (wanted, present) {
                     (0, _) => format!("klab pool delete {} --lab {}", quoted(pool), lab.name),
                     (_, 0) => format!("klab pool add {} --lab {}", quoted(pool), lab.name),
+                    _ if lab.pool(pool).is_some_and(Pool::is_virtual_machines) => {
+                        let sizes = lab.pool(pool)?.sizes().into_iter().map(|(size, nodes)| format!("{size}={nodes}"));
+                        let sizes: Vec<String> = sizes.collect();
+                        format!("klab pool update {} --sizes {} --lab {}", quoted(pool), sizes.join(","), lab.name)
+                    }
                     _ => format!("klab pool scale {} --nodes {wanted} --lab {}", quoted(pool), lab.name),
                 }
             }

@@ -422,8 +422,7 @@ fn version(live: &LivePools, lab: &Lab, pool: &Pool) -> Option<String> {
 
 fn document(live: &LivePools, pool: &Pool) -> Value {
     let keys = serde_json::to_value(pool_table(pool)).unwrap_or_default();
-    let mut document =
-        json!({ "name": pool.name.value, "kubernetes": version(live, &live.lab, pool), "max_pods": pool.max_pods });
+    let mut document = json!({ "name": pool.name.value, "kubernetes": version(live, &live.lab, pool), "max_pods": pool.max_pods, "nodes": pool.nodes.value });
     for (key, value) in keys.as_object().into_iter().flatten() {
         if document[key].is_null() {
             document[key] = value.clone();

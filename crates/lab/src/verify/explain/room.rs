@@ -9,6 +9,8 @@ use kube_core::ResourceExt;
 use super::edit::Edit;
 use super::question::Question;
 use super::reasons::Refusal;
+use crate::names::SIZE_LABEL;
+use crate::spec::VmSize;
 use crate::verify::node::{is_cordoned, is_ready};
 use crate::verify::view::{Owner, PodView, View};
 use klab_scheduler::quantity::Quantity;
@@ -116,7 +118,12 @@ impl<'q, 'a> Sources<'q, 'a> {
         let mut zones: Vec<(usize, &str)> = by_zone.into_iter().map(|(zone, nodes)| (nodes, zone)).collect();
         zones.sort_unstable();
         let zones = zones.into_iter().map(|(_, zone)| zone.to_owned()).collect();
-        Some(Edit::AddNodes { pool: pool.to_owned(), template: Arc::clone(members.first()?), zones })
+        // Of several sizes the largest takes most pods; of equal nodes it is the first.
+        let cpus = |node: &&&Arc<Node>| {
+            node.labels().get(SIZE_LABEL).and_then(|size| VmSize::find(size)).map_or(0, |size| size.cpus)
+        };
+        let template = members.iter().rev().max_by_key(cpus)?;
+        Some(Edit::AddNodes { pool: pool.to_owned(), template: Arc::clone(template), zones })
     }
 
     /// The old pods of the pods' own owner, where its rollout keeps them until new ones run.

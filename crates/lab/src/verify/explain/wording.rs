@@ -11,10 +11,12 @@ use super::of_lab::{drift, workload_of};
 use super::question::{Proof, Question};
 use super::requests::{self, Holder, Lowered};
 use super::slip;
+use crate::names::SIZE_LABEL;
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;
 use crate::verify::view::{Owner, PodView, View};
 use crate::words::{listed, plural};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::taint::Taint;
@@ -239,7 +241,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let like = template.metadata.name.as_deref().unwrap_or_default();
             Words::new(format!("add {} like {like}", plural(proof.steps, "node")))
         }
-        Edit::AddNodes { pool, .. } => add_nodes(view, pool, proof.steps),
+        Edit::AddNodes { pool, template, .. } => add_nodes(view, pool, template, proof.steps),
         Edit::ScaleDown { kind, namespace, name, from, .. } => {
             let to = from - proof.steps;
             let declared = view.context.workload(name).filter(|workload| workload.namespace == *namespace);
@@ -446,7 +448,7 @@ fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value
     Words::new(text).at(declared.map(|pool| pool.at.clone())).command(command)
 }
 
-fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
+fn add_nodes(view: &View<'_>, pool: &str, template: &Node, steps: usize) -> Words {
     let now = view.members(pool).count();
     let to = now + steps;
     let declared = view.context.pool(pool);
@@ -466,6 +468,21 @@ fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
         return words.at(Some(bounds.at.clone())).command(command);
     }
     match declared {
+        Some(declared) if declared.is_virtual_machines() => {
+            let size_of = |node: &Node| node.metadata.labels.as_ref()?.get(SIZE_LABEL).cloned();
+            let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
+            for size in view.members(pool).filter_map(|(_, node)| size_of(node)) {
+                *sizes.entry(size).or_default() += 1;
+            }
+            let size = size_of(template).unwrap_or_default();
+            let of_size = sizes.entry(size.clone()).or_default();
+            let (from, to) = (*of_size, *of_size + steps);
+            *of_size = to;
+            let all: Vec<String> = sizes.iter().map(|(size, count)| format!("{size}={count}")).collect();
+            Words::new(format!("set `pool.{pool}.sizes.{size} = {to}` (from {from})"))
+                .at(Some(declared.at.clone()))
+                .command(format!("klab pool update {pool} --sizes {}", all.join(",")))
+        }
         Some(declared) => {
             let words = Words::new(format!("set `pool.{pool}.nodes = {to}` (from {now})"));
             words.at(Some(declared.nodes.at.clone())).command(format!("klab pool scale {pool} --nodes {to}"))
