@@ -135,6 +135,27 @@ mod tests {
         (lab, manifests)
     }
 
+    #[test]
+    fn each_size_of_single_virtual_machines_takes_its_pods() {
+        let text = |sizes: &str| {
+            format!(
+                "lab = 'x'\n[pool.main]\n[pool.mixed]\ntype = 'VirtualMachines'\nsizes = {{ {sizes} }}\n\
+                 [workload.large]\nreplicas = 2\nrequests = {{ cpu = '5' }}\nnode_selector = {{ agentpool = 'mixed' }}\n\
+                 [[check]]\nworkload = 'large'\nrunning = 1\npending = 1\n"
+            )
+        };
+        let (before, manifests) = lab(&text("Standard_D4s_v5 = 2, Standard_D8s_v5 = 1"));
+        let placed = |prediction: &Prediction| (pools(prediction) == [("mixed", 1)], prediction.workloads[0].pending);
+        let snapshot = with_pools(&before, Snapshot::default());
+        assert_eq!(placed(&forecast(&before, &manifests, None)), (true, 1));
+        // One size goes, another comes: the names of nodes that stay are not given again.
+        let (after, manifests) = lab(&text("Standard_D2s_v5 = 1, Standard_D4s_v5 = 1, Standard_D8s_v5 = 1"));
+        let names: BTreeSet<String> =
+            with_pools(&after, snapshot.clone()).nodes.iter().map(|node| node.name_any()).collect();
+        assert_eq!(names.len(), 4);
+        assert_eq!(placed(&forecast(&after, &manifests, Some(&snapshot))), (true, 1));
+    }
+
     fn pools(prediction: &Prediction) -> Vec<(&str, u32)> {
         prediction.workloads[0].pools.iter().map(|(pool, pods)| (pool.as_str(), *pods)).collect()
     }

@@ -109,5 +109,6 @@ fn what_is_explained_and_undone_names_the_sizes() {
     says("plan small.toml", "scale pool mixed from 4 to 3 nodes (Standard_D8s_v5 from 2 to 1)");
     says("diff", "klab pool update mixed --sizes Standard_D4s_v5=2,Standard_D8s_v5=1 --lab small");
     environment.succeeds(&["up", "small.toml"]);
+    says("pool resize mixed --size Standard_D2s_v5", "are given as `--sizes SIZE=COUNT,…`");
     says("pool list", "3      Standard_D4s_v5 (2), Standard_D8s_v5 (1)");
 }

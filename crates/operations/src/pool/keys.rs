@@ -140,6 +140,10 @@ impl Keys {
     /// # Errors
     /// With a word that cannot be what it stands for.
     pub fn lay_over(&self, keys: &mut Table) -> Result<(), String> {
+        let is_alike = self.nodes.is_some() || [&self.size, &self.cpu, &self.memory].into_iter().any(Option::is_some);
+        if is_alike && keys.contains_key("sizes") {
+            return Err("the sizes of single virtual machines are given as `--sizes SIZE=COUNT,…`".to_owned());
+        }
         let count = |count: u32| Value::from(i64::from(count));
         let mut set = |key: &str, value: Option<Value>| value.map(|value| keys.insert(key.to_owned(), value));
         set("nodes", self.nodes.map(count));
@@ -268,6 +272,11 @@ mod tests {
                 "--sizes Standard_D4s_v5=2,Standard_D8s_v5=1",
                 "nodes = 3\nsize = \"Standard_B2ms\"",
                 "type = \"VirtualMachines\"; ; [sizes]; Standard_D4s_v5 = 2; Standard_D8s_v5 = 1",
+            ),
+            (
+                "--nodes 2",
+                "sizes = { A = 1 }",
+                "the sizes of single virtual machines are given as `--sizes SIZE=COUNT,…`",
             ),
             ("--sizes Standard_D4s_v5", "", "`Standard_D4s_v5` is not SIZE=COUNT"),
             ("--size Standard_B2ms", "cpu = 2\nmemory = \"4Gi\"", "size = \"Standard_B2ms\""),

@@ -164,6 +164,12 @@ fn a_copy_of_each_lesson_is_the_seat_that_would_have_been_made() {
 }
 
 #[test]
+fn single_virtual_machines_of_a_seat_are_copied_like_others() {
+    let pools = "[pool.main]\n[pool.mixed]\ntype = \"VirtualMachines\"\nsizes = { Standard_D4s_v5 = 11, Standard_D8s_v5 = 1 }\n";
+    assert_is_copy(&parsed(&format!("lab = \"class\"\n{pools}")), "several sizes");
+}
+
+#[test]
 fn what_is_written_to_one_seat_is_in_no_other() {
     let (copy, _, original) = assert_is_copy(&parsed(LAB), "a lab");
     let held = original.snapshot();

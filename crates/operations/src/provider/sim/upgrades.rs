@@ -194,7 +194,7 @@ fn used_version(nodes: &[Node]) -> Option<UsedVersion> {
 fn upgrade(lab: &Lab, pool: &Pool, machines: NodePool, mut nodes: Vec<Node>, replaces: bool) -> Result<PoolUpgrade> {
     if let Some(why) = pool.surge_refusal() {
         return Err(Error::message(Code::PoolUpgrade, format!("pool `{}` cannot be upgraded here: {why}", pool.name))
-            .hint("`max_surge = 0` with `max_unavailable = 1` upgrades the nodes of a user pool in place"));
+            .hint("`--max-surge 0 --max-unavailable 1` upgrades the nodes of a user pool in place"));
     }
     let all = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     let wanted = wanted_version(lab, Some(pool)).unwrap_or_default();
