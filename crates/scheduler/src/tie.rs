@@ -9,6 +9,8 @@ use super::ids::NodeId;
 pub enum TieBreak {
     /// By a hash of this seed, the pod's namespace and name, and the node's name.
     Seeded(u64),
+    /// The same, and also among pods that are equally important, when some of them have to go: kube-scheduler takes them as they come.
+    Shuffled(u64),
     /// The first in byte order of names.
     FirstName,
 }
@@ -24,7 +26,7 @@ pub(crate) fn pick(cycle: &Cycle<'_>, nodes: &[NodeId], tie_break: TieBreak) -> 
     let name = |id: NodeId| cycle.node(id).map(|node| node.spec.name.as_ref());
     let chosen = match tie_break {
         TieBreak::FirstName => nodes.iter().copied().min_by_key(|&id| name(id)),
-        TieBreak::Seeded(seed) => {
+        TieBreak::Seeded(seed) | TieBreak::Shuffled(seed) => {
             let pod = mix(seed ^ fnv64_mixed(&[&cycle.info.namespace, cycle.name]));
             let mut first: Option<(u64, NodeId)> = None;
             for &id in nodes {

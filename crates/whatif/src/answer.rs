@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::thread;
+use std::time::Duration;
 
 use klab_lab::spec::UndrainableNodeBehavior;
 use klab_lab::words::plural;
@@ -149,7 +150,12 @@ struct Run {
 
 fn run(original: &Original, changes: &[Change], seed: u64) -> Result<Run, TryError> {
     let twin = original.copy(seed)?;
-    let before = World::of(&twin.cluster);
+    let mut before = World::of(&twin.cluster);
+    if !before.refused.is_empty() {
+        // A controller that is refused pods tries again ever more seldom. How long it has been refused, no capture says.
+        twin.cluster.advance(Duration::from_secs([60, 0, 3, 0][(seed % 4) as usize]));
+        before = World::of(&twin.cluster);
+    }
     let mut trial = Trial { seed, ..Trial::default() };
     for change in changes {
         let failed = |why| TryError::Change { change: change.words(), why: Box::new(why) };

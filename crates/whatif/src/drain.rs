@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use klab_api_machinery::resource::{NODES, PODS};
 use klab_api_machinery::value::items;
 use klab_cluster::Cluster;
+use klab_cluster::clock::later;
 use klab_cluster::cluster::{DeleteOptions, Part, WriteOptions};
 use klab_scheduler::hash::{fnv64, mix};
 use serde_json::json;
@@ -45,8 +47,22 @@ pub(crate) fn cordon(cluster: &Cluster, nodes: &[String], unschedulable: bool) {
     cluster.settle();
 }
 
+/// Of what is done to several objects: lets controllers act in between, in half of the copies, as long as the seed says. It is a
+/// few pieces of their work or some seconds.
+pub(crate) fn meanwhile(cluster: &Cluster, seed: u64, object: &str) {
+    if seed & 2 != 0 {
+        let lot = mix(seed ^ fnv64(&[object.as_bytes()]));
+        let mut left = 1_u32 << (lot % 10);
+        let pause = SignedDuration::from_secs([0, 0, 1, 3][(lot >> 62) as usize]);
+        cluster.pass_while(later(cluster.now(), pause), &mut || {
+            left -= 1;
+            left > 0
+        });
+    }
+}
+
 /// Cordons nodes and evicts their pods; gives those that no budget lets go. All are asked to go at once, so the seed says which is
-/// the first.
+/// the first, and whether controllers are as fast as the drain.
 pub(crate) fn drain(cluster: &Cluster, nodes: &[String], seed: u64) -> Vec<Blocked> {
     cordon(cluster, nodes, true);
     let names: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
@@ -69,7 +85,10 @@ pub(crate) fn drain(cluster: &Cluster, nodes: &[String], seed: u64) -> Vec<Block
                 continue;
             }
             match cluster.inner().evict(&pod.namespace, &pod.name, &DeleteOptions::default()) {
-                Ok(_) => evicted += 1,
+                Ok(_) => {
+                    evicted += 1;
+                    meanwhile(cluster, seed, &pod.uid);
+                }
                 Err(status) => {
                     let causes = items(&status.details["causes"]).iter().filter_map(|cause| cause["message"].as_str());
                     let why = causes.map(str::to_owned).next().unwrap_or(status.message);

@@ -15,7 +15,7 @@ use klab_lab::spec::{Share, UpgradeSettings, VmSize};
 use serde_json::{Value, json};
 
 use crate::change::{Change, parts, taint};
-use crate::drain::{Blocked, cordon, drain, writer};
+use crate::drain::{Blocked, cordon, drain, meanwhile, writer};
 use crate::error::ChangeError;
 use crate::kinds::Kind;
 use crate::nodes;
@@ -45,7 +45,7 @@ impl Trial {
             Change::Upgrade { pool, settings } if settings.is_blue_green() => self.replace(cluster, pool, None)?,
             Change::Upgrade { pool, settings } => self.upgrade(cluster, pool, settings)?,
             Change::Taint { target, key, value, effect } => {
-                change_nodes(cluster, target, |node| {
+                self.change_nodes(cluster, target, |node| {
                     let taints = list_mut(&mut node["spec"]["taints"]);
                     taints.retain(|other| {
                         other["key"] != key.as_str()
@@ -55,7 +55,7 @@ impl Trial {
                 })?;
             }
             Change::Label { target, key, value } => {
-                change_nodes(cluster, target, |node| match value {
+                self.change_nodes(cluster, target, |node| match value {
                     Some(value) => node["metadata"]["labels"][key] = json!(value),
                     None => {
                         node["metadata"]["labels"].as_object_mut().map(|labels| labels.remove(key));
@@ -85,6 +85,14 @@ impl Trial {
         Ok(())
     }
 
+    fn change_nodes(&self, cluster: &Cluster, target: &str, change: impl Fn(&mut Value)) -> Result<(), ChangeError> {
+        for node in nodes::targeted(cluster, target)? {
+            cluster.inner().modify(NODES, Part::Main, "", &node, &writer(), &change)?;
+            meanwhile(cluster, self.seed, &node);
+        }
+        Ok(())
+    }
+
     fn resize_pool(&mut self, cluster: &Cluster, pool: &str, wanted: usize) -> Result<(), ChangeError> {
         let mut present = nodes::of_pool(cluster, pool)?;
         let surplus: Vec<String> = present.iter().skip(wanted).map(|(name, _)| name.clone()).collect();
@@ -92,7 +100,7 @@ impl Trial {
             self.take_away(cluster, &surplus);
         }
         let names = free_names(cluster, pool, wanted.saturating_sub(present.len()));
-        nodes::add(cluster, &mut present, names, self.seed == 0 || self.seed % 2 == 1)
+        nodes::add(cluster, &mut present, names, self.seed & 2 == 0)
     }
 
     /// Drains nodes and removes those that are empty then.
@@ -201,13 +209,6 @@ fn refuse_too_many(objects: &[Value], times: usize) -> Result<(), ChangeError> {
 /// Lets a copy go on until it rests.
 pub(crate) fn rest(cluster: &Cluster) {
     cluster.advance(AFTERWARDS);
-}
-
-fn change_nodes(cluster: &Cluster, target: &str, change: impl Fn(&mut Value)) -> Result<(), ChangeError> {
-    for node in nodes::targeted(cluster, target)? {
-        cluster.inner().modify(NODES, Part::Main, "", &node, &writer(), &change)?;
-    }
-    Ok(())
 }
 
 /// Names for nodes that no other has.

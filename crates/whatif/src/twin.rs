@@ -105,7 +105,9 @@ impl Original {
     /// A copy of its own.
     pub(crate) fn copy(&self, seed: u64) -> Result<Twin, TwinError> {
         let clock = Arc::new(SteppedClock::new(self.now));
-        let mut builder = Cluster::builder().only_warnings().seed(SEED ^ seed).clock(clock);
+        // What containers do when they are asked to end, no capture says.
+        let stop = SignedDuration::from_secs([1, 0, 10][(seed % 3) as usize]);
+        let mut builder = Cluster::builder().only_warnings().seed(SEED ^ seed).clock(clock).stopping_for(stop);
         if seed > 0 {
             builder = builder.shuffled();
         }
@@ -203,6 +205,8 @@ impl Addresses {
 pub(crate) fn completed(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(spec) = pod_spec(&mut object) {
+        // They heed the signal to end.
+        spec["shareProcessNamespace"] = json!(true);
         for (containers, command) in [("containers", json!(["sleep", "infinity"])), ("initContainers", json!(["true"]))]
         {
             for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {

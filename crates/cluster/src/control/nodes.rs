@@ -11,6 +11,7 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{LEASES, NODES, PODS};
 use klab_api_machinery::value::{condition, list_mut, map_mut, micro_time_text, set_condition, time_of, time_text};
 use klab_api_machinery::views::{Node, Taint};
+use klab_scheduler::hash::{fnv64, mix};
 use serde_json::{Value, json};
 
 use super::component::Component;
@@ -180,7 +181,7 @@ impl NodeLifecycle {
 
     /// Pods bound to a node that does not exist are failed and deleted by force, after a time in which it may appear.
     fn collect_pods_of_absent_node(&mut self, plane: &mut Plane, name: &str) {
-        let pods = plane.view.pods_on(name);
+        let mut pods = plane.view.pods_on(name);
         if pods.is_empty() {
             self.absent.remove(name);
             return;
@@ -190,6 +191,12 @@ impl NodeLifecycle {
         if end > now {
             plane.queue.add_at(key(name), end);
             return;
+        }
+        if plane.settings.shuffled {
+            // They go in no order, and other controllers do not wait until all are gone.
+            pods.sort_by_cached_key(|pod| mix(plane.settings.seed ^ fnv64(&[pod.object.uid.as_bytes()])));
+            pods.truncate(1);
+            plane.queue.add(key(name));
         }
         for pod in pods {
             let (namespace, pod_name) = (&pod.object.namespace, &pod.object.name);

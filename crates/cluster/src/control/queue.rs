@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
-use klab_scheduler::hash::{fnv64, mix};
+use klab_scheduler::hash::mix;
 
 use super::controller::Controller;
 
@@ -80,38 +80,67 @@ pub(crate) struct Queue {
     due: BTreeSet<Key>,
     timers: BTreeSet<(Timestamp, Key)>,
     timer_of: BTreeMap<Key, Timestamp>,
-    /// Decides which of the workloads makes its pods first.
-    shuffled: Option<u64>,
+    /// Decides whose turn it is among controllers that work side by side.
+    shuffled: Option<Turns>,
+}
+
+/// Turns by lot of controllers that a real cluster has work side by side.
+#[derive(Debug)]
+struct Turns {
+    seed: u64,
+    /// How many were drawn.
+    count: u64,
+    /// Those of due work.
+    drawn: BTreeMap<Key, u64>,
+}
+
+impl Turns {
+    /// The turn of work that is not due yet; that of work that is, stays.
+    fn draw(&mut self, key: &Key) -> Option<u64> {
+        use Controller::{
+            Disruption, Job, Kubelet, NodeLifecycle, ReplicaSet, ReplicationController, Scheduler, StatefulSet,
+            TaintEviction,
+        };
+        match key.controller {
+            // With one seed of four workloads make their pods before the first is placed, with another each is placed as it comes.
+            Scheduler if self.seed % 4 == 1 => Some(u64::MAX),
+            Scheduler if self.seed % 4 == 2 => Some(0),
+            Disruption
+            | Job
+            | Kubelet
+            | NodeLifecycle
+            | ReplicaSet
+            | ReplicationController
+            | Scheduler
+            | StatefulSet
+            | TaintEviction => {
+                let (count, seed) = (&mut self.count, self.seed);
+                Some(*self.drawn.entry(key.clone()).or_insert_with(|| {
+                    *count += 1;
+                    mix(seed ^ *count)
+                }))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Queue {
-    /// A queue in which this seed, and not kinds and names, decides which workload makes its pods first.
+    /// A queue in which this seed, and not kinds and names, decides who works first of those that work side by side.
     pub(crate) fn shuffled(seed: u64) -> Self {
-        Self { shuffled: Some(seed), ..Self::default() }
-    }
-
-    fn placed(&self, mut key: Key) -> Key {
-        use Controller::{Deployment, Job, ReplicaSet, ReplicationController, Scheduler, StatefulSet};
-        match (self.shuffled, key.controller) {
-            (Some(seed), Job | ReplicaSet | ReplicationController | StatefulSet) => {
-                let name = fnv64(&[key.name.namespace.as_bytes(), b"/", key.name.name.as_bytes()]);
-                key.turn = (StatefulSet, mix(seed ^ name));
-            }
-            // With one seed of two all workloads have made their pods before the first of these is placed.
-            (Some(seed), Scheduler) if seed % 2 == 1 => key.turn = (Deployment, 1),
-            _ => {}
-        }
-        key
+        Self { shuffled: Some(Turns { seed, count: 0, drawn: BTreeMap::new() }), ..Self::default() }
     }
 
     /// Asks for `key` to be done now.
-    pub(crate) fn add(&mut self, key: Key) {
-        self.due.insert(self.placed(key));
+    pub(crate) fn add(&mut self, mut key: Key) {
+        if let Some(turn) = self.shuffled.as_mut().and_then(|turns| turns.draw(&key)) {
+            key.turn = (Controller::Scheduler, turn);
+        }
+        self.due.insert(key);
     }
 
     /// Asks for `key` to be done at `instant`.
     pub(crate) fn add_at(&mut self, key: Key, instant: Timestamp) {
-        let key = self.placed(key);
         if let Some(&set) = self.timer_of.get(&key) {
             if set <= instant {
                 return;
@@ -124,15 +153,14 @@ impl Queue {
 
     /// Forgets what `key` waits for: its next work asks again for what still counts.
     pub(crate) fn forget(&mut self, key: &Key) {
-        let key = self.placed(key.clone());
-        if let Some(set) = self.timer_of.remove(&key) {
-            self.timers.remove(&(set, key));
+        if let Some(set) = self.timer_of.remove(key) {
+            self.timers.remove(&(set, key.clone()));
         }
     }
 
     /// Whether `key` is to be done now.
     pub(crate) fn is_due(&self, key: &Key) -> bool {
-        self.due.contains(&self.placed(key.clone()))
+        self.due.contains(key)
     }
 
     /// The next piece of work due at `now`.
@@ -142,9 +170,14 @@ impl Queue {
             && let Some((_, key)) = self.timers.pop_first()
         {
             self.timer_of.remove(&key);
-            self.due.insert(key);
+            self.add(key);
         }
-        self.due.pop_first()
+        let mut key = self.due.pop_first()?;
+        if let Some(turns) = &mut self.shuffled {
+            key.turn = (key.controller, 0);
+            turns.drawn.remove(&key);
+        }
+        Some(key)
     }
 
     /// When the next timer fires of those that `counts`.
@@ -185,17 +218,20 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_decides_which_workload_makes_its_pods_first() {
-        let orders: BTreeSet<Vec<Key>> = (0..10)
-            .map(|seed| {
-                let mut queue = Queue::shuffled(seed);
-                for controller in [Controller::ReplicaSet, Controller::StatefulSet, Controller::Job] {
-                    queue.add(Key::new(controller, PODS, ObjectName::new("default", &format!("{controller:?}"))));
-                }
-                std::iter::from_fn(|| queue.pop(at(0))).map(|key| Key { turn: (key.controller, 0), ..key }).collect()
-            })
-            .collect();
-        assert!(orders.len() > 2, "{orders:?}");
+    fn a_seed_decides_who_works_first_of_those_that_work_side_by_side() {
+        let kinds = [Controller::ReplicaSet, Controller::StatefulSet, Controller::Job, Controller::Scheduler];
+        let order = |seed| -> Vec<Controller> {
+            let mut queue = Queue::shuffled(seed);
+            queue.add(key(Controller::Deployment));
+            for controller in kinds.iter().chain(&kinds) {
+                queue.add(key(*controller));
+            }
+            std::iter::from_fn(|| queue.pop(at(0))).map(|key| key.controller).collect()
+        };
+        let orders: BTreeSet<Vec<Controller>> = (0..20).map(order).collect();
+        assert!(orders.len() > 8, "{orders:?}");
+        assert!(orders.iter().all(|order| order.len() == 5 && order.last() == Some(&Controller::Deployment)));
+        assert_eq!((order(1).get(3), order(2).first()), (Some(&Controller::Scheduler), Some(&Controller::Scheduler)));
     }
 
     #[test]

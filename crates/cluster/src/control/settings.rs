@@ -56,7 +56,11 @@ pub struct Settings {
 impl Settings {
     /// How the scheduler chooses among equal nodes.
     pub(super) fn tie_break(&self) -> TieBreak {
-        if self.ties_by_name { TieBreak::FirstName } else { TieBreak::Seeded(self.seed) }
+        match (self.ties_by_name, self.shuffled) {
+            (true, _) => TieBreak::FirstName,
+            (false, true) => TieBreak::Shuffled(self.seed),
+            (false, false) => TieBreak::Seeded(self.seed),
+        }
     }
 }
 

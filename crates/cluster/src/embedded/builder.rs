@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use klab_api_machinery::status::Status;
 use klab_scheduler::features::Features;
 use serde::Serialize;
@@ -28,6 +29,7 @@ pub struct ClusterBuilder {
     switched_off: Vec<Controller>,
     only_warnings: bool,
     shuffled: bool,
+    stop: SignedDuration,
     webhooks: Option<Arc<dyn Transport>>,
     /// The first thing that was wrong.
     wrong: Option<BuildError>,
@@ -130,6 +132,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// How long containers take to end that heed the signal to, if their pods give them as long; none, if nothing is said. Experimental.
+    #[must_use]
+    pub fn stopping_for(mut self, time: SignedDuration) -> Self {
+        self.stop = time;
+        self
+    }
+
     /// Leaves a controller out, so that a test (or the operator under test) does its work: `deployment`, `kubelet` and
     /// the others of [`Controller`]. Names may end in `-controller`.
     #[must_use]
@@ -164,6 +173,7 @@ impl ClusterBuilder {
         settings.switched_off.extend(self.switched_off);
         settings.only_warnings = self.only_warnings;
         settings.shuffled = self.shuffled;
+        settings.hollow.stop = self.stop;
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
         let clock = self.clock.unwrap_or_default();
         let cluster = Cluster::planted("test", &seed, settings, Arc::clone(&clock), webhooks)?;

@@ -12,6 +12,7 @@ use super::verdict;
 use crate::cycle::Cycle;
 use crate::decision::{Candidate, Preemption};
 use crate::delta::Delta;
+use crate::hash::{fnv64_mixed, mix};
 use crate::ids::{NodeId, PodId};
 use crate::message;
 use crate::node_info::NodeInfo;
@@ -64,7 +65,7 @@ pub(crate) fn preempt(
             break;
         }
         let Some(node) = cycle.node(id) else { continue };
-        match victims_on(cycle, id, node) {
+        match victims_on(cycle, id, node, tie_break) {
             // No more of each kind are kept: none at all of few nodes, if the limit is a share alone.
             Ok(victims) if kept(victims.violations > 0) >= enough => {}
             Ok(victims) => found.push(victims),
@@ -113,10 +114,15 @@ fn priority(state: &State, entry: &PodEntry) -> i32 {
     state.class(entry.class).info.priority
 }
 
-/// More important pods come first: higher priority, then longer running, then by name.
-fn importance(state: &State, a: &PodEntry, b: &PodEntry) -> Ordering {
+/// More important pods come first: higher priority, then longer running, then by lot or name.
+fn importance(state: &State, tie_break: TieBreak, a: &PodEntry, b: &PodEntry) -> Ordering {
     let start = |entry: &PodEntry| entry.started.unwrap_or(i64::MAX);
-    (priority(state, b).cmp(&priority(state, a))).then(start(a).cmp(&start(b))).then_with(|| a.key.cmp(&b.key))
+    let lot = |entry: &PodEntry| match tie_break {
+        TieBreak::Shuffled(seed) => mix(seed ^ fnv64_mixed(&[&entry.key.namespace, &entry.key.name])),
+        TieBreak::Seeded(_) | TieBreak::FirstName => 0,
+    };
+    let equal = || lot(a).cmp(&lot(b)).then_with(|| a.key.cmp(&b.key));
+    (priority(state, b).cmp(&priority(state, a))).then(start(a).cmp(&start(b))).then_with(equal)
 }
 
 /// A node with pods taken off in thought.
@@ -196,7 +202,12 @@ pub(crate) fn with_pods(state: &State, node: &NodeInfo, pods: &[PodId]) -> NodeI
 }
 
 /// The fewest and least important pods whose eviction makes room, or the texts why that is impossible.
-fn victims_on(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Result<Victims, Vec<Cow<'static, str>>> {
+fn victims_on(
+    cycle: &Cycle<'_>,
+    id: NodeId,
+    node: &NodeInfo,
+    tie_break: TieBreak,
+) -> Result<Victims, Vec<Cow<'static, str>>> {
     let state = cycle.state;
     let less_important = |pod: &PodId| state.pod(*pod).filter(|entry| priority(state, entry) < cycle.info.priority);
     let mut potential: Vec<&PodEntry> = node.pods.iter().filter_map(less_important).collect();
@@ -210,7 +221,7 @@ fn victims_on(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Result<Victims,
     if let Some(refused) = run.verdict() {
         return Err(refused.texts);
     }
-    potential.sort_by(|a, b| importance(state, a, b));
+    potential.sort_by(|a, b| importance(state, tie_break, a, b));
     let violating = violates_budgets(state, &potential);
     let ordered = |wanted: bool| potential.iter().zip(&violating).filter(move |(_, violates)| **violates == wanted);
     let mut victims = Vec::new();
@@ -224,7 +235,7 @@ fn victims_on(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Result<Victims,
             violations += usize::from(*violates);
         }
     }
-    victims.sort_by(|(a, _), (b, _)| importance(state, a, b));
+    victims.sort_by(|(a, _), (b, _)| importance(state, tie_break, a, b));
     Ok(Victims { node: id, pods: victims.into_iter().map(|(_, pod)| pod).collect(), violations })
 }
 
@@ -289,5 +300,47 @@ fn choose(cycle: &Cycle<'_>, found: Vec<Victims>, tie_break: TieBreak) -> Preemp
         nominated: nominated_name,
         victims,
         withdrawn_nominations,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Node, Pod};
+    use serde_json::{Value, json};
+
+    use crate::{Cluster, Outcome, TieBreak};
+
+    fn pod(name: &str, priority: i32, node: Option<&str>) -> Pod {
+        let containers = json!([{ "name": "c", "image": "x", "resources": { "requests": { "cpu": "1" } } }]);
+        let pod: Value = json!({
+            "metadata": { "name": name },
+            "spec": { "priority": priority, "nodeName": node, "containers": containers },
+            "status": { "startTime": "2026-01-01T00:00:00Z" },
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn victim(tie_break: TieBreak) -> String {
+        let mut cluster = Cluster::new(tie_break);
+        let node = json!({ "metadata": { "name": "n" }, "status": { "allocatable": { "cpu": "3", "memory": "4Gi", "pods": "10" } } });
+        let node: Node = serde_json::from_value(node).unwrap();
+        cluster.set_node(&node).unwrap();
+        for name in ["a", "b", "c"] {
+            cluster.set_pod(&pod(name, 0, Some("n"))).unwrap();
+        }
+        match cluster.schedule(&pod("x", 10, None)).unwrap().outcome {
+            Outcome::Preempting(preemption) => {
+                preemption.victims.iter().map(|victim| victim.name.to_string()).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn of_equally_important_pods_the_last_by_name_goes_or_one_by_lot() {
+        assert!((0..20).all(|seed| victim(TieBreak::Seeded(seed)) == "c"));
+        for name in ["a", "b", "c"] {
+            assert!((0..20).any(|seed| victim(TieBreak::Shuffled(seed)) == name), "{name}");
+        }
     }
 }

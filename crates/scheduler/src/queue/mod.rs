@@ -139,8 +139,10 @@ impl Queue {
             self.entered += 1;
             let place = if gated { Place::Gated } else { Place::Active };
             let (profile, refused_by) = (profile.place, Vec::new());
-            // Those that waited before they were read come in the order in which they were made.
-            let made = pod.metadata.creation_timestamp.as_ref().map_or(now, |made| made.0);
+            // Those that waited before they were read come in the order in which they were made: when they were tried the last time,
+            // which is what counts, no object says.
+            let made = pod.metadata.creation_timestamp.as_ref().filter(|_| self.shuffled.is_none());
+            let made = made.map_or(now, |made| made.0);
             let waiting = Waiting {
                 entered: made.min(now),
                 failures: 0,
