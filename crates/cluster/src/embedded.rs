@@ -23,7 +23,7 @@ use serde_json::Value;
 pub use self::builder::{BuildError, ClusterBuilder};
 #[cfg(feature = "client")]
 pub use self::fault::{Fault, Injected, Verb};
-pub use self::snapshot::Snapshot;
+pub use self::snapshot::{KeptObjects, Snapshot};
 use super::api::{Api, Metrics};
 use super::clock::{SteppedClock, later};
 use super::cluster;

@@ -100,7 +100,7 @@ pub use control::{
     Controller, DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, Killing, REMOVED_STATIC_POD_ANNOTATION, SILENCE_ANNOTATION,
     STOPPED_COMPONENTS_ANNOTATION, UnknownController, kill,
 };
-pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
+pub use embedded::{BuildError, Cluster, ClusterBuilder, KeptObjects, Snapshot};
 #[cfg(feature = "client")]
 pub use embedded::{Fault, Injected, Verb};
 pub use klab_api_machinery::status::Status;

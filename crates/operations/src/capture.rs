@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use klab_scheduler::Profiles;
-use klab_whatif::{Capture, FILE, Gap, KINDS, Kind, settle};
+use klab_whatif::{Capture, FILE, Gap, KINDS, Kind, kinds_of_lost_owners, settle};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,6 +54,13 @@ pub async fn capture(client: &Client, namespace: &str) -> Result<Capture> {
     let mut again = Capture::default();
     for kind in KINDS.iter().filter(|kind| kind.kind == "Pod") {
         read_kind(client, kind, namespace, &mut again).await?;
+    }
+    // An owner that was made after its kind was read is found by a second look; so is the Deployment of such a ReplicaSet.
+    for _ in 0..2 {
+        for kind in kinds_of_lost_owners(&capture, &again) {
+            capture.objects.retain(|object| object["kind"] != kind.kind);
+            read_kind(client, kind, namespace, &mut capture).await?;
+        }
     }
     if again.gaps.iter().all(|gap| capture.gaps.contains(gap)) {
         settle(&mut capture, again);
@@ -280,11 +287,22 @@ mod tests {
                     list("more", &[object("ended", "set", Some("n"))]),
                     refusal(410),
                     list("", &[object("waits", "set", None), object("left", "gone", Some("n"))]),
-                    list("", &[object("waits", "set", Some("n")), object("left", "gone", Some("n"))]),
+                    list(
+                        "",
+                        &[
+                            object("waits", "set", Some("n")),
+                            object("left", "gone", Some("n")),
+                            object("came", "late", None),
+                        ],
+                    ),
                 ],
             ),
             ("nodes", &[list("", &[node])]),
-            ("replicasets", &[list("", &[set])]),
+            // `late` was made after the first list, and `gone` is in none.
+            (
+                "replicasets",
+                &[list("", std::slice::from_ref(&set)), list("", &[set.clone(), object("late", "", None)])],
+            ),
             ("jobs", &[list("more", &[object("half", "", None)]), refusal(404)]),
             ("resourceslices", &[refusal(404)]),
             ("services", &[list("more", &[object("half", "", None)]), refusal(403)]),
@@ -295,13 +313,13 @@ mod tests {
             .iter()
             .map(|object| (object["metadata"]["name"].as_str().unwrap(), object["spec"]["nodeName"].as_str()))
             .collect();
-        assert_eq!(kept, [("waits", Some("n")), ("n", None), ("set", None)]);
+        assert_eq!(kept, [("came", None), ("waits", Some("n")), ("n", None), ("late", None), ("set", None)]);
         assert_eq!(
             capture.gap_words(),
             [
                 "you may not read services; without them pods spread by default over other nodes",
                 "the cluster changed while klab read it: it stopped serving jobs; without them pods that go away are not made again",
-                "the cluster changed while klab read it: 1 pod got a node, 1 object whose owner klab did not find is left out",
+                "the cluster changed while klab read it: 1 pod came, 1 pod got a node, 1 object whose owner klab did not find is left out",
             ]
         );
     }

@@ -6,7 +6,7 @@ use klab_lab::words::plural;
 use serde_json::Value;
 
 use crate::capture::{Capture, Gap};
-use crate::kinds::KINDS;
+use crate::kinds::{KINDS, Kind};
 
 /// Takes the pods of a second look into a capture, after all else was read, and leaves out what belongs to owners that are gone: garbage
 /// collection deletes it. What moved between the two looks becomes a gap. Owners of kinds that could not be read count as there.
@@ -43,24 +43,37 @@ fn places(capture: &Capture) -> BTreeMap<String, Option<String>> {
     capture.of("Pod").filter_map(|pod| Some((text(&pod["metadata"]["uid"])?, text(&pod["spec"]["nodeName"])))).collect()
 }
 
+/// The kinds of owners that are not in a capture although their kinds are: of its objects, and of the pods of a second look.
+pub fn kinds_of_lost_owners(capture: &Capture, again: &Capture) -> Vec<&'static Kind> {
+    let there = uids(capture);
+    let objects = capture.objects.iter().filter(|object| object["kind"] != "Pod").chain(&again.objects);
+    let owners: Vec<&Value> =
+        objects.flat_map(controllers).filter(|owner| is_lost(&capture.gaps, &there, owner)).collect();
+    KINDS.iter().filter(|kind| owners.iter().any(|owner| owner["kind"] == kind.kind)).collect()
+}
+
+fn uids(capture: &Capture) -> BTreeSet<String> {
+    capture.objects.iter().filter_map(|object| object["metadata"]["uid"].as_str().map(str::to_owned)).collect()
+}
+
+fn controllers(object: &Value) -> impl Iterator<Item = &Value> {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners.into_iter().flatten().filter(|owner| owner["controller"] == true)
+}
+
+/// Whether an owner would be there if it were: the kubelet's own pods belong to nodes, and go with them.
+fn is_lost(gaps: &[Gap], there: &BTreeSet<String>, owner: &Value) -> bool {
+    let kind = KINDS.iter().find(|kind| owner["kind"] == kind.kind && owner["apiVersion"] == kind.api_version);
+    kind.is_some_and(|kind| kind.kind != "Node" && gaps.iter().all(|gap| gap.kind != kind.plural))
+        && owner["uid"].as_str().is_some_and(|uid| !there.contains(uid))
+}
+
 /// Leaves out objects whose owner is not there; says whether there were any.
 fn leave_out_orphans(capture: &mut Capture) -> bool {
-    let before = capture.objects.len();
-    let uid = |object: &Value| object["metadata"]["uid"].as_str().map(str::to_owned);
-    let there: BTreeSet<String> = capture.objects.iter().filter_map(uid).collect();
-    let gaps = &capture.gaps;
-    let is_read = |owner: &Value| {
-        let kind = KINDS.iter().find(|kind| owner["kind"] == kind.kind && owner["apiVersion"] == kind.api_version);
-        // The kubelet's own pods belong to nodes, and go with them.
-        kind.is_some_and(|kind| kind.kind != "Node" && gaps.iter().all(|gap| gap.kind != kind.plural))
-    };
-    let is_gone = |owner: &Value| {
-        owner["controller"] == true && is_read(owner) && owner["uid"].as_str().is_some_and(|uid| !there.contains(uid))
-    };
-    capture.objects.retain(|object| {
-        !object["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.iter().any(is_gone))
-    });
-    capture.objects.len() < before
+    let (before, there) = (capture.objects.len(), uids(capture));
+    let Capture { objects, gaps, .. } = capture;
+    objects.retain(|object| !controllers(object).any(|owner| is_lost(gaps, &there, owner)));
+    objects.len() < before
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::defaults::pod::template;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::value::{condition, condition_is_true};
-use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, SteppedClock};
+use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, KeptObjects, SteppedClock};
 use serde_json::{Value, json};
 
 use crate::capture::{Capture, path};
@@ -53,7 +53,7 @@ pub enum TwinError {
 
 /// What copies of a captured cluster begin with.
 pub(crate) struct Original {
-    objects: Vec<Value>,
+    objects: KeptObjects,
     now: Timestamp,
 }
 
@@ -99,7 +99,7 @@ impl Original {
             disown(&mut kept, &uids);
             kept
         });
-        Ok(Self { objects: kept.collect(), now })
+        Ok(Self { objects: KeptObjects::of(kept).map_err(BuildError::from)?, now })
     }
 
     /// A copy of its own.
@@ -114,7 +114,7 @@ impl Original {
         for controller in WITHOUT {
             builder = builder.without_controller(controller);
         }
-        Ok(Twin { cluster: builder.kept(self.objects.iter().cloned()).build()? })
+        Ok(Twin { cluster: builder.kept(&self.objects).build()? })
     }
 }
 

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::renaming::Renaming;
-use klab_api_machinery::resource::ResourceId;
-use serde_json::Value;
 
 use super::Cluster;
 use crate::clock::Clock;
@@ -36,11 +34,10 @@ impl Checkpoint {
         Self { objects, root_certificate: self.root_certificate.clone(), ..*self }
     }
 
-    /// Holds an object, too, as it is but for its resourceVersion.
-    pub(crate) fn add(&mut self, resource: ResourceId, mut object: Value) {
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.objects.push(Arc::new(Object::new(resource, self.version, &object)));
+    /// Holds these objects, too, of later versions.
+    pub(crate) fn extend(&mut self, objects: &[Arc<Object>]) {
+        self.objects.extend(objects.iter().cloned());
+        self.version = objects.iter().map(|object| object.resource_version).fold(self.version, u64::max);
     }
 
     /// The same under other names; what has none of them is shared.

@@ -8,7 +8,7 @@ use klab_scheduler::features::Features;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Cluster;
+use super::{Cluster, KeptObjects};
 use crate::clock::SteppedClock;
 use crate::control::{Controller, UnknownController};
 use crate::seed::Seed;
@@ -24,7 +24,7 @@ pub struct ClusterBuilder {
     features: Features,
     nodes: usize,
     objects: Vec<Value>,
-    kept: Vec<Value>,
+    kept: KeptObjects,
     clock: Option<Arc<SteppedClock>>,
     switched_off: Vec<Controller>,
     only_warnings: bool,
@@ -79,11 +79,10 @@ impl ClusterBuilder {
         self
     }
 
-    /// Objects as another cluster keeps them, with their uids, times and status, after all others: no admission and no
-    /// validation judges them. One that a new cluster has, too, takes its place. Experimental.
+    /// Objects as another cluster keeps them, after all others. One that a new cluster has, too, takes its place. Experimental.
     #[must_use]
-    pub fn kept(mut self, objects: impl IntoIterator<Item = Value>) -> Self {
-        self.kept.extend(objects);
+    pub fn kept(mut self, objects: &KeptObjects) -> Self {
+        self.kept = objects.clone();
         self
     }
 
@@ -177,7 +176,7 @@ impl ClusterBuilder {
         let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
         let clock = self.clock.unwrap_or_default();
         let cluster = Cluster::planted("test", &seed, settings, Arc::clone(&clock), webhooks)?;
-        if self.kept.is_empty() { Ok(cluster) } else { Ok(cluster.holding(self.kept, clock)?) }
+        Ok(if self.kept.is_empty() { cluster } else { cluster.holding(&self.kept, clock) })
     }
 
     fn refuse(&mut self, error: impl Into<BuildError>) {

@@ -12,7 +12,6 @@ use klab_api_machinery::status::Status;
 use serde_json::Value;
 
 use super::{Cluster, Conduct};
-use crate::api::add_objects::resource_of;
 use crate::clock::SteppedClock;
 use crate::cluster::{self, Checkpoint};
 use crate::control::ControlPlane;
@@ -63,6 +62,42 @@ impl Snapshot {
     }
 }
 
+/// Objects as a cluster keeps them, with their uids, times and status, to begin clusters with: no admission and no validation judges
+/// them. Cheap to clone. Experimental.
+#[derive(Debug, Clone, Default)]
+pub struct KeptObjects(Arc<[Arc<Object>]>);
+
+/// Behind the resourceVersions of what a new cluster makes for itself.
+const FIRST_VERSION: u64 = 100_000;
+
+impl KeptObjects {
+    /// These objects, of the kinds of Kubernetes.
+    ///
+    /// # Errors
+    /// When one is of no such kind, or not of the types of its kind.
+    pub fn of(objects: impl IntoIterator<Item = Value>) -> Result<Self, Status> {
+        let kept = |(object, version): (Value, u64)| {
+            let resource = resource_of_kind(&object)?;
+            let mut object = completed(resource, object)?;
+            object["metadata"]["resourceVersion"] = version.to_string().into();
+            Ok(Arc::new(Object::new(resource, version, &object)))
+        };
+        Ok(Self(objects.into_iter().zip(FIRST_VERSION..).map(kept).collect::<Result<_, Status>>()?))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The resource that an object names.
+fn resource_of_kind(object: &Value) -> Result<ResourceId, Status> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    ResourceId::by_kind(version, kind)
+        .ok_or_else(|| Status::bad_request(format!("Kubernetes has no {kind} of {version} among its kinds")))
+}
+
 impl Cluster {
     /// What it holds now. Faults that were injected are no part of it.
     pub fn snapshot(&self) -> Snapshot {
@@ -70,14 +105,11 @@ impl Cluster {
     }
 
     /// A cluster that acts as this one and holds these objects beside its own.
-    pub(super) fn holding(&self, objects: Vec<Value>, clock: Arc<SteppedClock>) -> Result<Self, Status> {
+    pub(super) fn holding(&self, kept: &KeptObjects, clock: Arc<SteppedClock>) -> Self {
         let mut checkpoint = self.inner().checkpoint();
-        for object in objects {
-            let resource = resource_of(self.inner(), &object)?;
-            checkpoint.add(resource, completed(resource, object)?);
-        }
+        checkpoint.extend(&kept.0);
         let inner = cluster::Cluster::from_checkpoint(&checkpoint, Arc::<SteppedClock>::clone(&clock));
-        Ok(Self::assembled(inner, self.0.conduct.clone(), clock))
+        Self::assembled(inner, self.0.conduct.clone(), clock)
     }
 
     /// Puts the objects of a snapshot in the place of those there are, as a restore of etcd from a backup does while
