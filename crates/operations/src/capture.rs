@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use klab_scheduler::Profiles;
-use klab_whatif::{Capture, FILE, Gap, KINDS, Kind, kinds_of_lost_owners, settle};
+use klab_whatif::{AUTOSCALER_STATUS, Capture, FILE, Gap, KINDS, Kind, kinds_of_lost_owners, settle, take_bounds};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client::cause;
+use crate::client::objects::find;
 use crate::error::{Code, Context as _, Error, Result};
 use crate::render::yaml::documents;
 
@@ -67,9 +69,27 @@ pub async fn capture(client: &Client, namespace: &str) -> Result<Capture> {
     } else {
         capture.gaps.append(&mut again.gaps);
     }
+    match find::<ConfigMap>(client, Some("kube-system"), AUTOSCALER_STATUS).await {
+        Ok(map) => take_bounds(&mut capture, &autoscaler_status(map).unwrap_or_default()),
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            capture.gaps.push(Gap { kind: AUTOSCALER_STATUS.to_owned(), ..Gap::default() });
+        }
+        Err(error) => {
+            let source = cause(&error).context(format!("could not read the cluster's {AUTOSCALER_STATUS}"));
+            return Err(Error::new(Code::NoAnswer, source));
+        }
+    }
     capture.version = client.apiserver_version().await.ok().map(|info| info.git_version);
     capture.finish();
     Ok(capture)
+}
+
+/// What the cluster autoscaler says of itself, where there is one that says it as YAML.
+fn autoscaler_status(map: Option<ConfigMap>) -> Option<Value> {
+    let text = map?.data?.remove("status")?;
+    let documents = documents(&text);
+    let [status] = documents.as_slice() else { return None };
+    status.parse().ok()
 }
 
 /// Takes in a kind: of all namespaces, or of the only one that you may read. What could not be read is a gap.
@@ -245,6 +265,10 @@ mod tests {
             let plural = request.uri().path().rsplit('/').next().unwrap().to_owned();
             let mut lists = lists.lock().unwrap();
             let (code, body) = match lists.get_mut(&plural) {
+                None if plural == AUTOSCALER_STATUS => {
+                    let status = "nodeGroups: [{name: \"n\", health: {minSize: 1, maxSize: 3}}, {name: other, health: {minSize: 1, maxSize: 3}}]";
+                    (200, json!({ "metadata": { "name": plural }, "data": { "status": status } }))
+                }
                 None => (200, json!({ "metadata": {}, "items": [] })),
                 Some(answers) if answers.len() > 1 => answers.remove(0),
                 Some(answers) => answers[0].clone(),
@@ -314,6 +338,8 @@ mod tests {
             .map(|object| (object["metadata"]["name"].as_str().unwrap(), object["spec"]["nodeName"].as_str()))
             .collect();
         assert_eq!(kept, [("came", None), ("waits", Some("n")), ("n", None), ("late", None), ("set", None)]);
+        let node = capture.of("Node").next().unwrap();
+        assert_eq!(node["metadata"]["annotations"], json!({ "klab.dev/captured-autoscaler-bounds": "1..3" }));
         assert_eq!(
             capture.gap_words(),
             [

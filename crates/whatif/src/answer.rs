@@ -10,10 +10,12 @@ use klab_lab::words::plural;
 use klab_scheduler::Resources;
 use serde_json::Value;
 
+use crate::autoscaled::bounds_of;
 use crate::capture::{Capture, path};
 use crate::change::{Change, parts};
 use crate::drain::Blocked;
 use crate::error::ChangeError;
+use crate::pool::pool_of;
 use crate::trial::{Trial, rest};
 use crate::twin::{Original, TwinError};
 use crate::world::{Workload, World};
@@ -139,6 +141,9 @@ pub fn what_if_of(capture: &Capture, changes: &[Change], seeds: Range<u64>) -> R
         ..Answer::default()
     };
     answer.compare(&first.before, &first.after);
+    if answer.workloads.iter().any(|workload| !workload.waiting.is_empty()) {
+        answer.open.extend(room(capture, &answer.pools));
+    }
     Ok(answer)
 }
 
@@ -199,6 +204,22 @@ fn open(capture: &Capture, changes: &[Change]) -> Vec<String> {
         open.push("of a pool that shrinks, the nodes with the highest numbers go".to_owned());
     }
     open
+}
+
+/// Which pools the cluster autoscaler may still make larger for pods that wait, in words.
+fn room(capture: &Capture, pools: &BTreeMap<String, PoolChange>) -> Vec<String> {
+    let bounds: BTreeMap<String, (u64, u64)> =
+        capture.of("Node").filter_map(|node| Some((pool_of(node), bounds_of(node)?))).collect();
+    let room = |(pool, (min, max)): (String, (u64, u64))| {
+        let nodes = pools.get(&pool).map_or(0, |pool| pool.after.nodes as u64);
+        let more = max.checked_sub(nodes).filter(|more| *more > 0)?;
+        let more = plural(usize::try_from(more).unwrap_or(usize::MAX), "node");
+        Some(format!(
+            "the cluster autoscaler, which keeps pool {pool} between {min} and {max} nodes, may add up to {more} for pods that wait; \
+             klab adds none"
+        ))
+    };
+    bounds.into_iter().filter_map(room).collect()
 }
 
 /// Between which numbers HorizontalPodAutoscalers keep a workload that a change scales, in words.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kinds::{KINDS, Kind};
+use crate::kinds::{AUTOSCALER_STATUS, KINDS, Kind};
 use crate::sanitise::sanitised;
 
 /// The name of the file in the folder of a captured lab.
@@ -47,7 +47,11 @@ fn gap_words(gaps: &[Gap]) -> Vec<String> {
     let mut groups: Vec<(Extent<'_>, Vec<&str>)> = Vec::new();
     for gap in gaps.iter().filter(|gap| gap.moved.is_none()) {
         let kind = KINDS.iter().find(|kind| kind.plural == gap.kind);
-        let open = kind.map_or("klab does not know what that changes", |kind| kind.leaves_open);
+        let open = match kind {
+            Some(kind) => kind.leaves_open,
+            None if gap.kind == AUTOSCALER_STATUS => "klab does not know which pools grow by themselves",
+            None => "klab does not know what that changes",
+        };
         match groups.iter_mut().find(|(group, _)| *group == (gap.namespace.as_deref(), open)) {
             Some((_, kinds)) => kinds.push(&gap.kind),
             None => groups.push(((gap.namespace.as_deref(), open), vec![&gap.kind])),

@@ -1,5 +1,8 @@
 //! The kinds of objects that placement depends on, and what is open where you may not read one.
 
+/// The ConfigMap in kube-system with what the cluster autoscaler says of itself.
+pub const AUTOSCALER_STATUS: &str = "cluster-autoscaler-status";
+
 /// A kind of objects that a capture reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {

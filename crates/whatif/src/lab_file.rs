@@ -7,6 +7,7 @@ use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, is_system_namespace};
 use klab_lab::spec::VmSize;
 use serde_json::{Map, Value, json};
 
+use crate::autoscaled::bounds_of;
 use crate::capture::Capture;
 use crate::pool::{CONTROL_PLANE, pool_of, zone_of};
 use crate::twin::completed;
@@ -48,6 +49,8 @@ pub struct LabFolder {
 /// Nodes that are alike.
 struct Group<'a> {
     name: String,
+    /// As the cluster has it.
+    pool: String,
     nodes: Vec<&'a Value>,
     zone: Option<usize>,
 }
@@ -87,6 +90,13 @@ fn lab(capture: &Capture, name: &str, without_objects: bool) -> String {
         let mode = if number == 0 || is_system(group) { "system" } else { "user" };
         let _ = write!(lab, "\n[pool.{}]\nmode = \"{mode}\"\nnodes = {}\n", group.name, group.nodes.len());
         pool(&mut lab, group);
+        // The bounds are those of a whole pool.
+        let parts = groups.iter().filter(|other| other.pool == group.pool).count();
+        let bounds = group.nodes.first().and_then(|node| bounds_of(node)).filter(|_| parts == 1);
+        let count = group.nodes.len() as u64;
+        if let Some((min, max)) = bounds.filter(|(min, max)| is_aks && (*min..=*max).contains(&count)) {
+            let _ = writeln!(lab, "autoscale = {{ min = {min}, max = {max} }}");
+        }
     }
     if !without_objects {
         let _ = write!(lab, "\n[[manifest]]\npath = \"{MANIFESTS}\"\n");
@@ -153,7 +163,7 @@ fn groups(capture: &Capture) -> Vec<Group<'_>> {
         .map(|((pool, _), nodes)| {
             let name = free_name(&pool, &mut taken);
             let zone = nodes.first().and_then(|node| zone(node)).map(|at| at + 1);
-            Group { name, nodes, zone }
+            Group { name, pool, nodes, zone }
         })
         .collect()
 }

@@ -10,6 +10,7 @@
 
 mod agreement;
 mod answer;
+mod autoscaled;
 mod capture;
 mod change;
 mod document;
@@ -33,13 +34,14 @@ mod world;
 
 pub use agreement::{Agreement, agreement};
 pub use answer::{Answer, COPIES, PoolChange, PoolState, TryError, WorkloadChange, what_if, what_if_of};
+pub use autoscaled::take_bounds;
 pub use capture::{Capture, CaptureError, FILE, Gap};
 pub use change::Change;
 pub use document::{json, junit};
 pub use drain::Blocked;
 pub use error::ChangeError;
 pub use fit::{Fit, fit};
-pub use kinds::{KINDS, Kind};
+pub use kinds::{AUTOSCALER_STATUS, KINDS, Kind};
 pub use lab_file::{LabFolder, MANIFESTS, lab_folder};
 pub use model::LostPod;
 pub use pool::pool_of;

@@ -50,13 +50,23 @@ const LABELS: [&str; 5] = ["annotations", "labels", "matchLabels", "nodeSelector
 /// Fields whose texts are keys of labels or taints.
 const KEYS: [&str; 4] = ["key", "matchLabelKeys", "mismatchLabelKeys", "topologyKey"];
 /// Prefixes of keys that Kubernetes, clouds and their tools give.
-const KNOWN: [&str; 8] =
-    ["kubernetes.io", "k8s.io", "azure.com", "amazonaws.com", "google.com", "karpenter.sh", "nvidia.com", "amd.com"];
+const KNOWN: [&str; 9] = [
+    "kubernetes.io",
+    "k8s.io",
+    "klab.dev",
+    "azure.com",
+    "amazonaws.com",
+    "google.com",
+    "karpenter.sh",
+    "nvidia.com",
+    "amd.com",
+];
 /// Keys without a prefix that are theirs.
 const KNOWN_KEYS: [&str; 5] =
     ["agentpool", "controller-revision-hash", "metadata.name", "pod-template-generation", "pod-template-hash"];
 /// Keys whose values say what a machine is and where it is.
-const KEPT_VALUES: [&str; 9] = [
+const KEPT_VALUES: [&str; 10] = [
+    "klab.dev/captured-autoscaler-bounds",
     "beta.kubernetes.io/arch",
     "beta.kubernetes.io/instance-type",
     "beta.kubernetes.io/os",

@@ -7,7 +7,7 @@ use klab_api_machinery::resource::{DEPLOYMENTS, ResourceId};
 use klab_cluster::Cluster;
 use klab_cluster::cluster::DeleteOptions;
 use klab_lab::spec::{Share, UpgradeSettings, UpgradeStrategy};
-use klab_whatif::{Capture, Change, KINDS, agreement, fit, human, redacted, shrink, survive, what_if};
+use klab_whatif::{Capture, Change, KINDS, agreement, fit, human, redacted, shrink, survive, take_bounds, what_if};
 use serde_json::{Value, json};
 
 fn node(name: &str, pool: &str, zone: usize, cpu: &str) -> Value {
@@ -183,6 +183,32 @@ fn a_workload_that_is_scaled_by_hand_has_its_autoscaler_named() {
     let open = |change: &str| what_if(&capture, &[Change::scale(change).unwrap()]).unwrap().open;
     assert!(open("deployment/web=9").contains(&words), "{:?}", open("deployment/web=9"));
     assert!(!open("statefulset/db=1").contains(&words));
+}
+
+#[test]
+fn pools_that_grow_by_themselves_are_named_where_pods_wait() {
+    let mut capture = captured(&cluster());
+    let group = |name: &str, max: u64| json!({ "name": name, "health": { "minSize": 1, "maxSize": max } });
+    take_bounds(
+        &mut capture,
+        &json!({ "nodeGroups": [group("g", 5), group("https://cloud/groups/s0-grp", 1), group("none", 9)] }),
+    );
+    assert!(redacted(&capture).0.text().contains("\"klab.dev/captured-autoscaler-bounds\":\"1..5\""));
+    let capture = Capture::read(&capture.text()).unwrap();
+    let open = |replicas: usize| {
+        let change = Change::scale(&format!("deployment/web={replicas}")).unwrap();
+        what_if(&capture, &[change]).unwrap().open
+    };
+    let grows = |open: &[String]| {
+        open.iter().filter(|line| line.starts_with("the cluster autoscaler")).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(
+        grows(&open(40)),
+        [
+            "the cluster autoscaler, which keeps pool general between 1 and 5 nodes, may add up to 3 nodes for pods that wait; klab adds none"
+        ]
+    );
+    assert!(grows(&open(3)).is_empty(), "none waits");
 }
 
 #[test]

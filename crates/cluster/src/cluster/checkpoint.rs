@@ -95,7 +95,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::clock::SteppedClock;
