@@ -126,7 +126,15 @@ async fn follow(client: Client, pools: &[PoolView]) -> Result<(), kube::Error> {
     let live = api.list(&ListParams::default()).await?;
     let live: BTreeMap<String, Node> = live.items.into_iter().map(|node| (node.name_any(), node)).collect();
     let wanted: BTreeMap<String, Value> = pools.iter().flat_map(nodes).collect();
-    for name in live.keys().filter(|name| !wanted.contains_key(*name)) {
+    let size = "node.kubernetes.io/instance-type";
+    let stays = |name: &String, node: &Node| {
+        let is_same = |wanted: &Value| {
+            node.labels().get(size).is_some_and(|size_of| wanted["metadata"]["labels"][size] == **size_of)
+        };
+        wanted.get(name).is_some_and(is_same)
+    };
+    let (live, gone): (BTreeMap<_, _>, BTreeMap<_, _>) = live.into_iter().partition(|(name, node)| stays(name, node));
+    for name in gone.keys() {
         api.delete(name, &DeleteParams::default()).await?;
     }
     for (name, node) in &wanted {

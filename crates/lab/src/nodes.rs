@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
 
 use crate::names::{DEVICES_ANNOTATION, NODE_IMAGE_LABEL, SIZE_LABEL};
-use crate::spec::{KubernetesVersion, Lab, NODE_IMAGE, NodeResources, Os, Pool, SimLike, VmSize};
+use crate::spec::{KubernetesVersion, Lab, Located, NODE_IMAGE, NodeResources, Os, Pool, SimLike, VmSize};
 use klab_scheduler::hash::fnv64_closed;
 
 /// The Kubernetes version embedded nodes report where neither lab nor pool asks for one.
@@ -45,10 +45,11 @@ fn parts_in_order(parts: Vec<Cow<'_, Pool>>) -> impl Iterator<Item = Cow<'_, Poo
     })
 }
 
-/// Whether a node is one of this part of a pool.
-fn is_of(part: &Pool, node: &Node) -> bool {
+/// Whether a node of a pool is one of this part of it; Azure does not care how a size is spelt.
+pub fn is_of(part: &Pool, node: &Node) -> bool {
     let size = node.metadata.labels.as_ref().and_then(|labels| labels.get(SIZE_LABEL));
-    !part.is_virtual_machines() || part.size.as_ref().zip(size).is_some_and(|(own, size)| own.value == *size)
+    let is_same = |(own, size): (&Located<String>, &String)| own.eq_ignore_ascii_case(size);
+    !part.is_virtual_machines() || part.size.as_ref().zip(size).is_some_and(is_same)
 }
 
 /// The nodes of a pool that stay where it is to have this many, and those that go: the first ones stay, of each size as many as

@@ -14,6 +14,7 @@ use crate::error::{Code, Context, Error, Result};
 use crate::event::Verb;
 use crate::provider::Work;
 use klab_lab::names::{AKS_POOL_LABEL, POOL_LABEL};
+use klab_lab::nodes::is_of;
 use klab_lab::plan::{is_system_taint, is_version, taint_text, wanted_version};
 use klab_lab::spec::{Lab, Pool};
 use klab_lab::verify::is_ready;
@@ -48,6 +49,13 @@ fn pool_drift(lab: &Lab, pool: &Pool, nodes: &[&Node]) -> Vec<String> {
             drift.push(format!("pool {name}: {} ready, {wanted} declared", plural(ready, "node")));
         }
         _ => {}
+    }
+    for part in pool.parts().iter().filter(|part| part.is_virtual_machines()) {
+        let there = nodes.iter().filter(|node| is_of(part, node)).count();
+        if there != part.nodes.value as usize {
+            let (wanted, size) = (part.nodes.value, part.size.as_ref().map_or("", |size| size.as_str()));
+            drift.push(format!("pool {name}: {} of size {size}, {wanted} declared", plural(there, "node")));
+        }
     }
     let lacks_nodes = !drift.is_empty();
     // One sentence for all nodes that differ in the same way.
@@ -219,6 +227,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use klab_lab::names::SIZE_LABEL;
     use klab_lab::spec::{self, LoadOptions};
 
     fn lab() -> Lab {
@@ -265,6 +274,28 @@ mod tests {
             node("somebodyelses", 0, |_| {}),
         ];
         assert_eq!(drift(&lab(), &nodes), Vec::<String>::new());
+    }
+
+    #[test]
+    fn nodes_of_each_size_are_counted() {
+        let text = "lab = 'live'\nprovider = 'aks'\n[pool.sys]\n[pool.mixed]\ntype = 'VirtualMachines'\n\
+                    sizes = { Standard_D4s_v5 = 1, Standard_D8s_v5 = 1 }\n";
+        let lab = spec::parse("lab.toml", text, &LoadOptions::default()).unwrap();
+        let of = |sizes: [&str; 2]| {
+            let sized = |number: usize| {
+                let size = sizes[number].to_owned();
+                node("mixed", number as u32, move |node| node["metadata"]["labels"][SIZE_LABEL] = json!(size))
+            };
+            drift(&lab, &[node("sys", 0, |_| {}), sized(0), sized(1)])
+        };
+        assert_eq!(of(["standard_d4s_v5", "Standard_D8s_v5"]), Vec::<String>::new());
+        assert_eq!(
+            of(["Standard_D4s_v5", "Standard_D4s_v5"]),
+            [
+                "pool mixed: 2 nodes of size Standard_D4s_v5, 1 declared",
+                "pool mixed: 0 nodes of size Standard_D8s_v5, 1 declared"
+            ]
+        );
     }
 
     #[test]
