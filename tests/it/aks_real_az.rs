@@ -556,7 +556,7 @@ fn single_virtual_machines_come_and_change_size_by_size() {
         "{said}"
     );
     let listed = setup.succeeds(&["pool", "list"]);
-    assert!(listed.contains("Standard_D2s_v5 (1), Standard_D4s_v5 (1)"), "{listed}");
+    assert!(listed.contains("1 × Standard_D2s_v5, 1 × Standard_D4s_v5"), "{listed}");
     setup.server.model().requests.clear();
     lab("\"Standard_D2s_v5\" = 2", "\"Standard_D4s_v5\" = 1, \"Standard_D2s_v5\" = 1");
     let requests = std::mem::take(&mut setup.server.model().requests);

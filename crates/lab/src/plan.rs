@@ -148,7 +148,7 @@ impl Declared {
 /// The VM size, or CPU and memory where the author gave those; of single virtual machines the sizes and how many of each.
 pub fn size_name(pool: &Pool) -> String {
     if pool.is_virtual_machines() {
-        let sizes = pool.sizes().into_iter().map(|(size, nodes)| format!("{size} ({nodes})"));
+        let sizes = pool.sizes().into_iter().map(|(size, nodes)| format!("{nodes} × {size}"));
         return sizes.collect::<Vec<_>>().join(", ");
     }
     match &pool.size {
@@ -267,7 +267,7 @@ impl fmt::Display for Action {
                     [one] => format!(", zone {one}"),
                     all => format!(", zones {}", all.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")),
                 };
-                write!(formatter, "add pool {pool} ({nodes} × {size}{zones})")
+                write!(formatter, "add pool {pool} ({}{zones})", crate::words::nodes_of_size(*nodes, size))
             }
             Self::ScalePool { pool, from, to, sizes } => {
                 write!(formatter, "scale pool {pool} {}", scale_text(*from, *to, sizes))

@@ -93,6 +93,11 @@ pub fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Nodes of a size, as a plan has it: `3 × Standard_D4s_v5`. Several sizes say themselves how many there are of each.
+pub fn nodes_of_size(nodes: u32, size: &str) -> String {
+    if size.contains(" × ") { size.to_owned() } else { format!("{nodes} × {size}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

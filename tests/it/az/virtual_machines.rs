@@ -84,7 +84,7 @@ fn sizes_of_single_virtual_machines_are_added_changed_and_deleted() {
     let pool = |line: &str| environment.klab(&line.split(' ').collect::<Vec<_>>());
     pool("pool update vms --sizes Standard_D4s_v3=1,Standard_D8s_v3=1");
     let listed = pool("pool list");
-    assert!(listed.contains("2      Standard_D4s_v3 (1), Standard_D8s_v3 (1)"), "{listed}");
+    assert!(listed.contains("2      1 × Standard_D4s_v3, 1 × Standard_D8s_v3"), "{listed}");
     let scaled = pool("pool scale vms --nodes 3");
     assert!(scaled.contains("`klab pool update vms --sizes SIZE=COUNT,…`"), "{scaled}");
     let upgraded = pool("pool upgrade vms --kubernetes 1.35");
@@ -110,5 +110,5 @@ fn what_is_explained_and_undone_names_the_sizes() {
     says("diff", "klab pool update mixed --sizes Standard_D4s_v5=2,Standard_D8s_v5=1 --lab small");
     environment.succeeds(&["up", "small.toml"]);
     says("pool resize mixed --size Standard_D2s_v5", "are given as `--sizes SIZE=COUNT,…`");
-    says("pool list", "3      Standard_D4s_v5 (2), Standard_D8s_v5 (1)");
+    says("pool list", "3      2 × Standard_D4s_v5, 1 × Standard_D8s_v5");
 }

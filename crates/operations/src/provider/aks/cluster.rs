@@ -20,7 +20,9 @@ use super::wait::{Poll, until};
 use crate::error::{Code, Error, Result};
 use crate::event::{About, Activity, Outside, Verb};
 use crate::provider::Work;
+use klab_lab::plan::size_name;
 use klab_lab::spec::Pool;
+use klab_lab::words::nodes_of_size;
 
 /// How long a request for a group goes before the one for its cluster.
 const HEAD_START: Duration = Duration::from_millis(100);
@@ -63,7 +65,7 @@ pub(super) fn create(
                 }
                 let version = cluster.version().unwrap_or("?");
                 let pool =
-                    format!("pool {}: {} × {}", first.name.value, first.nodes.value, klab_lab::plan::size_name(first));
+                    format!("pool {}: {}", first.name.value, nodes_of_size(first.nodes.value, &size_name(first)));
                 activity.finish(format!("{what} (Kubernetes {version}, {pool})"));
                 return Ok(cluster);
             }

@@ -24,7 +24,7 @@ use crate::event::{About, Verb};
 use crate::provider::{Options, Work, refuse_absent};
 use klab_lab::plan::{Action, Observed, is_version, size_name, wanted_version};
 use klab_lab::spec::{Lab, Pool, UpgradeKind};
-use klab_lab::words::plural;
+use klab_lab::words::{nodes_of_size, plural};
 
 /// What the plan compares with the lab file.
 pub(super) fn observed(world: &AzureState, place: &AzureSite, asked: &RequestedPools, lab: Option<&Lab>) -> Observed {
@@ -192,7 +192,7 @@ fn agenda<'a>(at: &LabSite<'a>, world: &AzureState, actions: &'a [Action]) -> Re
                 if live(pool).is_some_and(|live| live.provisioning_state == "Deleting") {
                     steps.push_front(Step::new(Operation::Settle, Vec::new()));
                 }
-                let what = format!("pool {pool} ({nodes} × {size})");
+                let what = format!("pool {pool} ({})", nodes_of_size(*nodes, size));
                 agenda.changes.push(job(pool, steps, Verb::CreatePool, what, Some(*nodes)));
             }
             Action::UpdatePool { pool, changes } => {

@@ -12,6 +12,7 @@ use crate::event::Verb;
 use crate::provider::Work;
 use klab_lab::plan::size_name;
 use klab_lab::spec::{Os, Pool};
+use klab_lab::words::nodes_of_size;
 
 /// Names that stand in for a pool while it is recreated end in one of these.
 const SUFFIXES: &str = "xyzwvu";
@@ -77,7 +78,7 @@ fn make(at: &LabSite<'_>, pool: &Pool, name: &str, work: &mut Work<'_>) -> Resul
         pool: name.to_owned(),
         steps: added(at, pool, name),
         verb: Verb::CreatePool,
-        what: format!("pool {name} ({} × {})", pool.nodes.value, size_name(pool)),
+        what: format!("pool {name} ({})", nodes_of_size(pool.nodes.value, &size_name(pool))),
         nodes: Some(pool.nodes.value),
     };
     pools::run(at.site, vec![job], 1, work)

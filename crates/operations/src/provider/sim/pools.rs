@@ -24,7 +24,7 @@ use klab_lab::plan::{
     wanted_version,
 };
 use klab_lab::spec::{KubernetesVersion, Lab, Pool};
-use klab_lab::words::plural;
+use klab_lab::words::{nodes_of_size, plural};
 
 /// How many requests are under way at once.
 const CONCURRENCY: usize = 32;
@@ -112,11 +112,11 @@ pub(super) async fn perform(
         }
         // The autoscaler learns of a pool once its nodes are there, and before its removal begins.
         Action::AddPool { pool, nodes, size, .. } => {
-            let activity =
-                of(pool).counting(*nodes as usize).start(Verb::CreatePool, format!("pool {pool} ({nodes} × {size})"));
+            let what = format!("pool {pool} ({})", nodes_of_size(*nodes, size));
+            let activity = of(pool).counting(*nodes as usize).start(Verb::CreatePool, what.clone());
             scale(client, make, lab, find(pool)?, *nodes).await?;
             node_pools::set(client, lab, find(pool)?).await?;
-            activity.finish(format!("pool {pool} ({nodes} × {size})"));
+            activity.finish(what);
             Ok(())
         }
         Action::ScalePool { pool, from, to, sizes } => {
@@ -146,8 +146,8 @@ pub(super) async fn perform(
             scale(client, make, lab, find(pool)?, *nodes).await?;
             node_pools::set(client, lab, find(pool)?).await?;
             activity.finish(format!(
-                "the nodes of pool {pool} ({nodes} × {}): {}",
-                size_name(find(pool)?),
+                "the nodes of pool {pool} ({}): {}",
+                nodes_of_size(*nodes, &size_name(find(pool)?)),
                 changes.join(", ")
             ));
             Ok(())
