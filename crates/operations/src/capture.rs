@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klab_scheduler::Profiles;
-use klab_whatif::{AUTOSCALER_STATUS, Capture, FILE, Gap, KINDS, Kind, kinds_of_lost_owners, settle, take_bounds};
+use klab_whatif::{
+    AUTOSCALER_STATUS, Capture, FILE, Gap, KINDS, Kind, kinds_of_lost_owners, places, settle, take_bounds,
+};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
@@ -48,26 +50,34 @@ enum Listed {
 /// # Errors
 /// When the cluster does not answer, or answers with anything but a refusal.
 pub async fn capture(client: &Client, namespace: &str) -> Result<Capture> {
-    let mut capture = Capture::default();
-    for kind in KINDS {
+    // Lists are read one after the other, and what runs changes meanwhile: pods are read first and last, and the last look counts.
+    let (mut first, mut capture) = (Capture::default(), Capture::default());
+    let (pods, others): (Vec<&Kind>, Vec<&Kind>) = KINDS.iter().partition(|kind| kind.kind == "Pod");
+    for kind in &pods {
+        read_kind(client, kind, namespace, &mut first).await?;
+    }
+    // Of the first look the places are kept alone: pods are most of a capture.
+    let (before, gaps) = (places(&first), first.gaps);
+    drop(first.objects);
+    for kind in others {
         read_kind(client, kind, namespace, &mut capture).await?;
     }
-    // Lists are read one after the other, and what runs changes meanwhile: pods are read again, and win.
-    let mut again = Capture::default();
-    for kind in KINDS.iter().filter(|kind| kind.kind == "Pod") {
-        read_kind(client, kind, namespace, &mut again).await?;
+    let read = capture.gaps.len();
+    for kind in pods {
+        read_kind(client, kind, namespace, &mut capture).await?;
     }
+    let is_alike = capture.gaps.get(read..) == Some(&gaps);
+    let of_pods = capture.gaps.len() - read;
+    capture.gaps.rotate_right(of_pods);
     // An owner that was made after its kind was read is found by a second look; so is the Deployment of such a ReplicaSet.
     for _ in 0..2 {
-        for kind in kinds_of_lost_owners(&capture, &again) {
+        for kind in kinds_of_lost_owners(&capture) {
             capture.objects.retain(|object| object["kind"] != kind.kind);
             read_kind(client, kind, namespace, &mut capture).await?;
         }
     }
-    if again.gaps.iter().all(|gap| capture.gaps.contains(gap)) {
-        settle(&mut capture, again);
-    } else {
-        capture.gaps.append(&mut again.gaps);
+    if is_alike {
+        settle(&mut capture, &before);
     }
     match find::<ConfigMap>(client, Some("kube-system"), AUTOSCALER_STATUS).await {
         Ok(map) => take_bounds(&mut capture, &autoscaler_status(map).unwrap_or_default()),

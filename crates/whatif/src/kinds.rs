@@ -33,7 +33,7 @@ const OWNERS: &str = "pods that go away are not made again";
 const VOLUMES: &str = "pods with volumes may go to other zones and nodes";
 const HOLD_BACK: &str = "klab may run pods that the cluster refuses";
 
-/// All of them, in the order in which they are read: pods before nodes, so that a node that joins meanwhile is there.
+/// All of them, in the order that a capture has them in.
 pub const KINDS: &[Kind] = &[
     kind("v1", "Pod", "pods", true, "klab does not know all that runs"),
     kind("v1", "Node", "nodes", false, "klab does not know where anything can run"),

@@ -47,7 +47,7 @@ pub use model::LostPod;
 pub use pool::pool_of;
 pub use redact::redacted;
 pub use sanitise::sanitised;
-pub use settle::{kinds_of_lost_owners, settle};
+pub use settle::{Places, kinds_of_lost_owners, places, settle};
 pub use shrink::{Shrunk, shrink};
 pub use survive::{Survival, survive};
 pub use text::{human, lost_words, markdown};

@@ -8,15 +8,16 @@ use serde_json::Value;
 use crate::capture::{Capture, Gap};
 use crate::kinds::{KINDS, Kind};
 
-/// Takes the pods of a second look into a capture, after all else was read, and leaves out what belongs to owners that are gone: garbage
-/// collection deletes it. What moved between the two looks becomes a gap. Owners of kinds that could not be read count as there.
-pub fn settle(capture: &mut Capture, mut again: Capture) {
-    let (before, after) = (places(capture), places(&again));
+/// The node of each pod, by uid.
+pub type Places = BTreeMap<String, Option<String>>;
+
+/// Leaves out of a capture, whose pods were read last, what belongs to owners that are gone: garbage collection deletes it. What moved
+/// since a first look at the pods becomes a gap. Owners of kinds that could not be read count as there.
+pub fn settle(capture: &mut Capture, before: &Places) {
+    let after = places(capture);
     let went = before.keys().filter(|uid| !after.contains_key(*uid)).count();
     let came = after.keys().filter(|uid| !before.contains_key(*uid)).count();
     let bound = after.iter().filter(|(uid, node)| before.get(*uid).is_some_and(|before| before != *node)).count();
-    capture.objects.retain(|object| object["kind"] != "Pod");
-    capture.objects.append(&mut again.objects);
     let read = capture.objects.len();
     // Pods belong to ReplicaSets, which belong to Deployments.
     while leave_out_orphans(capture) {}
@@ -37,16 +38,16 @@ pub fn settle(capture: &mut Capture, mut again: Capture) {
     }
 }
 
-/// The node of each pod, by uid.
-fn places(capture: &Capture) -> BTreeMap<String, Option<String>> {
+/// Where the pods of a capture are.
+pub fn places(capture: &Capture) -> Places {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     capture.of("Pod").filter_map(|pod| Some((text(&pod["metadata"]["uid"])?, text(&pod["spec"]["nodeName"])))).collect()
 }
 
-/// The kinds of owners that are not in a capture although their kinds are: of its objects, and of the pods of a second look.
-pub fn kinds_of_lost_owners(capture: &Capture, again: &Capture) -> Vec<&'static Kind> {
+/// The kinds of owners that are not in a capture although their kinds are.
+pub fn kinds_of_lost_owners(capture: &Capture) -> Vec<&'static Kind> {
     let there = uids(capture);
-    let objects = capture.objects.iter().filter(|object| object["kind"] != "Pod").chain(&again.objects);
+    let objects = capture.objects.iter();
     let owners: Vec<&Value> =
         objects.flat_map(controllers).filter(|owner| is_lost(&capture.gaps, &there, owner)).collect();
     KINDS.iter().filter(|kind| owners.iter().any(|owner| owner["kind"] == kind.kind)).collect()
@@ -104,34 +105,34 @@ mod tests {
     fn pods_are_those_of_the_end_and_what_lost_its_owner_is_left_out() {
         let set = |name: &str, of: &str| ("replicasets", object(name, Some(("Deployment", of)), None));
         let pod = |name: &str, of: &str, node| ("pods", object(name, Some(("ReplicaSet", of)), node));
-        let mut first = capture(&[
-            pod("a", "set", None),
-            pod("b", "set", Some("n")),
-            pod("d", "late", Some("n")),
+        let first = capture(&[pod("a", "set", None), pod("b", "set", Some("n")), pod("d", "late", Some("n"))]);
+        let mut last = capture(&[
             ("deployments", object("web", None, None)),
             set("set", "web"),
             set("late", "gone"),
+            pod("a", "set", Some("n")),
+            pod("c", "unread", Some("n")),
+            pod("d", "late", Some("n")),
         ]);
-        let second = capture(&[pod("a", "set", Some("n")), pod("c", "unread", Some("n")), pod("d", "late", Some("n"))]);
-        let mut partly = first.clone();
-        settle(&mut first, second.clone());
+        let mut partly = last.clone();
+        settle(&mut last, &places(&first));
         let names = |capture: &Capture| -> Vec<String> {
             capture.objects.iter().filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
         };
-        assert_eq!(names(&first), ["web", "set", "a"]);
+        assert_eq!(names(&last), ["web", "set", "a"]);
         assert_eq!(
-            first.gap_words(),
+            last.gap_words(),
             [
                 "the cluster changed while klab read it: 1 pod went, 1 pod came, 1 pod got a node, 3 objects whose owner klab did not find are left out"
             ]
         );
         partly.gaps =
             ["deployments", "replicasets"].map(|kind| Gap { kind: kind.to_owned(), ..Gap::default() }).to_vec();
-        settle(&mut partly, second);
+        settle(&mut partly, &places(&first));
         assert_eq!(names(&partly), ["web", "set", "late", "a", "c", "d"], "owners that klab may not read are there");
         let mut still =
             capture(&[pod("a", "set", None), set("set", "web"), ("deployments", object("web", None, None))]);
-        settle(&mut still, capture(&[pod("a", "set", None)]));
+        settle(&mut still, &places(&capture(&[pod("a", "set", None)])));
         assert_eq!(still.gaps, []);
     }
 }
