@@ -348,6 +348,23 @@ fn pools_are_resized_and_rolled_back_by_hand() {
     ");
 }
 
+/// Whether the blue-green upgrade of a pool of one node beside two others is in its final soak.
+fn is_soaking(environment: &Environment) -> bool {
+    (0..500).any(|_| nodes(environment).len() == 4)
+}
+
+/// What a klab says that waits for the upgrade, with the lock of the lab, while another aborts it.
+fn aborted_while_another_waits(environment: &Environment) -> String {
+    let mut waits = environment.command(&["pool", "upgrade", "old"]);
+    let waits = waits.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    assert!(is_soaking(environment));
+    klab(environment, "pool abort old");
+    let ended = waits.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(4));
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    said.lines().filter(|line| !line.contains(" so far: ")).map(|line| format!("{line}\n")).collect()
+}
+
 /// blue-green-node-pool-upgrade: aborted in its final soak, an upgrade goes back to the nodes that are there still, or on.
 #[test]
 fn a_blue_green_upgrade_is_aborted_and_goes_back_or_on() {
@@ -367,12 +384,8 @@ fn a_blue_green_upgrade_is_aborted_and_goes_back_or_on() {
     hint: its pools are nodepool1 and old
     --- status 2
     ");
-    let begins = || {
-        klab("pool upgrade old --upgrade-strategy blue-green --batch-soak 0 --final-soak 600 --no-wait");
-        let is_soaking = (0..500).any(|_| nodes(&environment).len() == 4);
-        assert!(is_soaking, "{:?}", nodes(&environment));
-    };
-    begins();
+    klab("pool upgrade old --upgrade-strategy blue-green --batch-soak 0 --final-soak 600 --no-wait");
+    assert!(is_soaking(&environment));
     assert_snapshot!(klab("pool rollback old"), @r"
     --- stderr
     error[K0418]: (OperationNotAllowed) Operation is not allowed: Another agentpool operation (old - Upgrading) is in progress, please wait for it to finish before starting a new operation. See https://aka.ms/aks-pending-operation for more details.
@@ -408,8 +421,12 @@ fn a_blue_green_upgrade_is_aborted_and_goes_back_or_on() {
     old        user    1      Standard_B2ms  1.35.0
     --- status 0
     ");
-    begins();
-    klab("pool abort old");
+    let said = aborted_while_another_waits(&environment);
+    assert_snapshot!(said, @r"
+    error[K0418]: the upgrade of pool `old` was aborted: its old and its new nodes stay
+    hint: ask for the same upgrade again, which goes on where it stopped, or bring the old nodes back with:
+            klab pool rollback old
+    ");
     assert_snapshot!(klab("pool upgrade old --final-soak 0"), @r"
     --- stderr
         Upgraded pool old: Kubernetes 1.35.0 becomes 1.36 in TIME

@@ -47,9 +47,8 @@ pub fn places(capture: &Capture) -> Places {
 /// The kinds of owners that are not in a capture although their kinds are.
 pub fn kinds_of_lost_owners(capture: &Capture) -> Vec<&'static Kind> {
     let there = uids(capture);
-    let objects = capture.objects.iter();
     let owners: Vec<&Value> =
-        objects.flat_map(controllers).filter(|owner| is_lost(&capture.gaps, &there, owner)).collect();
+        capture.objects.iter().flat_map(controllers).filter(|owner| is_lost(&capture.gaps, &there, owner)).collect();
     KINDS.iter().filter(|kind| owners.iter().any(|owner| owner["kind"] == kind.kind)).collect()
 }
 

@@ -172,7 +172,7 @@ fn differences(real: &State, foretold: &State) -> Vec<String> {
 enum Outcome {
     /// The copy of this seed does just what the cluster did.
     Seed(u64),
-    /// None of so many copies does, but copies differ, and the cluster is among them.
+    /// None of this number of copies does, but copies differ, and the cluster is among them.
     Among(usize),
     /// Something else.
     Other(Vec<String>),
@@ -327,7 +327,7 @@ const MOST_COPIES: u64 = 128;
 /// The test replays one recording in this many, unless `KLAB_REAL` asks for all.
 const OF_RECORDINGS: usize = 4;
 
-/// What became of each change, by `cluster/step`: the first seed whose copy does just what the cluster did, `among` so many copies,
+/// What became of each change, by `cluster/step`: the first seed whose copy does just what the cluster did, `among` a number of copies,
 /// `other` and why, or why it is left out.
 fn outcomes() -> BTreeMap<String, Value> {
     let text = std::fs::read_to_string(folder().join("outcomes.json")).unwrap_or_else(|_| "{}".to_owned());

@@ -70,13 +70,18 @@ pub(super) async fn refuse_under_way(client: &Client, pool: &str) -> Result<()> 
 // See https://learn.microsoft.com/azure/aks/blue-green-node-pool-upgrade ("you can't change the upgrade strategy or Kubernetes version")
 fn halfway(pool: &str, upgrade: &PoolUpgrade) -> Error {
     let message = format!("the blue-green upgrade of pool `{pool}` stopped halfway: another change has to wait for it");
+    let way = ways_on(pool, upgrade);
+    Error::message(Code::PoolUpgrade, message).hint(format!("{way}; `kubectl get pdb -A` shows what blocks a drain"))
+}
+
+/// What can be asked of a pool whose blue-green upgrade stopped halfway.
+fn ways_on(pool: &str, upgrade: &PoolUpgrade) -> String {
     let goes_on = "ask for the same upgrade again, which goes on where it stopped";
-    let way = match upgrade.rollback.as_ref().and_then(|rollback| rollback.used) {
+    match upgrade.rollback.as_ref().and_then(|rollback| rollback.used) {
         Some(_) if upgrade.is_undone() => format!("`klab pool rollback {pool}` goes on with the way back"),
         Some(_) => format!("{goes_on}, or bring the old nodes back with `klab pool rollback {pool}`"),
         None => goes_on.to_owned(),
-    };
-    Error::message(Code::PoolUpgrade, message).hint(format!("{way}; `kubectl get pdb -A` shows what blocks a drain"))
+    }
 }
 
 /// Forgets the upgrade of a pool; one that is under way ends where it is. What succeeded is kept, unless `all` goes: the pool can
@@ -335,6 +340,10 @@ pub(super) async fn wait(
         match upgrade.end {
             Some(End::Succeeded) => return Ok(()),
             Some(End::Failed(message)) => return Err(failed("Failed", message)),
+            Some(End::Canceled(_)) if upgrade.is_halfway() => {
+                let message = format!("the upgrade of pool `{pool}` was aborted: its old and its new nodes stay");
+                return Err(Error::message(Code::PoolUpgrade, message).hint(ways_on(pool, &upgrade)));
+            }
             Some(End::Canceled(message)) => return Err(failed("Canceled", message)),
             None => {}
         }
