@@ -74,6 +74,12 @@ impl Object {
         Self::of_parts(resource, resource_version, value, managed.map(|text| ManagedFields::of(&text)))
     }
 
+    /// [`Object::new`], which keeps the value.
+    pub fn keeping(resource: ResourceId, resource_version: u64, value: Value) -> Self {
+        let managed = managed_text(resource, &value["metadata"]["managedFields"]);
+        Self::with_tree(resource, resource_version, value, managed.map(|text| ManagedFields::of(&text)))
+    }
+
     /// An object of a value, whatever this says of its managers, and of its managers.
     fn of_parts(resource: ResourceId, resource_version: u64, value: &Value, managed: Option<ManagedFields>) -> Self {
         let metadata = &value["metadata"];
@@ -142,7 +148,7 @@ impl Object {
         }
     }
 
-    /// [`Object::new`], which keeps the value; its managers are given beside it.
+    /// [`Object::keeping`] with its managers beside the value.
     pub fn with_tree(
         resource: ResourceId,
         resource_version: u64,

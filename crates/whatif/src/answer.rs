@@ -18,7 +18,7 @@ use crate::error::ChangeError;
 use crate::pool::pool_of;
 use crate::trial::{Trial, rest};
 use crate::twin::{Original, TwinError};
-use crate::world::{Workload, World};
+use crate::world::{Workload, World, refusals};
 
 /// How many copies are asked; each chooses otherwise among equal nodes.
 pub const COPIES: u64 = 3;
@@ -119,8 +119,9 @@ pub fn what_if(capture: &Capture, changes: &[Change]) -> Result<Answer, TryError
 /// As [`what_if`].
 pub fn what_if_of(capture: &Capture, changes: &[Change], seeds: Range<u64>) -> Result<Answer, TryError> {
     let original = Original::of(capture)?;
+    let first = seeds.start;
     let runs: Vec<Result<Run, TryError>> = thread::scope(|scope| {
-        let run = |seed| run(&original, changes, seed);
+        let run = |seed| run(&original, changes, seed, seed == first);
         let runs: Vec<_> = seeds.map(|seed| scope.spawn(move || run(seed))).collect();
         // A thread ends early by a panic alone, which goes on here.
         runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
@@ -153,14 +154,14 @@ struct Run {
     trial: Trial,
 }
 
-fn run(original: &Original, changes: &[Change], seed: u64) -> Result<Run, TryError> {
+/// What changes come to in one copy. With the state before them only for the first: all begin alike.
+fn run(original: &Original, changes: &[Change], seed: u64, is_first: bool) -> Result<Run, TryError> {
     let twin = original.copy(seed)?;
-    let mut before = World::of(&twin.cluster);
-    if !before.refused.is_empty() {
+    if refusals(&twin.cluster).next().is_some() {
         // A controller that is refused pods tries again ever more seldom. How long it has been refused, no capture says.
         twin.cluster.advance(Duration::from_secs([60, 0, 3, 0][(seed % 4) as usize]));
-        before = World::of(&twin.cluster);
     }
+    let before = if is_first { World::of(&twin.cluster) } else { World::default() };
     let mut trial = Trial { seed, ..Trial::default() };
     for change in changes {
         let failed = |why| TryError::Change { change: change.words(), why: Box::new(why) };

@@ -1,6 +1,7 @@
 //! A copy at one moment, as far as an answer speaks of it: nodes by pool, pods by workload, and what there is too little of.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use klab_api_machinery::resource::{
     DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId,
@@ -128,14 +129,11 @@ impl World {
                 world.desired.insert(workload, desired(&value));
             }
         }
-        for event in objects(EVENTS) {
-            let value = event.value();
-            if text(&value, &["reason"]) == "FailedCreate" {
-                let about = &value["involvedObject"];
-                let part = |field: &str| text(about, &[field]).to_owned();
-                let workload = Workload { namespace: part("namespace"), kind: part("kind"), name: part("name") };
-                world.refused.insert(resolved(workload), text(&value, &["message"]).to_owned());
-            }
+        for event in refusals(cluster) {
+            let about = &event["involvedObject"];
+            let part = |field: &str| text(about, &[field]).to_owned();
+            let workload = Workload { namespace: part("namespace"), kind: part("kind"), name: part("name") };
+            world.refused.insert(resolved(workload), text(&event, &["message"]).to_owned());
         }
         world
     }
@@ -148,6 +146,12 @@ impl World {
         }
         placed
     }
+}
+
+/// The events of workloads that were refused pods.
+pub(crate) fn refusals(cluster: &Cluster) -> impl Iterator<Item = Arc<Value>> {
+    let events = cluster.inner().list(EVENTS, None).0;
+    events.into_iter().map(|event| event.value()).filter(|event| text(event, &["reason"]) == "FailedCreate")
 }
 
 impl NodeFacts {

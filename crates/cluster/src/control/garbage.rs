@@ -199,14 +199,14 @@ impl Plane {
     /// Says of an object that an owner it names is in another namespace.
     // upstream: pkg/controller/garbagecollector/graph_builder.go reportInvalidNamespaceOwnerRef (v1.36)
     fn note_foreign_owners(&mut self, object: &Object) {
-        let value = object.value();
         for (at, owner) in object.owners.iter().enumerate() {
             let foreign = self
                 .view
                 .find(&owner.uid)
                 .is_some_and(|(_, name)| !name.namespace.is_empty() && name.namespace != object.namespace);
             if foreign {
-                let version = text(&value["metadata"]["ownerReferences"][at], &["apiVersion"]).to_owned();
+                let owners = &object.value()["metadata"]["ownerReferences"];
+                let version = text(&owners[at], &["apiVersion"]).to_owned();
                 let message = format!(
                     "ownerRef [{version}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace \"{}\"",
                     owner.kind, object.namespace, owner.name, owner.uid, object.namespace

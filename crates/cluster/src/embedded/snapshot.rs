@@ -80,7 +80,7 @@ impl KeptObjects {
             let resource = resource_of_kind(&object)?;
             let mut object = completed(resource, object)?;
             object["metadata"]["resourceVersion"] = version.to_string().into();
-            Ok(Arc::new(Object::new(resource, version, &object)))
+            Ok(Arc::new(Object::keeping(resource, version, object)))
         };
         Ok(Self(objects.into_iter().zip(FIRST_VERSION..).map(kept).collect::<Result<_, Status>>()?))
     }

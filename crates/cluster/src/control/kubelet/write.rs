@@ -39,14 +39,19 @@ impl Report {
     pub(super) fn is_news(&self, pod: Pod<'_>) -> bool {
         let have = pod.status().0;
         let fields = self.status.as_object().into_iter().flatten();
-        let news = fields.filter(|(field, _)| *field != "startTime").any(|(field, value)| have[field] != *value);
+        // A pod that was made without a generation reports none.
+        let is_new = |field: &str, have: &Value, value: &Value| {
+            *have != *value && (field != "observedGeneration" || *value != 0)
+        };
+        let news =
+            fields.filter(|(field, _)| *field != "startTime").any(|(field, value)| is_new(field, &have[field], value));
         let old = pod.status().conditions();
         news || self.lifted.iter().any(|kind| old.clone().of_type(kind).is_some())
             || self.conditions.iter().map(PodCondition).any(|condition| {
                 old.clone().of_type(condition.type_()).is_none_or(|have| {
                     ["status", "reason", "message", "observedGeneration"]
                         .iter()
-                        .any(|field| have.0[*field] != condition.0[*field])
+                        .any(|field| is_new(field, &have.0[*field], &condition.0[*field]))
                 })
             })
     }
