@@ -1,4 +1,5 @@
-//! Writes `views.rs`: a view of each type below [`KINDS`], with a method per field, from `src/schema/types.txt`.
+//! Writes `views.rs` from `src/schema/types.txt`: a view of each type below [`KINDS`], with a method per field; and `places.rs`,
+//! with the same methods of views that know their paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -54,8 +55,10 @@ fn main() {
         }
     }
     let out = env::var("OUT_DIR").expect("cargo says where");
-    let written = seen.iter().map(|id| view(id, &types, &seen)).collect::<String>();
-    fs::write(Path::new(&out).join("views.rs"), written).expect("cargo's folder can be written to");
+    for (file, one) in [("views.rs", view as fn(&str, &Types<'_>, &BTreeSet<&str>) -> String), ("places.rs", place)] {
+        let written = seen.iter().map(|id| one(id, &types, &seen)).collect::<String>();
+        fs::write(Path::new(&out).join(file), written).expect("cargo's folder can be written to");
+    }
 }
 
 /// The type below lists, maps and pointers.
@@ -65,15 +68,9 @@ fn bare(shape: &str) -> &str {
 
 fn view(id: &str, types: &Types<'_>, seen: &BTreeSet<&str>) -> String {
     let name = type_name(id, seen);
-    let mut methods = String::new();
-    for (field, shape) in &types[id] {
-        let (method, read) = (method_name(field), type_of(shape, types, seen));
-        let _ = writeln!(
-            methods,
-            "/// `{field}`.\n#[inline]\npub fn {method}(self) -> {read} {{ View::of(&self.0[\"{field}\"]) }}"
-        );
-    }
-    let lifetime = if methods.contains("'a") { ("<'a>", "'a") } else { ("", "'_") };
+    let (methods, lifetime) = methods(id, types, seen, |field, method, read| {
+        format!("pub fn {method}(self) -> {read} {{ View::of(&self.0[\"{field}\"]) }}")
+    });
     format!(
         "/// A view of a `{id}`.\n#[derive(Debug, Clone, Copy, PartialEq)]\npub struct {name}<'a>(pub &'a Value);\n\
          impl<'a> View<'a> for {name}<'a> {{ #[inline] fn of(value: &'a Value) -> Self {{ Self(value) }} }}\n\
@@ -81,6 +78,30 @@ fn view(id: &str, types: &Types<'_>, seen: &BTreeSet<&str>) -> String {
          {methods}}}\n",
         lifetime.0, lifetime.1
     )
+}
+
+fn place(id: &str, types: &Types<'_>, seen: &BTreeSet<&str>) -> String {
+    let (methods, lifetime) = methods(id, types, seen, |field, method, read| {
+        let path = format!("self.path.field(\"{field}\")");
+        format!("pub fn {method}(&self) -> Place<'_, {read}> {{ Place::new({path}, &self.read.0[\"{field}\"]) }}")
+    });
+    format!("impl{} Place<'_, {}<{}>> {{\n{methods}}}\n", lifetime.0, type_name(id, seen), lifetime.1)
+}
+
+/// A method per field, and the lifetimes of what they are of.
+fn methods(
+    id: &str,
+    types: &Types<'_>,
+    seen: &BTreeSet<&str>,
+    one: impl Fn(&str, &str, &str) -> String,
+) -> (String, (&'static str, &'static str)) {
+    let mut methods = String::new();
+    for (field, shape) in &types[id] {
+        let one = one(field, &method_name(field), &type_of(shape, types, seen));
+        let _ = writeln!(methods, "/// `{field}`.\n#[inline]\n{one}");
+    }
+    let lifetime = if methods.contains("'a") { ("<'a>", "'a") } else { ("", "'_") };
+    (methods, lifetime)
 }
 
 /// Go's name; where a core type and another one share it, the core type says so.

@@ -78,6 +78,11 @@ impl<T> Views<'_, T> {
 }
 
 impl<'a, T: View<'a>> Views<'a, T> {
+    /// The elements as JSON.
+    pub(crate) fn json(&self) -> slice::Iter<'a, Value> {
+        self.0.clone()
+    }
+
     /// The element of that name.
     pub fn named(self, name: &str) -> Option<T> {
         self.0.into_iter().find(|one| one["name"] == name).map(T::of)
@@ -138,7 +143,17 @@ impl<'a, T: View<'a>> Entries<'a, T> {
 
     /// All keys with their values, sorted as the map is.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, T)> {
-        self.0.into_iter().flatten().map(|(key, value)| (key.as_str(), T::of(value)))
+        self.json().map(|(key, value)| (key, T::of(value)))
+    }
+
+    /// All keys with their values as JSON.
+    pub(crate) fn json(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        self.0.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.0.map_or(0, Map::len)
     }
 
     /// Whether there are none.

@@ -12,9 +12,9 @@ use crate::resource::{
     NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICES,
 };
-use crate::schema::Path;
 use crate::table;
-use crate::validation;
+use crate::validation::{self, Place};
+use crate::views::PodTemplate;
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (BINDINGS, Aspects { schema: Some("io.k8s.api.core.v1.Binding"), ..PLAIN }),
@@ -183,7 +183,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             schema: Some("io.k8s.api.core.v1.PodTemplate"),
             defaults: Some(|value| defaults::pod::template(&mut value["template"])),
             validation: Validation::Each(|value, errors| {
-                validation::pod::template(&value["template"], &Path::Root.field("template"), errors);
+                validation::pod::template(&Place::<PodTemplate<'_>>::root(value).template(), errors);
             }),
             answers_with_deleted: true,
             warnings: Some(validation::warnings::pod_template),

@@ -4,10 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use serde_json::{Value, json};
-
-use super::Errors;
-use crate::schema::Path;
+use super::{Errors, Place};
 
 /// An address as old clients may write it, with zeros in front of its numbers.
 pub(super) fn lenient(text: &str) -> Option<IpAddr> {
@@ -29,29 +26,29 @@ pub(super) fn is_mapped(address: IpAddr) -> bool {
 }
 
 /// An address in a field that is older than the rules for addresses: any spelling will do that means one address only.
-pub(super) fn ip(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let text = value.as_str().unwrap_or_default();
-    let shown = json!(text);
-    let Some(address) = lenient(text) else {
-        errors.invalid(path, &shown, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-        return;
+pub(super) fn ip(address: &Place<'_, &str>, errors: &mut Errors) {
+    let text = **address;
+    let Some(parsed) = lenient(text) else {
+        return errors.invalid_text(address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     };
     if text.parse::<IpAddr>().is_err() {
-        errors.invalid(path, &shown, "must not have leading 0s");
+        errors.invalid_text(address, "must not have leading 0s");
     }
-    if is_mapped(address) {
-        errors.invalid(path, &shown, "must not be an IPv4-mapped IPv6 address");
+    if is_mapped(parsed) {
+        errors.invalid_text(address, "must not be an IPv4-mapped IPv6 address");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    fn faults(check: impl Fn(&Value, &Path<'_>, &mut Errors), text: &str) -> String {
-        let mut errors = Errors::default();
-        check(&json!(text), &Path::Root.field("at"), &mut errors);
-        errors.texts().join("; ").replace(&format!("at: Invalid value: \"{text}\": "), "")
+    use super::*;
+    use crate::schema::Path;
+
+    fn faults(text: &str) -> String {
+        let faults = Errors::found(|errors| ip(&Place::new(Path::Root.field("at"), &json!(text)), errors));
+        faults.join("; ").replace(&format!("at: Invalid value: \"{text}\": "), "")
     }
 
     #[test]
@@ -65,7 +62,7 @@ mod tests {
             ("1.2.3.256", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
             ("", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
         ] {
-            assert_eq!(faults(ip, text), wanted, "{text}");
+            assert_eq!(faults(text), wanted, "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use klab_cel::{Type, is_word};
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
-use super::{Errors, admission_rules, metadata};
+use super::{Errors, Place, admission_rules, metadata};
 use crate::policy_expression::{Names, Wanted, compile};
 use crate::schema::Path;
 
@@ -306,7 +306,7 @@ fn reference(reference: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     if selects {
-        metadata::selector(&reference["selector"], &path.field("selector"), errors);
+        metadata::selector(&Place::new(path.field("selector"), &reference["selector"]), errors);
         if !name.is_empty() {
             errors.forbidden(path.field("selector"), "name and selector are mutually exclusive");
         }

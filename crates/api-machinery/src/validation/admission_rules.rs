@@ -9,7 +9,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
-use super::{Errors, metadata};
+use super::{Errors, Place, metadata};
 use crate::schema::Path;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
@@ -24,7 +24,7 @@ pub(super) fn policy(value: &Value, path: &Path<'_>, errors: &mut Errors) {
 /// `namespaceSelector` and `objectSelector`.
 pub(super) fn selectors(value: &Value, path: &Path<'_>, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
-        metadata::selector(&value[field], &path.field(field), errors);
+        metadata::selector(&Place::new(path.field(field), &value[field]), errors);
     }
 }
 

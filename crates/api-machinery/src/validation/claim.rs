@@ -6,7 +6,7 @@
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::{Errors, claim_spec};
+use super::{Errors, Place, claim_spec};
 use crate::schema::Path;
 
 const IMMUTABLE: &str =
@@ -16,7 +16,7 @@ const CONTEXT: usize = 3;
 
 /// A claim.
 pub fn check(value: &Value, errors: &mut Errors) {
-    claim_spec::check(&value["spec"], &Path::Root.field("spec"), errors);
+    claim_spec::check(&Place::new(Path::Root.field("spec"), &value["spec"]), errors);
 }
 
 /// What is wrong with a change of a claim.

@@ -3,107 +3,82 @@
 // upstream: pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimSpec (v1.36)
 
 use klab_cel::names;
-use serde_json::{Value, json};
-
-use super::field::{entries, supported, text};
-use super::{Errors, metadata};
-use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
+use serde_json::json;
+
+use super::{Errors, Place, metadata};
+use crate::views::{PersistentVolumeClaimSpec, Views};
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// The spec of a claim.
-pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if entries(spec, "accessModes").next().is_none() {
-        errors.required(path.field("accessModes"), "at least 1 access mode is required");
+pub(super) fn check(spec: &Place<'_, PersistentVolumeClaimSpec<'_>>, errors: &mut Errors) {
+    if spec.access_modes().is_empty() {
+        errors.required(spec.access_modes(), "at least 1 access mode is required");
     }
-    metadata::selector(&spec["selector"], &path.field("selector"), errors);
-    access_modes(spec, path, errors);
-    let amount = &spec["resources"]["requests"]["storage"];
-    let resources = path.field("resources");
-    match amount.as_str().map(Quantity::parse) {
-        None | Some(Err(_)) => errors.required(resources.key("storage"), ""),
-        Some(Ok(quantity)) if quantity.is_zero() || quantity.is_negative() => {
-            errors.invalid(resources.key("storage"), amount, "must be greater than zero");
+    metadata::selector(&spec.selector(), errors);
+    access_modes(&spec.access_modes(), errors);
+    let resources = spec.resources();
+    // Upstream leaves `requests` out of its place.
+    let requests = resources.requests().called(resources.path);
+    let amount = requests.entry("storage");
+    match Quantity::parse(amount.text()) {
+        Err(_) => errors.required(amount, ""),
+        Ok(quantity) if quantity.is_zero() || quantity.is_negative() => {
+            errors.invalid_at(&amount, "must be greater than zero");
         }
-        Some(Ok(_)) => {}
+        Ok(_) => {}
     }
-    class(spec, "storageClassName", path, errors);
-    supported(&spec["volumeMode"], &path.field("volumeMode"), &["Block", "Filesystem"], errors);
-    sources(spec, path, errors);
-    class(spec, "volumeAttributesClassName", path, errors);
+    spec.storage_class_name().check_if_set(names::subdomain, errors);
+    spec.volume_mode().supported(&["Block", "Filesystem"], errors);
+    sources(spec, errors);
+    spec.volume_attributes_class_name().check_if_set(names::subdomain, errors);
 }
 
 /// How many may use a volume, and how.
-pub(super) fn access_modes(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let path = path.field("accessModes");
-    for (_, mode) in entries(spec, "accessModes") {
-        supported(mode, &path, &MODES, errors);
-    }
-    let known = || entries(spec, "accessModes").filter(|(_, mode)| MODES.iter().any(|known| *mode == known));
-    let (single, other) = (known().any(|(_, mode)| mode == MODES[3]), known().any(|(_, mode)| mode != MODES[3]));
-    if single && other {
-        errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
-    }
-}
-
-/// A name of a class.
-pub(super) fn class(spec: &Value, field: &str, path: &Path<'_>, errors: &mut Errors) {
-    let name = text(spec, field);
-    if !name.is_empty() {
-        for fault in names::subdomain(name) {
-            errors.invalid(path.field(field), &spec[field], fault);
-        }
+pub(super) fn access_modes<'a>(modes: &Place<'_, Views<'a, &'a str>>, errors: &mut Errors) {
+    modes.each().for_each(|mode| mode.called(modes.path).supported(&MODES, errors));
+    let known = || modes.each().filter(|mode| MODES.contains(mode));
+    if known().any(|mode| *mode == MODES[3]) && known().any(|mode| *mode != MODES[3]) {
+        errors.forbidden(modes, "may not use ReadWriteOncePod with other access modes");
     }
 }
 
 /// What a volume begins with.
-fn sources(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in ["dataSource", "dataSourceRef"] {
-        let source = &spec[field];
-        if !source.is_object() {
-            continue;
+fn sources(spec: &Place<'_, PersistentVolumeClaimSpec<'_>>, errors: &mut Errors) {
+    let (source, reference) = (spec.data_source(), spec.data_source_ref());
+    // Both have these fields, and only the reference has a namespace.
+    for source in [&source.to(), &reference].into_iter().filter(|source| source.is_set()) {
+        source.name().needed(errors);
+        source.kind().needed(errors);
+        if !source.api_group().text().is_empty() {
+            source.api_group().check(names::subdomain, errors);
+        } else if *source.kind() != "PersistentVolumeClaim" {
+            let fault = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.invalid(source, &json!(*source.kind()), fault);
         }
-        let path = path.field(field);
-        for needed in ["name", "kind"] {
-            if text(source, needed).is_empty() {
-                errors.required(path.field(needed), "");
-            }
-        }
-        let (group, kind) = (text(source, "apiGroup"), text(source, "kind"));
-        if group.is_empty() {
-            if kind != "PersistentVolumeClaim" {
-                let fault = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-                errors.invalid(path, &json!(kind), fault);
-            }
-        } else {
-            for fault in names::subdomain(group) {
-                errors.invalid(path.field("apiGroup"), &source["apiGroup"], fault);
-            }
-        }
-        let namespace = text(source, "namespace");
-        if field == "dataSourceRef" && !namespace.is_empty() {
-            for fault in names::label(namespace) {
-                errors.invalid(path.field("namespace"), &source["namespace"], fault);
-            }
-        }
+        source.namespace().check_if_set(names::label, errors);
     }
-    let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
-    let same = ["apiGroup", "kind", "name"].iter().all(|field| source[*field] == reference[*field]);
-    let fault = match (source.is_object(), reference.is_object()) {
-        (true, true) if !text(reference, "namespace").is_empty() => {
+    let same = *source.api_group() == *reference.api_group()
+        && *source.kind() == *reference.kind()
+        && *source.name() == *reference.name();
+    let fault = match (source.is_set(), reference.is_set()) {
+        (true, true) if !reference.namespace().text().is_empty() => {
             "may not be specified when dataSourceRef.namespace is specified"
         }
         (true, true) if !same => "must match dataSourceRef",
         _ => return,
     };
     // Upstream shows the path of the field, as a struct without fields that are shown.
-    errors.invalid_as(path, "{}", fault);
+    errors.invalid_as(spec, "{}", fault);
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::schema::Path;
 
     #[test]
     fn claims_ask_for_what_there_is() {
@@ -113,7 +88,7 @@ mod tests {
             for (field, value) in change.as_object().into_iter().flatten() {
                 spec[field.as_str()] = value.clone();
             }
-            Errors::found(|errors| check(&spec, &Path::Root.field("spec"), errors))
+            Errors::found(|errors| check(&Place::new(Path::Root.field("spec"), &spec), errors))
         };
         let modes = "\"ReadOnlyMany\", \"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\"";
         for (change, wanted) in [

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::field::{supported, text};
 use super::workload::int_or_percent;
-use super::{Errors, metadata};
+use super::{Errors, Place, metadata};
 use crate::schema::Path;
 
 /// Most bytes in a ConfigMap or a Secret.
@@ -94,9 +94,9 @@ pub(crate) fn disruption_budget(value: &Value, errors: &mut Errors) {
         errors.invalid(path, spec, "minAvailable and maxUnavailable cannot be both set");
     }
     for field in ["minAvailable", "maxUnavailable"] {
-        int_or_percent(&spec[field], &path.field(field), errors);
+        int_or_percent(&Place::new(path.field(field), &spec[field]), errors);
     }
-    metadata::selector(&spec["selector"], &path.field("selector"), errors);
+    metadata::selector(&Place::new(path.field("selector"), &spec["selector"]), errors);
     supported(
         &spec["unhealthyPodEvictionPolicy"],
         &path.field("unhealthyPodEvictionPolicy"),

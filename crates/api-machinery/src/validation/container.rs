@@ -5,14 +5,14 @@
 use std::collections::HashSet;
 
 use klab_cel::names;
-use serde_json::{Value, json};
-
-use super::field::{entries, supported, text};
-use super::volumes::Volumes;
-use super::{Errors, environment, mounts, pod_claims, quota, security_context};
-use crate::schema::Path;
 use klab_scheduler::features::Gate;
 use klab_scheduler::quantity::Quantity;
+use serde_json::{Value, json};
+
+use super::volumes::Volumes;
+use super::{Errors, Place, environment, mounts, pod_claims, quota, security_context};
+use crate::schema::Path;
+use crate::views::{Container, ContainerResizePolicy, PodSpec, ResourceRequirements, Views};
 
 /// Resources of containers that need no domain in front.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -29,181 +29,153 @@ pub(super) struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// The claims of a pod, and these volumes of it.
-    pub(super) fn of(spec: &'a Value, volumes: Volumes<'a>) -> Self {
-        Self { volumes, claims: pod_claims::names(spec) }
+    pub(super) fn of(spec: PodSpec<'a>, volumes: Volumes<'a>) -> Self {
+        Self { volumes, claims: spec.resource_claims().map(super::super::views::PodResourceClaim::name).collect() }
     }
 }
 
 /// What every container has, in a pod with these volumes. A template may name its image between blanks.
-pub(super) fn check(spec: &Value, container: &Value, path: &Path<'_>, named: &Named<'_>, errors: &mut Errors) {
-    let volumes = &named.volumes;
-    let name = text(container, "name");
-    if name.is_empty() {
-        errors.required(path.field("name"), "");
-    } else {
-        for fault in names::label(name) {
-            errors.invalid(path.field("name"), &container["name"], fault);
-        }
-    }
-    if text(container, "image").is_empty() {
-        errors.required(path.field("image"), "");
-    }
-    let place = path.field("terminationMessagePolicy");
-    supported(&container["terminationMessagePolicy"], &place, &["File", "FallbackToLogsOnError"], errors);
-    ports(container, path, errors);
-    environment::variables(container, &path.field("env"), errors);
-    environment::sources(container, &path.field("envFrom"), errors);
-    mounts::mounts(container, &path.field("volumeMounts"), volumes, errors);
-    mounts::devices(container, &path.field("volumeDevices"), volumes, errors);
-    let place = path.field("imagePullPolicy");
-    supported(&container["imagePullPolicy"], &place, &["Always", "IfNotPresent", "Never"], errors);
-    resources(&container["resources"], &path.field("resources"), errors);
-    pod_claims::container(&named.claims, container, path, errors);
-    resize_policies(spec, container, &path.field("resizePolicy"), errors);
-    security_context::container(container, security_context::has_host_users(spec), path, errors);
+pub(super) fn check(spec: PodSpec<'_>, container: &Place<'_, Container<'_>>, named: &Named<'_>, errors: &mut Errors) {
+    container.name().needed_as(names::label, errors);
+    container.image().needed(errors);
+    container.termination_message_policy().supported(&["File", "FallbackToLogsOnError"], errors);
+    ports(container, errors);
+    environment::variables(&container.env(), errors);
+    environment::sources(&container.env_from(), errors);
+    mounts::mounts(container, &named.volumes, errors);
+    mounts::devices(container, &named.volumes, errors);
+    container.image_pull_policy().supported(&["Always", "IfNotPresent", "Never"], errors);
+    resources(&container.resources(), errors);
+    pod_claims::container(&named.claims, container, errors);
+    resize_policies(spec, &container.resize_policy(), errors);
+    security_context::container(&container.security_context(), security_context::has_host_users(spec), errors);
 }
 
 /// The image of a container that is to run, and is no template.
-pub(super) fn image(container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let image = text(container, "image");
-    if image != image.trim() {
-        errors.invalid(path.field("image"), &container["image"], "must not have leading or trailing whitespace");
+pub(super) fn image(container: &Place<'_, Container<'_>>, errors: &mut Errors) {
+    let image = container.image();
+    if *image != image.trim() {
+        errors.invalid_at(&image, "must not have leading or trailing whitespace");
     }
 }
 
 /// A name that containers before this one have already.
-pub(super) fn unique<'a>(container: &'a Value, path: &Path<'_>, seen: &mut HashSet<&'a str>, errors: &mut Errors) {
-    let name = text(container, "name");
-    if !seen.insert(name) && !name.is_empty() {
-        errors.duplicate(path.field("name"), &container["name"]);
+pub(super) fn unique<'a>(container: &Place<'_, Container<'a>>, seen: &mut HashSet<&'a str>, errors: &mut Errors) {
+    let name = container.name();
+    if !seen.insert(*name) && !name.is_empty() {
+        errors.duplicate_at(&name);
     }
 }
 
 /// When a container starts again, other than its pod says.
 // upstream: pkg/apis/core/validation/validation.go validateContainerRestartPolicy (v1.36)
-pub(super) fn restart_policy(container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let policy = &container["restartPolicy"];
-    let place = path.field("restartPolicy");
-    let rules = entries(container, "restartPolicyRules").count();
-    if policy.is_null() {
-        if rules == 0 {
+pub(super) fn restart_policy(container: &Place<'_, Container<'_>>, errors: &mut Errors) {
+    let (policy, rules) = (container.restart_policy(), container.restart_policy_rules());
+    if !policy.is_set() {
+        if rules.is_empty() {
             return;
         }
-        errors.required(place, "must specify restartPolicy when restart rules are used");
+        errors.required(policy, "must specify restartPolicy when restart rules are used");
     }
-    supported(policy, &place, &["Always", "Never", "OnFailure"], errors);
-    let list = path.field("restartPolicyRules");
-    if rules > MAX_RULES {
-        errors.too_many(list, rules, MAX_RULES);
+    policy.supported(&["Always", "Never", "OnFailure"], errors);
+    if rules.len() > MAX_RULES {
+        errors.too_many(&rules, rules.len(), MAX_RULES);
     }
-    for (at, rule) in entries(container, "restartPolicyRules") {
-        let path = list.index(at);
-        let action = json!(text(rule, "action"));
+    for rule in rules.each() {
         let all = errors.has(Gate::RestartAllContainersOnContainerExits);
-        let actions = &["Restart", "RestartAllContainers"][..if all { 2 } else { 1 }];
-        supported(&action, &path.field("action"), actions, errors);
-        let codes = &rule["exitCodes"];
-        let path = path.field("exitCodes");
-        if codes.is_object() {
-            supported(&json!(text(codes, "operator")), &path.field("operator"), &["In", "NotIn"], errors);
-            let count = entries(codes, "values").count();
-            if count > MAX_CODES {
-                errors.too_many(path.field("values"), count, MAX_CODES);
+        rule.action().one_of(&["Restart", "RestartAllContainers"][..if all { 2 } else { 1 }], errors);
+        let codes = rule.exit_codes();
+        if codes.is_set() {
+            codes.operator().one_of(&["In", "NotIn"], errors);
+            if codes.values().len() > MAX_CODES {
+                errors.too_many(codes.values(), codes.values().len(), MAX_CODES);
             }
         } else {
-            errors.required(path, "must be specified");
+            errors.required(codes, "must be specified");
         }
     }
 }
 
 /// What a new size does to a container. What is wrong is said of the list.
 // upstream: pkg/apis/core/validation/validation.go validateResizePolicy (v1.36)
-fn resize_policies(spec: &Value, container: &Value, list: &Path<'_>, errors: &mut Errors) {
+fn resize_policies<'a>(spec: PodSpec<'_>, list: &Place<'_, Views<'a, ContainerResizePolicy<'a>>>, errors: &mut Errors) {
     let mut seen: HashSet<&str> = HashSet::new();
-    for (at, policy) in entries(container, "resizePolicy") {
-        let (resource, restart) = (text(policy, "resourceName"), text(policy, "restartPolicy"));
-        if !seen.insert(resource) {
-            errors.duplicate(list.index(at), &policy["resourceName"]);
+    for policy in list.each() {
+        let (resource, restart) = (policy.resource_name(), policy.restart_policy());
+        if !seen.insert(*resource) {
+            errors.duplicate(policy, resource.json);
         }
-        for (value, field, choices) in [
-            (resource, "resourceName", ["cpu", "memory"]),
-            (restart, "restartPolicy", ["NotRequired", "RestartContainer"]),
-        ] {
-            if value.is_empty() {
-                errors.required(list, "");
-            } else {
-                supported(&policy[field], list, &choices, errors);
+        for (field, choices) in [(resource, ["cpu", "memory"]), (restart, ["NotRequired", "RestartContainer"])] {
+            let of_list = field.called(list.path);
+            of_list.needed(errors);
+            if !field.is_empty() {
+                of_list.supported(&choices, errors);
             }
         }
-        if spec["restartPolicy"] == "Never" && restart != "NotRequired" {
+        if spec.restart_policy() == "Never" && *restart != "NotRequired" {
             let fault = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-            errors.invalid(list, &json!(restart), fault);
+            errors.invalid_text(&restart.called(list.path), fault);
         }
     }
 }
 
-fn ports(container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("ports");
+fn ports(container: &Place<'_, Container<'_>>, errors: &mut Errors) {
     let mut seen: HashSet<&str> = HashSet::new();
-    for (at, port) in entries(container, "ports") {
-        let path = list.index(at);
-        let name = text(port, "name");
-        if !name.is_empty() {
-            let faults = names::port(name);
-            let good = faults.is_empty();
-            for fault in faults {
-                errors.invalid(path.field("name"), &port["name"], fault);
-            }
-            if good && !seen.insert(name) {
-                errors.duplicate(path.field("name"), &port["name"]);
-            }
+    for port in container.ports().each() {
+        let (name, before) = (port.name(), errors.len());
+        name.check_if_set(names::port, errors);
+        if !name.is_empty() && errors.len() == before && !seen.insert(*name) {
+            errors.duplicate_at(&name);
         }
-        match port["containerPort"].as_i64() {
-            None | Some(0) => errors.required(path.field("containerPort"), ""),
-            Some(_) => number(&port["containerPort"], &path.field("containerPort"), errors),
+        match *port.container_port() {
+            0 => errors.required(port.container_port(), ""),
+            _ => number(&port.container_port(), errors),
         }
-        if port["hostPort"].as_i64().is_some_and(|port| port != 0) {
-            number(&port["hostPort"], &path.field("hostPort"), errors);
+        if *port.host_port() != 0 {
+            number(&port.host_port(), errors);
         }
-        supported(&port["protocol"], &path.field("protocol"), &["SCTP", "TCP", "UDP"], errors);
+        port.protocol().supported(&["SCTP", "TCP", "UDP"], errors);
     }
 }
 
 /// A port number.
-pub(super) fn number(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if !value.as_i64().is_some_and(|port| (1..=65_535).contains(&port)) {
-        errors.invalid(path, value, "must be between 1 and 65535, inclusive");
+pub(super) fn number<T>(port: &Place<'_, T>, errors: &mut Errors) {
+    if !port.json.as_i64().is_some_and(|port| (1..=65_535).contains(&port)) {
+        errors.invalid_at(port, "must be between 1 and 65535, inclusive");
     }
 }
 
 /// `requests` and `limits` of a container, or of what containers have beside them.
-pub(super) fn resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
-    amounts(resources, resource_name, path, errors);
+pub(super) fn resources(resources: &Place<'_, ResourceRequirements<'_>>, errors: &mut Errors) {
+    amounts(resources, resource_name, errors);
 }
 
 /// `requests` and `limits` of all containers together.
-pub(super) fn pod_resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
-    amounts(resources, pod_resource, path, errors);
+pub(super) fn pod_resources(resources: &Place<'_, ResourceRequirements<'_>>, errors: &mut Errors) {
+    amounts(resources, pod_resource, errors);
 }
 
-fn amounts(resources: &Value, name_check: fn(&str, &Path<'_>, &mut Errors), path: &Path<'_>, errors: &mut Errors) {
+fn amounts(
+    resources: &Place<'_, ResourceRequirements<'_>>,
+    name_check: fn(&str, &Path<'_>, &mut Errors),
+    errors: &mut Errors,
+) {
     let parse = |value: &Value| Quantity::parse(value.as_str().unwrap_or_default()).ok();
-    let limits = path.field("limits");
-    for (name, amount) in resources["limits"].as_object().into_iter().flatten() {
-        name_check(name, &limits.key(name), errors);
-        amount_of(name, amount, &limits.key(name), errors);
+    let (limits, requests) = (resources.limits(), resources.requests());
+    for (name, amount) in limits.each() {
+        name_check(name, &amount.path, errors);
+        amount_of(name, &amount, errors);
     }
-    let requests = path.field("requests");
-    for (name, amount) in resources["requests"].as_object().into_iter().flatten() {
-        name_check(name, &requests.key(name), errors);
-        amount_of(name, amount, &requests.key(name), errors);
-        let limit = &resources["limits"][name.as_str()];
-        match (parse(amount), parse(limit)) {
+    for (name, amount) in requests.each() {
+        name_check(name, &amount.path, errors);
+        amount_of(name, &amount, errors);
+        match (parse(amount.json), limits.get(name).and_then(parse)) {
             (Some(request), Some(bound)) => {
+                let amount = amount.called(requests.path);
                 if !overcommits(name) && request != bound {
-                    errors.invalid(requests, amount, format!("must be equal to {name} limit of {bound}"));
+                    errors.invalid_at(&amount, format!("must be equal to {name} limit of {bound}"));
                 } else if request > bound {
-                    errors.invalid(requests, amount, format!("must be less than or equal to {name} limit of {bound}"));
+                    errors.invalid_at(&amount, format!("must be less than or equal to {name} limit of {bound}"));
                 }
             }
             (Some(_), None) if !overcommits(name) => {
@@ -212,12 +184,9 @@ fn amounts(resources: &Value, name_check: fn(&str, &Path<'_>, &mut Errors), path
             _ => {}
         }
     }
-    let given = |wanted: fn(&str) -> bool| {
-        let all = ["limits", "requests"].into_iter().filter_map(|list| resources[list].as_object()).flatten();
-        all.into_iter().any(|(name, _)| wanted(name))
-    };
+    let given = |wanted: fn(&str) -> bool| limits.iter().chain(requests.iter()).any(|(name, _)| wanted(name));
     if given(|name| name.starts_with(HUGE)) && !given(|name| matches!(name, "cpu" | "memory")) {
-        errors.forbidden(path, "HugePages require cpu or memory");
+        errors.forbidden(resources, "HugePages require cpu or memory");
     }
 }
 
@@ -258,18 +227,18 @@ pub(super) fn plain_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn amount_of(name: &str, amount: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Ok(quantity) = Quantity::parse(amount.as_str().unwrap_or_default()) else { return };
+fn amount_of(name: &str, amount: &Place<'_, &Value>, errors: &mut Errors) {
+    let Ok(quantity) = Quantity::parse(amount.text()) else { return };
     if quantity.is_negative() {
-        errors.invalid(path, amount, "must be greater than or equal to 0");
+        errors.invalid_at(amount, "must be greater than or equal to 0");
     }
     if names::is_extended_resource(name) && quantity.millis() % 1000 != 0 {
-        errors.invalid(path, amount, "must be an integer");
+        errors.invalid_at(amount, "must be an integer");
     }
     if let Some(size) = name.strip_prefix(HUGE) {
         let size = Quantity::parse(size).ok().filter(|size| size.units() > 0 && size.millis() % 1000 == 0);
         if size.is_none_or(|size| quantity.units() % size.units() != 0) {
-            errors.invalid(path, amount, format!("{quantity} is not positive integer multiple of {name}"));
+            errors.invalid_at(amount, format!("{quantity} is not positive integer multiple of {name}"));
         }
     }
 }
@@ -289,8 +258,9 @@ mod tests {
         let mut container = container;
         container["name"] = json!("a");
         container["image"] = json!("b");
-        check(&spec, &container, &Path::Root.field("c"), &Named::of(&spec, Volumes::new()), &mut errors);
-        restart_policy(&container, &Path::Root.field("c"), &mut errors);
+        let container = Place::new(Path::Root.field("c"), &container);
+        check(PodSpec(&spec), &container, &Named::of(PodSpec(&spec), Volumes::new()), &mut errors);
+        restart_policy(&container, &mut errors);
         errors.texts()
     }
 
@@ -328,7 +298,8 @@ mod tests {
             ["c.resources: Forbidden: HugePages require cpu or memory"]
         );
         let mut errors = Errors::default();
-        pod_resources(&json!({ "limits": { "ephemeral-storage": "1" } }), &Path::Root.field("r"), &mut errors);
+        let resources = json!({ "limits": { "ephemeral-storage": "1" } });
+        pod_resources(&Place::new(Path::Root.field("r"), &resources), &mut errors);
         assert_eq!(
             errors.texts(),
             [

@@ -3,12 +3,14 @@
 // upstream: pkg/apis/core/validation/validation.go ValidateEnv, ValidateEnvFrom, validateObjectFieldSelector (v1.36)
 
 use klab_cel::names;
-use serde_json::{Value, json};
-
-use super::field::{entries, text};
-use super::{Errors, file_paths};
-use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
+use serde_json::json;
+
+use super::{Errors, Place, file_paths};
+use crate::views::{
+    EnvFromSource, EnvVar, FileKeySelector, ObjectFieldSelector, ResourceFieldSelector, SecretEnvSource,
+    SecretKeySelector, Views,
+};
 
 /// Fields of a pod that variables take.
 const OF_VARIABLES: [&str; 9] = [
@@ -38,127 +40,86 @@ const RESOURCES: [&str; 6] = [
 const HUGE_PAGES: [&str; 2] = ["limits.hugepages-", "requests.hugepages-"];
 
 /// `env` of a container.
-pub(super) fn variables(container: &Value, list: &Path<'_>, errors: &mut Errors) {
-    for (at, variable) in entries(container, "env") {
-        let path = list.index(at);
-        if text(variable, "name").is_empty() {
-            errors.required(path.field("name"), "");
-        } else {
-            for fault in names::environment(text(variable, "name")) {
-                errors.invalid(path.field("name"), &variable["name"], fault);
-            }
-        }
-        source(variable, &path.field("valueFrom"), errors);
+pub(super) fn variables<'a>(list: &Place<'_, Views<'a, EnvVar<'a>>>, errors: &mut Errors) {
+    for variable in list.each() {
+        variable.name().needed_as(names::environment, errors);
+        source(&variable, errors);
     }
 }
 
-fn source(variable: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let from = &variable["valueFrom"];
-    if !from.is_object() {
+fn source(variable: &Place<'_, EnvVar<'_>>, errors: &mut Errors) {
+    let from = variable.value_from();
+    if !from.is_set() {
         return;
     }
-    let sources = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
-    let given = sources.into_iter().filter(|source| from[*source].is_object());
-    let mut count = 0;
-    for name in given {
+    let (of_pod, of_container, of_file) = (from.field_ref(), from.resource_field_ref(), from.file_key_ref());
+    let keys = [from.config_map_key_ref().to::<SecretKeySelector<'_>>(), from.secret_key_ref()];
+    let mut count = keys.iter().filter(|key| key.is_set()).count();
+    if of_pod.is_set() {
         count += 1;
-        let (one, path) = (&from[name], path.field(name));
-        match name {
-            "fieldRef" => field(one, &OF_VARIABLES, &path, errors),
-            "resourceFieldRef" => resource(one, false, &path, errors),
-            "fileKeyRef" => file_key(one, &path, errors),
-            _ => key_of(one, &path, errors),
-        }
+        field(&of_pod, &OF_VARIABLES, errors);
+    }
+    if of_container.is_set() {
+        count += 1;
+        resource(&of_container, false, errors);
+    }
+    for key in keys.iter().filter(|key| key.is_set()) {
+        key.name().check(names::subdomain, errors);
+        key.key().needed_as(names::config_key, errors);
+    }
+    if of_file.is_set() {
+        count += 1;
+        file_key(&of_file, errors);
     }
     let fault = if count == 0 {
         "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-    } else if !text(variable, "value").is_empty() {
+    } else if !variable.value().is_empty() {
         "may not be specified when `value` is not empty"
     } else if count > 1 {
         "may not have more than one field specified at a time"
     } else {
         return;
     };
-    errors.invalid(path, &json!(""), fault);
-}
-
-/// A key of a ConfigMap or Secret.
-fn key_of(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let name = text(source, "name");
-    for fault in names::subdomain(name) {
-        errors.invalid(path.field("name"), &json!(name), fault);
-    }
-    if text(source, "key").is_empty() {
-        errors.required(path.field("key"), "");
-    } else {
-        for fault in names::config_key(text(source, "key")) {
-            errors.invalid(path.field("key"), &source["key"], fault);
-        }
-    }
+    errors.invalid(from, &json!(""), fault);
 }
 
 /// A variable of a file in a volume.
-fn file_key(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for (name, check) in
-        [("key", names::environment as fn(&str) -> Vec<String>), ("volumeName", names::label), ("path", |_| Vec::new())]
-    {
-        let place = path.field(name);
-        if text(source, name).is_empty() {
-            errors.required(place, "");
-        } else if name == "path" {
-            file_paths::without_steps_back(&source[name], &place, errors);
-        } else {
-            for fault in check(text(source, name)) {
-                errors.invalid(place, &source[name], fault);
-            }
-        }
-    }
+fn file_key(source: &Place<'_, FileKeySelector<'_>>, errors: &mut Errors) {
+    source.key().needed_as(names::environment, errors);
+    source.volume_name().needed_as(names::label, errors);
+    source.path().needed(errors);
+    file_paths::without_steps_back(&source.path(), errors);
 }
 
 /// `envFrom` of a container. What is wrong with the number of sources is said of the list.
-pub(super) fn sources(container: &Value, list: &Path<'_>, errors: &mut Errors) {
-    for (at, source) in entries(container, "envFrom") {
-        let path = list.index(at);
-        for fault in names::environment(text(source, "prefix")) {
-            errors.invalid(path.field("prefix"), &source["prefix"], fault);
-        }
-        let mut count = 0;
-        for kind in ["configMapRef", "secretRef"] {
-            if !source[kind].is_object() {
-                continue;
-            }
-            count += 1;
-            let path = path.field(kind);
+pub(super) fn sources<'a>(list: &Place<'_, Views<'a, EnvFromSource<'a>>>, errors: &mut Errors) {
+    for source in list.each() {
+        source.prefix().check(names::environment, errors);
+        let kinds = [source.config_map_ref().to::<SecretEnvSource<'_>>(), source.secret_ref()];
+        for kind in kinds.iter().filter(|kind| kind.is_set()) {
             // The beginning of a generated name is taken, too.
-            let name = text(&source[kind], "name");
-            if name.is_empty() {
-                errors.required(path.field("name"), "");
-            } else {
-                for fault in names::subdomain(&names::as_beginning(name)) {
-                    errors.invalid(path.field("name"), &json!(name), fault);
-                }
-            }
+            kind.name().needed_as(|name| names::subdomain(&names::as_beginning(name)), errors);
         }
-        if count == 0 {
-            errors.invalid(list, &json!(""), "must specify one of: `configMapRef` or `secretRef`");
-        } else if count > 1 {
-            errors.invalid(list, &json!(""), "may not have more than one field specified at a time");
+        match kinds.iter().filter(|kind| kind.is_set()).count() {
+            0 => errors.invalid(list, &json!(""), "must specify one of: `configMapRef` or `secretRef`"),
+            1 => {}
+            _ => errors.invalid(list, &json!(""), "may not have more than one field specified at a time"),
         }
     }
 }
 
 /// A field of the pod.
-pub(super) fn field(source: &Value, known: &[&str], path: &Path<'_>, errors: &mut Errors) {
-    for field in ["apiVersion", "fieldPath"] {
-        if text(source, field).is_empty() {
-            errors.required(path.field(field), "");
-            return;
+pub(super) fn field(source: &Place<'_, ObjectFieldSelector<'_>>, known: &[&str], errors: &mut Errors) {
+    let (version, path) = (source.api_version(), source.field_path());
+    for field in [version, path] {
+        if field.is_empty() {
+            return errors.required(field, "");
         }
     }
-    let wanted = text(source, "fieldPath");
+    let wanted = *path;
     let subscript = wanted.strip_suffix("']").and_then(|rest| rest.split_once("['"));
     let fault = match subscript {
-        _ if source["apiVersion"] != "v1" => Some(format!("unsupported pod version: {}", text(source, "apiVersion"))),
+        _ if *version != "v1" => Some(format!("unsupported pod version: {}", *version)),
         Some((field, _)) if !matches!(field, "metadata.annotations" | "metadata.labels") => {
             Some(format!("field label does not support subscript: {wanted}"))
         }
@@ -166,21 +127,19 @@ pub(super) fn field(source: &Value, known: &[&str], path: &Path<'_>, errors: &mu
         _ => None,
     };
     if let Some(fault) = fault {
-        let text = format!("error converting fieldPath: {fault}");
-        errors.invalid(path.field("fieldPath"), &source["fieldPath"], text);
-        return;
+        return errors.invalid_at(&path, format!("error converting fieldPath: {fault}"));
     }
     if let Some((field, key)) = subscript {
         // Keys of annotations may have capitals.
         let key = if field == "metadata.annotations" { key.to_lowercase() } else { key.to_owned() };
         for fault in names::qualified(&key) {
-            errors.invalid(path, &json!(key), fault);
+            errors.invalid(source, &json!(key), fault);
         }
         return;
     }
     let wanted = if wanted == "spec.host" { "spec.nodeName" } else { wanted };
     if !known.contains(&wanted) {
-        errors.unsupported(path.field("fieldPath"), &json!(wanted), known);
+        errors.unsupported(path, &json!(wanted), known);
     }
 }
 
@@ -189,22 +148,23 @@ fn is_known(field: &str) -> bool {
 }
 
 /// What a container asks for, or may have at most. Files say of which container.
-pub(super) fn resource(source: &Value, of_file: bool, path: &Path<'_>, errors: &mut Errors) {
-    let name = text(source, "resource");
+pub(super) fn resource(source: &Place<'_, ResourceFieldSelector<'_>>, of_file: bool, errors: &mut Errors) {
+    let name = source.resource();
     let huge = HUGE_PAGES.iter().any(|start| name.starts_with(start));
-    if of_file && text(source, "containerName").is_empty() {
-        errors.required(path.field("containerName"), "");
+    if of_file && source.container_name().is_empty() {
+        errors.required(source.container_name(), "");
     } else if name.is_empty() {
-        errors.required(path.field("resource"), "");
-    } else if !RESOURCES.contains(&name) && !huge {
-        errors.unsupported(path.field("resource"), &source["resource"], &RESOURCES);
+        errors.required(name, "");
+    } else if !RESOURCES.contains(&*name) && !huge {
+        errors.unsupported_at(&name, &RESOURCES);
     }
-    let divisor = text(source, "divisor");
+    let divisor = source.divisor();
+    let (place, divisor) = (divisor.path, divisor.text());
     let kind = match name.split_once('.').map_or("", |(_, kind)| kind) {
         _ if Quantity::parse(divisor).is_ok_and(Quantity::is_zero) || divisor.is_empty() => return,
         "cpu" if !matches!(divisor, "1m" | "1") => {
             let fault = "only divisor's values 1m and 1 are supported with the cpu resource";
-            return errors.invalid(path.field("divisor"), &source["resource"], fault);
+            return errors.invalid(place, name.json, fault);
         }
         _ if is_unit(divisor) => return,
         "memory" => "memory",
@@ -215,7 +175,7 @@ pub(super) fn resource(source: &Value, of_file: bool, path: &Path<'_>, errors: &
     let fault = format!(
         "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the {kind} resource"
     );
-    errors.invalid(path.field("divisor"), &source["resource"], fault);
+    errors.invalid(place, name.json, fault);
 }
 
 /// Whether an amount is a unit of bytes.
@@ -227,12 +187,16 @@ fn is_unit(amount: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::views::Container;
 
     fn faults(container: &Value) -> Vec<String> {
         let mut errors = Errors::default();
-        variables(container, &Path::Root.field("env"), &mut errors);
-        sources(container, &Path::Root.field("envFrom"), &mut errors);
+        let container = Place::<Container<'_>>::root(container);
+        variables(&container.env(), &mut errors);
+        sources(&container.env_from(), &mut errors);
         errors.texts()
     }
 

@@ -6,56 +6,50 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::container::Named;
-use super::field::{entries, text};
-use super::{Errors, container};
-use crate::schema::Path;
-use crate::views::Pod;
+use super::container::{self, Named};
+use super::{Errors, Place};
+use crate::views::{Container, Pod};
 
 /// What belongs to services, which ephemeral containers are none of.
 const FORBIDDEN: [&str; 6] = ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
 
 /// A pod whose ephemeral containers are written.
 pub fn check(old: &Value, new: &Value, errors: &mut Errors) {
-    let list = Path::Root.field("spec");
-    let list = list.field("ephemeralContainers");
-    let is_mirror = Pod(old).is_mirror();
-    let (old, new) = (&old["spec"], &new["spec"]);
-    let volumes = entries(new, "volumes").map(|(_, volume)| (text(volume, "name"), volume)).collect();
-    let named = Named::of(new, volumes);
-    let others: HashSet<&str> = ["containers", "initContainers"]
-        .into_iter()
-        .flat_map(|list| entries(new, list).map(|(_, other)| text(other, "name")))
-        .collect();
+    let new = Place::<Pod<'_>>::root(new);
+    let spec = new.spec();
+    let (plain, list) = (*spec, spec.ephemeral_containers());
+    let named = Named::of(plain, plain.volumes().map(|volume| (volume.name(), volume)).collect());
+    let others: HashSet<&str> =
+        plain.containers().chain(plain.init_containers()).map(super::super::views::Container::name).collect();
     let mut seen = others.clone();
-    for (at, one) in entries(new, "ephemeralContainers") {
-        let path = list.index(at);
-        container::check(new, one, &path, &named, errors);
-        container::image(one, &path, errors);
-        container::unique(one, &path, &mut seen, errors);
-        let target = text(one, "targetContainerName");
-        if !target.is_empty() && !others.contains(target) {
-            errors.not_found(path.field("targetContainerName"), &one["targetContainerName"]);
+    for one in list.each() {
+        let container: Place<'_, Container<'_>> = one.to();
+        container::check(plain, &container, &named, errors);
+        container::image(&container, errors);
+        container::unique(&container, &mut seen, errors);
+        let target = one.target_container_name();
+        if !target.is_empty() && !others.contains(*target) {
+            errors.not_found_text(&target);
         }
         let words = "cannot be set for an Ephemeral Container";
-        for field in FORBIDDEN.into_iter().filter(|field| is_set(&one[*field])) {
-            errors.forbidden(path.field(field), words);
+        for field in FORBIDDEN.iter().map(|field| one.field(field)).filter(|field| is_set(field.json)) {
+            errors.forbidden(field, words);
         }
-        for (number, mount) in entries(one, "volumeMounts") {
-            for field in ["subPath", "subPathExpr"].into_iter().filter(|field| !text(mount, field).is_empty()) {
-                errors.forbidden(path.field("volumeMounts").index(number).field(field), words);
+        for mount in one.volume_mounts().each() {
+            for field in [mount.sub_path(), mount.sub_path_expr()].iter().filter(|field| !field.is_empty()) {
+                errors.forbidden(field, words);
             }
         }
     }
-    if is_mirror {
+    if Pod(old).is_mirror() {
         return errors.forbidden("", "static pods do not support ephemeral containers");
     }
-    for (_, had) in entries(old, "ephemeralContainers") {
-        let name = text(had, "name");
-        match entries(new, "ephemeralContainers").find(|(_, one)| text(one, "name") == name) {
-            None => errors.forbidden(list, format!("existing ephemeral containers {name:?} may not be removed\n")),
-            Some((_, has)) if has != had => {
-                errors.forbidden(list, format!("existing ephemeral containers {name:?} may not be changed\n"));
+    for had in Pod(old).spec().ephemeral_containers() {
+        let name = had.name();
+        match plain.ephemeral_containers().named(name) {
+            None => errors.forbidden(&list, format!("existing ephemeral containers {name:?} may not be removed\n")),
+            Some(has) if has != had => {
+                errors.forbidden(&list, format!("existing ephemeral containers {name:?} may not be changed\n"));
             }
             Some(_) => {}
         }

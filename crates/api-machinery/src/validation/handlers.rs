@@ -5,11 +5,9 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{entries, not_negative, supported, text};
-use super::{Errors, container};
-use crate::schema::Path;
+use super::{Errors, Place, container};
+use crate::views::{Container, ExecAction, HTTPGetAction, Lifecycle, PodSpec, Probe, SleepAction, TCPSocketAction};
 
-const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 const OF_PROBES: [&str; 4] = ["exec", "httpGet", "tcpSocket", "grpc"];
 const OF_HOOKS: [&str; 4] = ["exec", "httpGet", "tcpSocket", "sleep"];
 /// Signals that a Linux container is stopped with, without the numbered ones.
@@ -53,42 +51,40 @@ const SIGNALS: [&str; 36] = [
 ];
 
 /// The probes and hooks of a container that goes on.
-pub(super) fn check(spec: &Value, container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if container["lifecycle"].is_object() {
-        lifecycle(spec, &container["lifecycle"], &path.field("lifecycle"), errors);
+pub(super) fn check(spec: PodSpec<'_>, container: &Place<'_, Container<'_>>, errors: &mut Errors) {
+    if container.lifecycle().is_set() {
+        lifecycle(spec, &container.lifecycle(), errors);
     }
-    for kind in PROBES {
-        if container[kind].is_object() {
-            probe(&container[kind], &path.field(kind), kind, errors);
+    for (one, is_readiness) in
+        [(container.liveness_probe(), false), (container.readiness_probe(), true), (container.startup_probe(), false)]
+    {
+        if one.is_set() {
+            probe(&one, is_readiness, errors);
         }
     }
 }
 
 /// A container that ends by itself has none.
-pub(super) fn none(container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in std::iter::once("lifecycle").chain(PROBES) {
-        if container[field].is_object() {
-            errors.forbidden(path.field(field), "may not be set for init containers without restartPolicy=Always");
-        }
+pub(super) fn none(container: &Place<'_, Container<'_>>, errors: &mut Errors) {
+    let probes = [container.liveness_probe(), container.readiness_probe(), container.startup_probe()];
+    for field in std::iter::once(container.lifecycle().to()).chain(probes).filter(super::place::Place::is_set) {
+        errors.forbidden(field, "may not be set for init containers without restartPolicy=Always");
     }
 }
 
-fn lifecycle(spec: &Value, lifecycle: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for hook in ["postStart", "preStop"] {
-        if lifecycle[hook].is_object() {
-            handler(&lifecycle[hook], &OF_HOOKS, &spec["terminationGracePeriodSeconds"], &path.field(hook), errors);
-        }
+fn lifecycle(spec: PodSpec<'_>, lifecycle: &Place<'_, Lifecycle<'_>>, errors: &mut Errors) {
+    for hook in [lifecycle.post_start(), lifecycle.pre_stop()].iter().filter(|hook| hook.is_set()) {
+        handler(&hook.to(), &OF_HOOKS, spec.termination_grace_period_seconds(), errors);
     }
-    let signal = &lifecycle["stopSignal"];
-    let path = path.field("stopSignal");
-    let Some(name) = signal.as_str() else { return };
-    match spec["os"]["name"].as_str() {
-        None => errors.forbidden(path, "may not be set for containers with empty `spec.os.name`"),
-        Some("windows") => supported(signal, &path, &["SIGKILL", "SIGTERM"], errors),
-        Some("linux") if !is_signal(name) => {
+    let signal = lifecycle.stop_signal();
+    let Some(name) = *signal else { return };
+    match spec.os().name() {
+        "" => errors.forbidden(signal, "may not be set for containers with empty `spec.os.name`"),
+        "windows" => signal.supported(&["SIGKILL", "SIGTERM"], errors),
+        "linux" if !is_signal(name) => {
             let all = signals();
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
-            errors.unsupported(path, signal, &all);
+            errors.unsupported_at(&signal, &all);
         }
         _ => {}
     }
@@ -107,85 +103,81 @@ fn signals() -> Vec<String> {
     all
 }
 
-fn probe(probe: &Value, path: &Path<'_>, kind: &str, errors: &mut Errors) {
-    handler(probe, &OF_PROBES, &Value::Null, path, errors);
-    for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] {
-        not_negative(&probe[field], &path.field(field), errors);
+fn probe(probe: &Place<'_, Probe<'_>>, is_readiness: bool, errors: &mut Errors) {
+    handler(&probe.to(), &OF_PROBES, None, errors);
+    probe.initial_delay_seconds().not_negative(errors);
+    probe.timeout_seconds().not_negative(errors);
+    probe.period_seconds().not_negative(errors);
+    probe.success_threshold().not_negative(errors);
+    probe.failure_threshold().not_negative(errors);
+    let grace = probe.termination_grace_period_seconds();
+    if grace.is_some_and(|seconds| seconds <= 0) {
+        errors.invalid_at(&grace, "must be greater than 0");
     }
-    let grace = &probe["terminationGracePeriodSeconds"];
-    let grace_path = path.field("terminationGracePeriodSeconds");
-    if grace.as_i64().is_some_and(|seconds| seconds <= 0) {
-        errors.invalid(grace_path, grace, "must be greater than 0");
-    }
-    if kind == "readinessProbe" {
-        if !grace.is_null() {
-            errors.invalid(grace_path, grace, "must not be set for readinessProbes");
-        }
-    } else if probe["successThreshold"].as_i64().is_some_and(|count| count != 1) {
-        errors.invalid(path.field("successThreshold"), &probe["successThreshold"], "must be 1");
+    let successes = probe.success_threshold();
+    if is_readiness && grace.is_set() {
+        errors.invalid_at(&grace, "must not be set for readinessProbes");
+    } else if !is_readiness && successes.is_set() && *successes != 1 {
+        errors.invalid_at(&successes, "must be 1");
     }
 }
 
 /// One of several ways to do something. `grace` is how long a pod has to end, where that matters.
-fn handler(handler: &Value, ways: &[&str], grace: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut given = ways.iter().filter(|way| handler[**way].is_object());
-    let Some(way) = given.next() else { return errors.required(path, "must specify a handler type") };
-    let (action, place) = (&handler[*way], path.field(way));
+fn handler(handler: &Place<'_, &Value>, ways: &[&str], grace: Option<i64>, errors: &mut Errors) {
+    let mut given = ways.iter().filter(|way| handler.field(way).is_set());
+    let Some(way) = given.next() else { return errors.required(handler, "must specify a handler type") };
+    let action = handler.field(way);
     match *way {
         "exec" => {
-            if entries(action, "command").next().is_none() {
-                errors.required(place.field("command"), "");
+            let action = action.to::<ExecAction<'_>>();
+            if action.command().is_empty() {
+                errors.required(action.command(), "");
             }
         }
-        "httpGet" => request(action, &place, errors),
+        "httpGet" => request(&action.to(), errors),
         "sleep" => {
-            let seconds = action["seconds"].as_i64().unwrap_or_default();
-            if let Some(grace) = grace.as_i64().filter(|grace| !(0..=*grace).contains(&seconds)) {
+            let seconds = *action.to::<SleepAction<'_>>().seconds();
+            if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
                 let fault = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
-                errors.invalid(place, &json!(seconds), fault);
+                errors.invalid(action, &json!(seconds), fault);
             }
         }
-        _ => port(&action["port"], &place.field("port"), errors),
+        // Of gRPC it is a number, called alike.
+        _ => port(&action.to::<TCPSocketAction<'_>>().port(), errors),
     }
     for other in given {
-        errors.forbidden(path.field(other), "may not specify more than 1 handler type");
+        errors.forbidden(handler.field(other), "may not specify more than 1 handler type");
     }
 }
 
-fn request(action: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if text(action, "path").is_empty() {
-        errors.required(path.field("path"), "");
-    }
-    port(&action["port"], &path.field("port"), errors);
-    supported(&action["scheme"], &path.field("scheme"), &["HTTP", "HTTPS"], errors);
-    for (_, header) in entries(action, "httpHeaders") {
-        for fault in names::header(text(header, "name")) {
-            errors.invalid(path.field("httpHeaders"), &json!(text(header, "name")), fault);
-        }
+fn request(action: &Place<'_, HTTPGetAction<'_>>, errors: &mut Errors) {
+    action.path().needed(errors);
+    port(&action.port(), errors);
+    action.scheme().supported(&["HTTP", "HTTPS"], errors);
+    let headers = action.http_headers();
+    for header in headers.each() {
+        header.name().called(headers.path).check(names::header, errors);
     }
 }
 
 /// A port by number or name.
-pub(super) fn port(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    match value {
-        Value::String(name) => {
-            for fault in names::port(name) {
-                errors.invalid(path, value, fault);
-            }
-        }
-        Value::Null => container::number(&json!(0), path, errors),
-        _ => container::number(value, path, errors),
+pub(super) fn port(port: &Place<'_, &Value>, errors: &mut Errors) {
+    match port.json {
+        Value::String(_) => port.check(names::port, errors),
+        Value::Null => container::number(&Place::<i64>::new(port.path, &json!(0)), errors),
+        _ => container::number(port, errors),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::Path;
 
     fn faults(container: Value) -> Vec<String> {
         let mut errors = Errors::default();
         let spec = json!({ "terminationGracePeriodSeconds": 30, "os": { "name": "linux" } });
-        check(&spec, &container, &Path::Root.field("c"), &mut errors);
+        check(PodSpec(&spec), &Place::new(Path::Root.field("c"), &container), &mut errors);
         errors.texts()
     }
 

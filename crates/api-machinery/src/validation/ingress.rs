@@ -6,7 +6,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{domain_path, entries, supported, text};
-use super::{Errors, addresses, container};
+use super::{Errors, Place, addresses, container};
 use crate::schema::Path;
 
 const CLASS: &str = "kubernetes.io/ingress.class";
@@ -153,7 +153,9 @@ fn backend(backend: &Value, path: &Path<'_>, errors: &mut Errors) {
                         errors.invalid(port_path.field("name"), &port["name"], fault);
                     }
                 }
-                (true, false) => container::number(&port["number"], &port_path.field("number"), errors),
+                (true, false) => {
+                    container::number(&Place::<i64>::new(port_path.field("number"), &port["number"]), errors);
+                }
                 (true, true) => errors.required(path, "port name or number is required"),
             }
         }

@@ -6,166 +6,143 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::field::{not_negative, supported, text};
-use super::{Errors, job_policy, pod};
+use super::{Errors, Place, job_policy, pod};
 use crate::cron::Schedule;
-use crate::schema::Path;
+use crate::views::{CronJob, Job, JobSpec, PodFailurePolicyOnExitCodesRequirement, PodSpec};
 
 pub fn job(value: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("spec");
-    let spec = &value["spec"];
-    if spec["selector"].is_null() {
-        errors.required(path.field("selector"), "");
+    let job = Place::<Job<'_>>::root(value);
+    let spec = job.spec();
+    if !spec.selector().is_set() {
+        errors.required(spec.selector(), "");
     }
-    job_spec(spec, &path, errors);
+    job_spec(&spec, errors);
 }
 
-fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in [
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
-    ] {
-        not_negative(&spec[field], &path.field(field), errors);
-    }
-    job_policy::limits_of_indexes(spec, path, errors);
-    job_policy::managed_by(spec, path, errors);
-    supported(&spec["completionMode"], &path.field("completionMode"), &["Indexed", "NonIndexed"], errors);
-    job_policy::indexed(spec, path, errors);
-    pod_failure_policy(spec, path, errors);
-    job_policy::success_policy(spec, path, errors);
-    job_policy::pod_replacement_policy(spec, path, errors);
-    let template = path.field("template");
-    pod::template(&spec["template"], &template, errors);
-    let policy = &spec["template"]["spec"]["restartPolicy"];
-    match policy.as_str() {
-        None | Some("" | "Always") => {
-            errors.required(template.field("spec").field("restartPolicy"), "valid values: \"OnFailure\", \"Never\"");
+fn job_spec(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
+    spec.parallelism().not_negative(errors);
+    spec.completions().not_negative(errors);
+    spec.active_deadline_seconds().not_negative(errors);
+    spec.backoff_limit().not_negative(errors);
+    spec.ttl_seconds_after_finished().not_negative(errors);
+    spec.backoff_limit_per_index().not_negative(errors);
+    spec.max_failed_indexes().not_negative(errors);
+    job_policy::limits_of_indexes(spec, errors);
+    job_policy::managed_by(spec, errors);
+    spec.completion_mode().supported(&["Indexed", "NonIndexed"], errors);
+    job_policy::indexed(spec, errors);
+    pod_failure_policy(spec, errors);
+    job_policy::success_policy(spec, errors);
+    job_policy::pod_replacement_policy(spec, errors);
+    let template = spec.template();
+    pod::template(&template, errors);
+    let pod = template.spec();
+    let policy = pod.restart_policy();
+    match *policy {
+        "" | "Always" => errors.required(policy, "valid values: \"OnFailure\", \"Never\""),
+        "OnFailure" if spec.pod_failure_policy().is_set() => {
+            errors.invalid_at(&policy, "only \"Never\" is supported when podFailurePolicy is specified");
         }
-        Some("OnFailure") if spec["podFailurePolicy"].is_object() => {
-            let detail = "only \"Never\" is supported when podFailurePolicy is specified";
-            errors.invalid(template.field("spec").field("restartPolicy"), policy, detail);
-        }
-        Some("OnFailure" | "Never") => {}
-        Some(_) => errors.unsupported(template.field("spec").field("restartPolicy"), policy, &["OnFailure", "Never"]),
+        _ => policy.supported(&["OnFailure", "Never"], errors),
     }
 }
 
 const MAX_RULES: usize = 20;
 
-fn pod_failure_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(rules) = spec["podFailurePolicy"]["rules"].as_array() else { return };
-    let policy = path.field("podFailurePolicy");
-    let list = policy.field("rules");
+fn pod_failure_policy(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
+    let policy = spec.pod_failure_policy();
+    let rules = policy.rules();
     if rules.len() > MAX_RULES {
-        errors.invalid(list, &json!(rules.len()), format!("must have at most {MAX_RULES} rules"));
+        errors.invalid(&rules, &json!(rules.len()), format!("must have at most {MAX_RULES} rules"));
     }
-    for (index, rule) in rules.iter().enumerate() {
-        let path = list.index(index);
-        let action = path.field("action");
-        if text(rule, "action").is_empty() {
+    for rule in rules.each() {
+        let (action, codes) = (rule.action(), rule.on_exit_codes());
+        if action.is_empty() {
             errors.required(action, "valid values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"");
-        } else if rule["action"] == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
-            errors.invalid(action, &rule["action"], "requires the backoffLimitPerIndex to be set");
+        } else if *action == "FailIndex" && !spec.backoff_limit_per_index().is_set() {
+            errors.invalid_at(&action, "requires the backoffLimitPerIndex to be set");
         } else {
-            supported(&rule["action"], &action, &["Count", "FailIndex", "FailJob", "Ignore"], errors);
+            action.supported(&["Count", "FailIndex", "FailJob", "Ignore"], errors);
         }
-        let conditions = rule["onPodConditions"].as_array().is_some_and(|list| !list.is_empty());
-        match (rule["onExitCodes"].is_object(), conditions) {
+        match (codes.is_set(), !rule.on_pod_conditions().is_empty()) {
             (false, false) => {
-                errors.invalid(path, rule, "specifying one of OnExitCodes and OnPodConditions is required");
+                errors.invalid_at(&rule, "specifying one of OnExitCodes and OnPodConditions is required");
             }
             (true, true) => {
-                errors.invalid(path, rule, "specifying both OnExitCodes and OnPodConditions is not supported");
+                errors.invalid_at(&rule, "specifying both OnExitCodes and OnPodConditions is not supported");
             }
-            (true, false) => {
-                exit_codes(&rule["onExitCodes"], &spec["template"]["spec"], &path.field("onExitCodes"), errors);
-            }
+            (true, false) => exit_codes(&codes, *spec.template().spec(), errors),
             (false, true) => {}
         }
     }
 }
 
-fn exit_codes(codes: &Value, pod: &Value, path: &Path<'_>, errors: &mut Errors) {
-    supported(&codes["operator"], &path.field("operator"), &["In", "NotIn"], errors);
-    if let Some(name) = codes["containerName"].as_str() {
-        let containers = ["containers", "initContainers"].into_iter().filter_map(|list| pod[list].as_array()).flatten();
-        if !containers.into_iter().any(|container| container["name"] == name) {
-            errors.invalid(
-                path.field("containerName"),
-                &codes["containerName"],
-                "must be one of the container or initContainer names in the pod template",
-            );
-        }
+fn exit_codes(codes: &Place<'_, PodFailurePolicyOnExitCodesRequirement<'_>>, pod: PodSpec<'_>, errors: &mut Errors) {
+    codes.operator().supported(&["In", "NotIn"], errors);
+    let name = codes.container_name();
+    if name.is_some_and(|name| !pod.containers().chain(pod.init_containers()).any(|one| one.name() == name)) {
+        errors.invalid_at(&name, "must be one of the container or initContainer names in the pod template");
     }
-    let values = codes["values"].as_array().map_or(&[][..], Vec::as_slice);
-    let field = path.field("values");
+    let values = codes.values();
     if values.is_empty() {
-        errors.invalid(field, &json!([]), "at least one value is required");
+        errors.invalid(&values, &json!([]), "at least one value is required");
     }
     let mut seen = HashSet::new();
-    for (index, value) in values.iter().enumerate() {
-        if codes["operator"] == "In" && value == 0 {
-            errors.invalid(field.index(index), value, "must not be 0 for the In operator");
+    for value in values.each() {
+        if *codes.operator() == "In" && *value == 0 {
+            errors.invalid_at(&value, "must not be 0 for the In operator");
         }
-        if !seen.insert(value) {
-            errors.duplicate(field.index(index), value);
+        if !seen.insert(*value) {
+            errors.duplicate_at(&value);
         }
     }
 }
 
 /// What a Job is to do cannot change once it does it.
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let elastic =
-        new["spec"]["completionMode"] == "Indexed" && new["spec"]["completions"] == new["spec"]["parallelism"];
-    for field in [
-        "completions",
-        "selector",
-        "template",
-        "completionMode",
-        "podFailurePolicy",
-        "backoffLimitPerIndex",
-        "managedBy",
-        "successPolicy",
+    let (old, new) = (Place::<Job<'_>>::root(old), Place::<Job<'_>>::root(new));
+    let (before, spec) = (old.spec(), new.spec());
+    let elastic = *spec.completion_mode() == Some("Indexed") && *spec.completions() == *spec.parallelism();
+    // A client may still change where the pods of a suspended Job go, if it never ran.
+    let is_free = *before.suspend() == Some(true) && !old.status().start_time().is_set();
+    for (field, may_change) in [
+        ("completions", elastic),
+        ("selector", false),
+        ("template", is_free),
+        ("completionMode", false),
+        ("podFailurePolicy", false),
+        ("backoffLimitPerIndex", false),
+        ("managedBy", false),
+        ("successPolicy", false),
     ] {
-        if old["spec"][field] == new["spec"][field] || (field == "completions" && elastic) {
-            continue;
+        if !may_change && *before.field(field) != *spec.field(field) {
+            errors.invalid_at(&spec.field(field), "field is immutable");
         }
-        // A client may still change where the pods of a suspended Job go, if it never ran.
-        if field == "template" && old["spec"]["suspend"] == true && old["status"]["startTime"].is_null() {
-            continue;
-        }
-        errors.invalid(format!("spec.{field}"), &new["spec"][field], "field is immutable");
     }
 }
 
 pub fn cron_job(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let schedule = text(spec, "schedule");
+    let job = Place::<CronJob<'_>>::root(value);
+    let spec = job.spec();
+    let schedule = spec.schedule();
     if schedule.is_empty() {
-        errors.required(path.field("schedule"), "");
+        errors.required(schedule, "");
     } else {
-        if let Err(fault) = Schedule::parse(schedule) {
-            errors.invalid(path.field("schedule"), &spec["schedule"], fault);
+        if let Err(fault) = Schedule::parse(*schedule) {
+            errors.invalid_at(&schedule, fault);
         }
         if schedule.contains("TZ") {
-            let instead = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-            errors.invalid(path.field("schedule"), &spec["schedule"], instead);
+            errors.invalid_at(&schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
         }
     }
-    if let Some(fault) = spec["timeZone"].as_str().and_then(time_zone_fault) {
-        errors.invalid(path.field("timeZone"), &spec["timeZone"], fault);
+    if let Some(fault) = spec.time_zone().and_then(time_zone_fault) {
+        errors.invalid_at(&spec.time_zone(), fault);
     }
-    for field in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
-        not_negative(&spec[field], &path.field(field), errors);
-    }
-    supported(&spec["concurrencyPolicy"], &path.field("concurrencyPolicy"), &["Allow", "Forbid", "Replace"], errors);
-    job_spec(&spec["jobTemplate"]["spec"], &path.field("jobTemplate").field("spec"), errors);
+    spec.starting_deadline_seconds().not_negative(errors);
+    spec.successful_jobs_history_limit().not_negative(errors);
+    spec.failed_jobs_history_limit().not_negative(errors);
+    spec.concurrency_policy().supported(&["Allow", "Forbid", "Replace"], errors);
+    job_spec(&spec.job_template().spec(), errors);
 }
 
 /// What is wrong with the name of a time zone: it is not one, or none that is known.

@@ -3,11 +3,9 @@
 // upstream: pkg/apis/batch/validation/validation.go validateJobSpec, validateSuccessPolicy, validatePodReplacementPolicy,
 // validateIndexesFormat (v1.36)
 
-use serde_json::Value;
-
-use super::Errors;
-use super::field::{domain_path, entries, not_negative, text};
-use crate::schema::Path;
+use super::field::domain_path;
+use super::{Errors, Place};
+use crate::views::{JobSpec, SuccessPolicy, SuccessPolicyRule};
 
 const MAX_RULES: usize = 20;
 const MAX_INDEXES_TEXT: usize = 64 * 1024;
@@ -19,126 +17,109 @@ const MANY_COMPLETIONS: i64 = 100_000;
 const PARALLELISM_OF_MANY: i64 = 10_000;
 
 /// Limits that belong together.
-pub(super) fn limits_of_indexes(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if !spec["maxFailedIndexes"].is_null() && spec["backoffLimitPerIndex"].is_null() {
-        errors.required(path.field("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+pub(super) fn limits_of_indexes(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
+    if spec.max_failed_indexes().is_set() && !spec.backoff_limit_per_index().is_set() {
+        errors.required(spec.backoff_limit_per_index(), "when maxFailedIndexes is specified");
     }
 }
 
 /// Who takes care of the Job.
-pub(super) fn managed_by(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(manager) = spec["managedBy"].as_str() else { return };
-    let place = path.field("managedBy");
-    domain_path(manager, &place, errors);
+pub(super) fn managed_by(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
+    let place = spec.managed_by();
+    let Some(manager) = *place else { return };
+    domain_path(manager, &place.path, errors);
     if manager.len() > MAX_MANAGER_LENGTH {
         errors.too_long(place, MAX_MANAGER_LENGTH, "bytes");
     }
 }
 
 /// What an Indexed Job has, and no other may have.
-pub(super) fn indexed(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let number = |field: &str| spec[field].as_i64();
-    let (failed, parallelism) = (number("maxFailedIndexes"), number("parallelism"));
-    if spec["completionMode"] != "Indexed" {
-        for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
-            if !spec[field].is_null() {
-                errors.invalid(path.field(field), &spec[field], "requires indexed completion mode");
-            }
+pub(super) fn indexed(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
+    let (failed, parallelism) = (spec.max_failed_indexes(), spec.parallelism());
+    if *spec.completion_mode() != Some("Indexed") {
+        for field in [spec.backoff_limit_per_index(), failed].iter().filter(|field| field.is_set()) {
+            errors.invalid_at(field, "requires indexed completion mode");
         }
         return;
     }
-    let at_most = |field: &str, limit: i64, when: &str, errors: &mut Errors| {
-        if number(field).is_some_and(|number| number > limit) {
-            errors.invalid(path.field(field), &spec[field], format!("must be less than or equal to {limit}{when}"));
+    let at_most = |field: &Place<'_, Option<i64>>, limit: i64, when: &str, errors: &mut Errors| {
+        if field.is_some_and(|number| number > limit) {
+            errors.invalid_at(field, format!("must be less than or equal to {limit}{when}"));
         }
     };
-    let Some(completions) = number("completions") else {
-        errors.required(path.field("completions"), "when completion mode is Indexed");
-        return;
+    let Some(completions) = *spec.completions() else {
+        return errors.required(spec.completions(), "when completion mode is Indexed");
     };
-    at_most("parallelism", MAX_PARALLELISM, " when completion mode is Indexed", errors);
+    at_most(&parallelism, MAX_PARALLELISM, " when completion mode is Indexed", errors);
     if failed.is_some_and(|failed| failed > completions) {
-        let detail = "must be less than or equal to completions";
-        errors.invalid(path.field("maxFailedIndexes"), &spec["maxFailedIndexes"], detail);
+        errors.invalid_at(&failed, "must be less than or equal to completions");
     }
-    at_most("maxFailedIndexes", MAX_FAILED, "", errors);
-    if completions > MANY_COMPLETIONS && !spec["backoffLimitPerIndex"].is_null() {
+    at_most(&failed, MAX_FAILED, "", errors);
+    if completions > MANY_COMPLETIONS && spec.backoff_limit_per_index().is_set() {
         if failed.is_none() {
             let detail = format!("must be specified when completions is above {MANY_COMPLETIONS}");
-            errors.required(path.field("maxFailedIndexes"), &detail);
+            errors.required(failed, &detail);
         }
         let when = format!(" when completions are above {MANY_COMPLETIONS} and used with backoff limit per index");
-        if parallelism.is_some() {
-            at_most("parallelism", PARALLELISM_OF_MANY, &when, errors);
-        }
-        at_most("maxFailedIndexes", PARALLELISM_OF_MANY, &when, errors);
+        at_most(&parallelism, PARALLELISM_OF_MANY, &when, errors);
+        at_most(&failed, PARALLELISM_OF_MANY, &when, errors);
     }
 }
 
 /// Which indexes suffice.
-pub(super) fn success_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let policy = &spec["successPolicy"];
-    if policy.is_null() {
+pub(super) fn success_policy(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
+    let policy = spec.success_policy();
+    if !policy.is_set() {
         return;
     }
-    let path = path.field("successPolicy");
-    if spec["completionMode"] != "Indexed" {
-        errors.invalid_as(path, &shown(policy), "requires indexed completion mode");
-        return;
+    if *spec.completion_mode() != Some("Indexed") {
+        return errors.invalid_as(policy, &shown(&policy), "requires indexed completion mode");
     }
-    let list = path.field("rules");
-    let count = entries(policy, "rules").count();
-    if count == 0 {
-        errors.required(list, "at least one rules must be specified when the successPolicy is specified");
+    let rules = policy.rules();
+    if rules.is_empty() {
+        errors.required(&rules, "at least one rules must be specified when the successPolicy is specified");
     }
-    if count > MAX_RULES {
-        errors.too_many(list, count, MAX_RULES);
+    if rules.len() > MAX_RULES {
+        errors.too_many(&rules, rules.len(), MAX_RULES);
     }
-    let completions = spec["completions"].as_i64().unwrap_or_default();
-    for (at, rule) in entries(policy, "rules") {
-        success_rule(rule, completions, &list.index(at), errors);
-    }
+    rules.each().for_each(|rule| success_rule(&rule, spec.completions().unwrap_or_default(), errors));
 }
 
-fn success_rule(rule: &Value, completions: i64, path: &Path<'_>, errors: &mut Errors) {
-    if rule["succeededCount"].is_null() && rule["succeededIndexes"].is_null() {
-        errors.required(path, "at least one of succeededCount or succeededIndexes must be specified");
+fn success_rule(rule: &Place<'_, SuccessPolicyRule<'_>>, completions: i64, errors: &mut Errors) {
+    let (number, listed) = (rule.succeeded_count(), rule.succeeded_indexes());
+    if !number.is_set() && !listed.is_set() {
+        errors.required(rule, "at least one of succeededCount or succeededIndexes must be specified");
     }
     let mut total = 0;
-    if let Some(indexes) = rule["succeededIndexes"].as_str() {
-        let place = path.field("succeededIndexes");
+    if let Some(indexes) = *listed {
         if indexes.len() > MAX_INDEXES_TEXT {
-            errors.too_long(place, MAX_INDEXES_TEXT, "bytes");
+            errors.too_long(listed, MAX_INDEXES_TEXT, "bytes");
         }
         match count_indexes(indexes, completions) {
             Ok(count) => total = count,
-            Err(fault) => {
-                let detail = format!("error parsing succeededIndexes: {fault}");
-                errors.invalid(place, &rule["succeededIndexes"], detail);
-            }
+            Err(fault) => errors.invalid_at(&listed, format!("error parsing succeededIndexes: {fault}")),
         }
     }
-    let Some(count) = rule["succeededCount"].as_i64() else { return };
-    let place = path.field("succeededCount");
-    not_negative(&rule["succeededCount"], &place, errors);
+    let Some(count) = *number else { return };
+    number.not_negative(errors);
     if count > completions {
         let detail = format!("must be less than or equal to {completions} (the number of specified completions)");
-        errors.invalid(place, &rule["succeededCount"], detail);
+        errors.invalid_at(&number, detail);
     }
-    if !rule["succeededIndexes"].is_null() && count > total {
+    if listed.is_set() && count > total {
         let what = "the number of indexes in the specified succeededIndexes field";
-        let detail = format!("must be less than or equal to {total} ({what})");
-        errors.invalid(place, &rule["succeededCount"], detail);
+        errors.invalid_at(&number, format!("must be less than or equal to {total} ({what})"));
     }
 }
 
 /// A success policy as Go prints the struct.
-fn shown(policy: &Value) -> String {
-    let rule = |rule: &Value| {
-        format!("{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}", rule["succeededIndexes"], rule["succeededCount"])
+fn shown(policy: &Place<'_, SuccessPolicy<'_>>) -> String {
+    let rule = |rule: Place<'_, SuccessPolicyRule<'_>>| {
+        let (listed, count) = (rule.succeeded_indexes().json, rule.succeeded_count().json);
+        format!("{{\"SucceededIndexes\":{listed},\"SucceededCount\":{count}}}")
     };
-    let rules: Vec<String> = entries(policy, "rules").map(|(_, value)| rule(value)).collect();
-    let list = if policy["rules"].is_null() { "null".to_owned() } else { format!("[{}]", rules.join(",")) };
+    let rules: Vec<String> = policy.rules().each().map(rule).collect();
+    let list = if policy.rules().is_set() { format!("[{}]", rules.join(",")) } else { "null".to_owned() };
     format!("{{\"Rules\":{list}}}")
 }
 
@@ -184,23 +165,18 @@ pub(super) fn count_indexes(indexes: &str, completions: i64) -> Result<i64, Stri
 }
 
 /// When pods are replaced.
-pub(super) fn pod_replacement_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let policy = &spec["podReplacementPolicy"];
-    if policy.is_null() {
-        return;
-    }
+pub(super) fn pod_replacement_policy(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
     let allowed: &[&str] =
-        if spec["podFailurePolicy"].is_object() { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
-    if !allowed.contains(&text(spec, "podReplacementPolicy")) {
-        errors.unsupported(path.field("podReplacementPolicy"), policy, allowed);
-    }
+        if spec.pod_failure_policy().is_set() { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
+    spec.pod_replacement_policy().supported(allowed, errors);
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::schema::Path;
 
     #[test]
     fn indexes_are_in_order_and_below_the_completions() {
@@ -219,14 +195,14 @@ mod tests {
     #[test]
     fn policies_are_checked_together_with_the_mode() {
         let faults = |spec: Value| {
-            let mut errors = Errors::default();
-            let path = Path::Root.field("spec");
-            limits_of_indexes(&spec, &path, &mut errors);
-            managed_by(&spec, &path, &mut errors);
-            indexed(&spec, &path, &mut errors);
-            success_policy(&spec, &path, &mut errors);
-            pod_replacement_policy(&spec, &path, &mut errors);
-            errors.texts()
+            let spec = Place::new(Path::Root.field("spec"), &spec);
+            Errors::found(|errors| {
+                limits_of_indexes(&spec, errors);
+                managed_by(&spec, errors);
+                indexed(&spec, errors);
+                success_policy(&spec, errors);
+                pod_replacement_policy(&spec, errors);
+            })
         };
         let rules = |rules: Value| json!({ "completionMode": "Indexed", "completions": 3, "successPolicy": { "rules": rules } });
         let field = "spec.successPolicy.rules[0]";

@@ -5,9 +5,10 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::Errors;
-use super::field::{entries, text};
+use super::place::{Faults, Texts};
+use super::{Errors, Place};
 use crate::schema::Path;
+use crate::views::{LabelSelector, ObjectMeta, OwnerReference};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// Finalizers that need no domain in front.
@@ -15,29 +16,21 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 const SHORT: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
 /// What is wrong with metadata. `name_faults` says what is wrong with the name of a new object.
-pub fn check(
-    name_faults: Option<fn(&str) -> Vec<String>>,
-    metadata: &Value,
-    strict_finalizers: bool,
-    errors: &mut Errors,
-) {
-    let path = Path::Root.field("metadata");
+pub fn check(name_faults: Option<Faults>, metadata: &Value, strict_finalizers: bool, errors: &mut Errors) {
+    let metadata = Place::<ObjectMeta<'_>>::new(Path::Root.field("metadata"), metadata);
     if let Some(faults) = name_faults {
-        name(faults, text(metadata, "name"), &path, errors);
+        name(faults, &metadata.name(), errors);
     }
-    labels(&metadata["labels"], &path.field("labels"), errors);
-    annotations(&metadata["annotations"], &path.field("annotations"), errors);
-    for (at, finalizer) in entries(metadata, "finalizers") {
-        let name = finalizer.as_str().unwrap_or_default();
-        let list = path.field("finalizers");
-        for fault in names::qualified(name) {
-            errors.invalid(list, finalizer, fault);
-        }
-        if strict_finalizers && is_short(name) {
-            errors.invalid(list.index(at), finalizer, SHORT);
+    labels(&metadata.labels(), errors);
+    annotations(&metadata.annotations(), errors);
+    let list = metadata.finalizers();
+    for finalizer in list.each() {
+        finalizer.called(list.path).check(names::qualified, errors);
+        if strict_finalizers && is_short(*finalizer) {
+            errors.invalid_at(&finalizer, SHORT);
         }
     }
-    owners(metadata, &path.field("ownerReferences"), errors);
+    owners(&metadata, errors);
 }
 
 /// The finalizers in the spec of a new namespace.
@@ -60,26 +53,21 @@ fn is_short(finalizer: &str) -> bool {
     !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
 }
 
-fn name(faults: fn(&str) -> Vec<String>, name: &str, path: &Path<'_>, errors: &mut Errors) {
-    let path = path.field("name");
+fn name(faults: Faults, name: &Place<'_, &str>, errors: &mut Errors) {
     if name.is_empty() {
-        errors.required(path, "name or generateName is required");
-        return;
-    }
-    for fault in faults(name) {
-        errors.invalid(path, &json!(name), fault);
+        errors.required(name, "name or generateName is required");
+    } else {
+        name.check(faults, errors);
     }
 }
 
 /// Labels of an object or a pod template.
-pub fn labels(labels: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for (key, value) in labels.as_object().into_iter().flatten() {
+pub fn labels(labels: &Place<'_, Texts<'_>>, errors: &mut Errors) {
+    for (key, value) in labels.each() {
         for fault in names::qualified(key) {
-            errors.invalid(path, &json!(key), fault);
+            errors.invalid(labels, &json!(key), fault);
         }
-        for fault in names::label_value(value.as_str().unwrap_or_default()) {
-            errors.invalid(path, value, fault);
-        }
+        value.called(labels.path).check(names::label_value, errors);
     }
 }
 
@@ -88,63 +76,63 @@ pub fn check_texts(field: &str, texts: &Value, errors: &mut Errors) {
     let path = Path::Root.field("metadata");
     // Upstream names these as it does here.
     if field == "labels" {
-        labels(texts, &path.field("labels"), errors);
+        labels(&Place::new(path.field("labels"), texts), errors);
     } else {
-        annotations(texts, &path.field("annotation"), errors);
+        annotations(&Place::new(path.field("annotation"), texts), errors);
     }
 }
 
-pub fn annotations(annotations: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub fn annotations(annotations: &Place<'_, Texts<'_>>, errors: &mut Errors) {
     let mut size = 0;
-    for (key, value) in annotations.as_object().into_iter().flatten() {
-        size += key.len() + value.as_str().unwrap_or_default().len();
+    for (key, value) in annotations.iter() {
+        size += key.len() + value.len();
         for fault in names::qualified(&key.to_lowercase()) {
-            errors.invalid(path, &json!(key), fault);
+            errors.invalid(annotations, &json!(key), fault);
         }
     }
     if size > ANNOTATIONS_LIMIT {
-        errors.too_long(path, ANNOTATIONS_LIMIT, "bytes");
+        errors.too_long(annotations, ANNOTATIONS_LIMIT, "bytes");
     }
 }
 
-fn owners(metadata: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut controller: Option<&Value> = None;
-    for (at, owner) in entries(metadata, "ownerReferences") {
+fn owners(metadata: &Place<'_, ObjectMeta<'_>>, errors: &mut Errors) {
+    let list = metadata.owner_references();
+    let mut controller: Option<OwnerReference<'_>> = None;
+    for owner in list.each() {
         // Upstream reports all of them under the list itself.
-        let _ = at;
+        let owner = owner.called(list.path);
         for (field, fault) in [
-            ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
+            (owner.api_version(), "version must not be empty"),
+            (owner.kind(), "must not be empty"),
+            (owner.name(), "must not be empty"),
+            (owner.uid(), "must not be empty"),
         ] {
-            if text(owner, field).is_empty() {
-                errors.invalid(path.field(field), &owner[field], fault);
+            if field.is_empty() {
+                errors.invalid_at(&field, fault);
             }
         }
-        if owner["kind"] == "Event" && matches!(text(owner, "apiVersion"), "v1" | "events.k8s.io/v1") {
-            let (group, version) =
-                text(owner, "apiVersion").rsplit_once('/').unwrap_or(("", text(owner, "apiVersion")));
+        let version = owner.api_version();
+        if *owner.kind() == "Event" && matches!(*version, "v1" | "events.k8s.io/v1") {
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", *version));
             let fault = format!("{group}/{version}, Kind=Event is disallowed from being an owner");
-            errors.invalid_as(path, &shown_owner(owner), fault);
+            errors.invalid_as(&list, &shown_owner(owner.json), fault);
         }
-        if owner["controller"] == true {
+        if *owner.controller() == Some(true) {
             if let Some(first) = controller {
-                let shown: Vec<String> =
-                    entries(metadata, "ownerReferences").map(|(_, owner)| shown_owner(owner)).collect();
+                let shown: Vec<String> = list.each().map(|owner| shown_owner(owner.json)).collect();
                 errors.invalid_as(
-                    path,
+                    &list,
                     &format!("[{}]", shown.join(",")),
                     format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
-                        text(first, "kind"),
-                        text(first, "name"),
-                        text(owner, "kind"),
-                        text(owner, "name")
+                        first.kind(),
+                        first.name(),
+                        *owner.kind(),
+                        *owner.name()
                     ),
                 );
             }
-            controller = Some(owner);
+            controller = Some(*owner);
         }
     }
 }
@@ -165,32 +153,21 @@ fn shown_owner(owner: &Value) -> String {
 }
 
 /// A LabelSelector.
-pub fn selector(selector: &Value, path: &Path<'_>, errors: &mut Errors) {
-    labels(&selector["matchLabels"], &path.field("matchLabels"), errors);
-    let list = path.field("matchExpressions");
-    for (at, term) in entries(selector, "matchExpressions") {
-        let path = list.index(at);
-        let given = term["values"].as_array().is_some_and(|values| !values.is_empty());
-        match text(term, "operator") {
-            "In" | "NotIn" if !given => {
-                errors.required(path.field("values"), "must be specified when `operator` is 'In' or 'NotIn'");
+pub fn selector(selector: &Place<'_, LabelSelector<'_>>, errors: &mut Errors) {
+    labels(&selector.match_labels(), errors);
+    for term in selector.match_expressions().each() {
+        let (operator, values) = (term.operator(), term.values());
+        match *operator {
+            "In" | "NotIn" if values.is_empty() => {
+                errors.required(&values, "must be specified when `operator` is 'In' or 'NotIn'");
             }
-            "Exists" | "DoesNotExist" if given => {
-                errors.forbidden(
-                    path.field("values"),
-                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                );
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                errors.forbidden(&values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => errors.invalid(path.field("operator"), &term["operator"], "not a valid selector operator"),
+            _ => errors.invalid_at(&operator, "not a valid selector operator"),
         }
-        for fault in names::qualified(text(term, "key")) {
-            errors.invalid(path.field("key"), &term["key"], fault);
-        }
-        for (index, value) in entries(term, "values") {
-            for fault in names::label_value(value.as_str().unwrap_or_default()) {
-                errors.invalid(path.field("values").index(index), value, fault);
-            }
-        }
+        term.key().check(names::qualified, errors);
+        values.each().for_each(|value| value.check(names::label_value, errors));
     }
 }

@@ -29,6 +29,7 @@ mod mounts;
 pub(crate) mod network_policy;
 pub mod node;
 pub(crate) mod persistent_volume;
+mod place;
 mod placement;
 pub mod pod;
 mod pod_claims;
@@ -57,6 +58,7 @@ pub mod webhook;
 pub mod workload;
 
 pub use errors::Errors;
+pub use place::Place;
 
 use klab_cel::names;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
-use super::{Errors, container, handlers, metadata, ranges};
+use super::{Errors, Place, container, handlers, metadata, ranges};
 use crate::schema::Path;
 
 /// The directions of a policy, with the fields that say who is at the other end.
@@ -34,7 +34,7 @@ pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
 
 fn check(spec: &Value, had: &HashSet<&str>, errors: &mut Errors) {
     let path = Path::Root.field("spec");
-    metadata::selector(&spec["podSelector"], &path.field("podSelector"), errors);
+    metadata::selector(&Place::new(path.field("podSelector"), &spec["podSelector"]), errors);
     for (direction, end) in DIRECTIONS {
         let list = path.field(direction);
         for (at, rule) in entries(spec, direction) {
@@ -72,12 +72,12 @@ fn port(port: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
         _ => {}
     }
-    handlers::port(first, &path.field("port"), errors);
+    handlers::port(&Place::new(path.field("port"), first), errors);
     if let (Some(from), Some(to)) = (first.as_i64(), last.as_i64()) {
         if to < from {
             errors.invalid(place, first, "must be greater than or equal to `port`");
         }
-        container::number(last, &place, errors);
+        container::number(&Place::<i64>::new(place, last), errors);
     }
 }
 
@@ -85,7 +85,7 @@ fn peer(peer: &Value, had: &HashSet<&str>, path: &Path<'_>, errors: &mut Errors)
     let mut count = 0;
     for field in ["podSelector", "namespaceSelector"].into_iter().filter(|field| peer[*field].is_object()) {
         count += 1;
-        metadata::selector(&peer[field], &path.field(field), errors);
+        metadata::selector(&Place::new(path.field(field), &peer[field]), errors);
     }
     if peer["ipBlock"].is_object() {
         block(&peer["ipBlock"], had, &path.field("ipBlock"), errors);

@@ -3,24 +3,25 @@
 // upstream: pkg/apis/core/validation/validation.go ValidateNode (v1.36)
 
 use klab_cel::names;
+use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::{Errors, placement};
+use super::{Errors, Place, placement};
 use crate::schema::Path;
-use klab_scheduler::quantity::Quantity;
+use crate::views::{Node, Views};
 
-pub fn check(node: &Value, errors: &mut Errors) {
+pub fn check(value: &Value, errors: &mut Errors) {
+    let node = Place::<Node<'_>>::root(value);
     // Upstream looks for taints under `metadata`, and says so.
-    placement::taints(&node["spec"], &Path::Root.field("metadata").field("taints"), errors);
-    let path = Path::Root.field("status");
-    for list in ["capacity", "allocatable"] {
-        let list_path = path.field(list);
-        for (name, amount) in node["status"][list].as_object().into_iter().flatten() {
+    let metadata = Path::Root.field("metadata");
+    placement::taints(&node.spec().called(metadata).taints(), errors);
+    for list in [node.status().capacity(), node.status().allocatable()] {
+        for (name, amount) in list.each() {
             for fault in names::qualified(name) {
-                errors.invalid(list_path.key(name), &json!(name), fault);
+                errors.invalid(amount, &json!(name), fault);
             }
-            if Quantity::parse(amount.as_str().unwrap_or_default()).is_ok_and(Quantity::is_negative) {
-                errors.invalid(list_path.key(name), amount, "must be greater than or equal to 0");
+            if Quantity::parse(amount.text()).is_ok_and(Quantity::is_negative) {
+                errors.invalid_at(&amount, "must be greater than or equal to 0");
             }
         }
     }
@@ -29,21 +30,16 @@ pub fn check(node: &Value, errors: &mut Errors) {
 /// What the owner of the machine says of a node once stays.
 // upstream: pkg/apis/core/validation/validation.go ValidateNodeUpdate (v1.36)
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("spec");
-    let (before, after) = (&old["spec"], &new["spec"]);
-    let had = |field: &str| match &before[field] {
-        Value::String(text) => !text.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        _ => false,
-    };
-    for (field, words) in [("podCIDRs", "podCIDR"), ("providerID", "providerID")] {
-        if had(field) && before[field] != after[field] {
-            let fault = format!("node updates may not change {words} except from \"\" to valid");
-            errors.forbidden(path.field(field), fault);
-        }
+    let node = Place::<Node<'_>>::root(new);
+    let (before, after) = (Node(old).spec(), node.spec());
+    if !before.pod_cidrs().is_empty() && !before.pod_cidrs().eq(Views::clone(&after.pod_cidrs())) {
+        errors.forbidden(after.pod_cidrs(), "node updates may not change podCIDR except from \"\" to valid");
     }
-    if before["externalID"] != after["externalID"] {
-        errors.forbidden(path.field("externalID"), "may not be updated");
+    if !before.provider_id().is_empty() && before.provider_id() != *after.provider_id() {
+        errors.forbidden(after.provider_id(), "node updates may not change providerID except from \"\" to valid");
+    }
+    if before.external_id() != *after.external_id() {
+        errors.forbidden(after.external_id(), "may not be updated");
     }
 }
 

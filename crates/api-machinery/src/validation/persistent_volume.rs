@@ -3,73 +3,70 @@
 // upstream: pkg/apis/core/validation/validation.go ValidatePersistentVolumeSpec, ValidatePersistentVolumeUpdate (v1.36)
 
 use klab_cel::names;
-use serde_json::{Value, json};
-
-use super::claim_spec::{access_modes, class};
-use super::field::{entries, supported, text};
-use super::volume_sources::{SOURCES, driver, iscsi_name};
-use super::{Errors, file_paths, placement};
-use crate::schema::Path;
 use klab_scheduler::features::Gate;
 use klab_scheduler::quantity::Quantity;
+use serde_json::{Value, json};
+
+use super::claim_spec::access_modes;
+use super::volume_sources::{SOURCES, driver, iscsi_name};
+use super::{Errors, Place, file_paths, placement};
+use crate::schema::Path;
+use crate::views::{
+    CSIPersistentVolumeSource, Entries, NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume, Views,
+    VolumeNodeAffinity,
+};
 
 /// Sources that only PersistentVolumes have, beside those that pods have, too.
 const OWN: [&str; 2] = ["local", "csi"];
-const SECRETS: [&str; 4] =
-    ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
 
 pub(crate) fn check(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    if entries(spec, "accessModes").next().is_none() {
-        errors.required(path.field("accessModes"), "");
+    let volume = Place::<PersistentVolume<'_>>::root(value);
+    let spec = volume.spec();
+    if spec.access_modes().is_empty() {
+        errors.required(spec.access_modes(), "");
     }
-    access_modes(spec, &path, errors);
-    capacity(&spec["capacity"], &path.field("capacity"), errors);
-    let reclaim = &spec["persistentVolumeReclaimPolicy"];
-    let reclaim_path = path.field("persistentVolumeReclaimPolicy");
-    supported(reclaim, &reclaim_path, &["Delete", "Recycle", "Retain"], errors);
-    let affinity = &spec["nodeAffinity"];
-    if affinity.is_object() {
-        let place = path.field("nodeAffinity");
-        if affinity["required"].is_object() {
-            placement::node_selector(&affinity["required"], &place.field("required"), errors);
-        } else {
-            errors.required(place.field("required"), "must specify required node constraints");
-        }
+    access_modes(&spec.access_modes(), errors);
+    capacity(&spec.capacity(), errors);
+    let reclaim = spec.persistent_volume_reclaim_policy();
+    reclaim.supported(&["Delete", "Recycle", "Retain"], errors);
+    let affinity = spec.node_affinity();
+    if affinity.required().is_set() {
+        placement::node_selector(&affinity.required(), errors);
+    } else if affinity.is_set() {
+        errors.required(affinity.required(), "must specify required node constraints");
     }
-    sources(value, &path, errors);
-    if is_root(text(&spec["hostPath"], "path")) && reclaim == "Recycle" {
-        errors.forbidden(reclaim_path, "may not be 'recycle' for a hostPath mount of '/'");
+    sources(&volume, errors);
+    if is_root(*spec.host_path().path()) && *reclaim == "Recycle" {
+        errors.forbidden(reclaim, "may not be 'recycle' for a hostPath mount of '/'");
     }
-    class(spec, "storageClassName", &path, errors);
-    supported(&spec["volumeMode"], &path.field("volumeMode"), &["Block", "Filesystem"], errors);
-    if let Some(name) = spec["volumeAttributesClassName"].as_str() {
+    spec.storage_class_name().check_if_set(names::subdomain, errors);
+    spec.volume_mode().supported(&["Block", "Filesystem"], errors);
+    let class = spec.volume_attributes_class_name();
+    if let Some(name) = *class {
         if name.is_empty() {
-            errors.required(path.field("volumeAttributesClassName"), "an empty string is disallowed");
+            errors.required(class, "an empty string is disallowed");
         }
-        class(spec, "volumeAttributesClassName", &path, errors);
-        if spec["csi"].is_null() {
-            errors.required(path.field("csi"), "has to be specified when using volumeAttributesClassName");
+        class.check_if_set(names::subdomain, errors);
+        if !spec.csi().is_set() {
+            errors.required(spec.csi(), "has to be specified when using volumeAttributesClassName");
         }
     }
 }
 
-fn capacity(capacity: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let count = capacity.as_object().map_or(0, serde_json::Map::len);
-    if count == 0 {
-        errors.required(path, "");
+fn capacity<'a>(capacity: &Place<'_, Entries<'a, &'a Value>>, errors: &mut Errors) {
+    if capacity.is_empty() {
+        errors.required(capacity, "");
     }
-    if count != 1 || capacity["storage"].is_null() {
-        errors.unsupported(path, capacity, &["storage"]);
+    if capacity.len() != 1 || capacity.get("storage").is_none() {
+        errors.unsupported_at(capacity, &["storage"]);
     }
-    for (name, amount) in capacity.as_object().into_iter().flatten() {
-        let Ok(quantity) = Quantity::parse(amount.as_str().unwrap_or_default()) else { continue };
+    for (_, amount) in capacity.each() {
+        let Ok(quantity) = Quantity::parse(amount.text()) else { continue };
         if quantity.is_negative() {
-            errors.invalid(path.key(name), &json!(quantity.units()), "must be a valid resource quantity");
+            errors.invalid(amount, &json!(quantity.units()), "must be a valid resource quantity");
         }
         if quantity.is_negative() || quantity.is_zero() {
-            errors.invalid(path.key(name), amount, "must be greater than zero");
+            errors.invalid_at(&amount, "must be greater than zero");
         }
     }
 }
@@ -83,68 +80,64 @@ fn is_root(path: &str) -> bool {
     path.starts_with('/') && depth == 0
 }
 
-fn sources(volume: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let spec = &volume["spec"];
+fn sources(volume: &Place<'_, PersistentVolume<'_>>, errors: &mut Errors) {
+    let spec = volume.spec();
     let mut first = true;
-    for source in SOURCES.iter().filter(|source| spec[source.field].is_object()) {
+    for source in SOURCES.iter().filter(|source| spec.field(source.field).is_set()) {
         if std::mem::take(&mut first) {
-            source.check(&spec[source.field], path, errors);
+            source.check(&spec, errors);
         } else {
-            errors.forbidden(path.field(source.second), "may not specify more than 1 volume type");
+            errors.forbidden(spec.path.field(source.second), "may not specify more than 1 volume type");
         }
     }
-    let iscsi = &spec["iscsi"];
-    if let Some(fault) = iscsi_name(iscsi, text(&volume["metadata"], "name")) {
-        errors.invalid(path.field("iscsi").field("targetportal"), &iscsi["targetPortal"], fault);
+    let (iscsi, local, driver) = (spec.iscsi(), spec.local(), spec.csi());
+    if let Some(fault) = iscsi_name(*iscsi.to(), *volume.metadata().name()) {
+        errors.invalid_at(&iscsi.target_portal().called(iscsi.path.field("targetportal")), fault);
     }
-    for field in OWN.into_iter().filter(|field| spec[*field].is_object()) {
-        let place = path.field(field);
-        if !std::mem::take(&mut first) {
-            errors.forbidden(place, "may not specify more than 1 volume type");
-        } else if field == "csi" {
-            csi(&spec["csi"], &place, errors);
+    if local.is_set() {
+        if std::mem::take(&mut first) {
+            local.path().needed(errors);
+            file_paths::without_steps_back(&local.path(), errors);
+            if !spec.node_affinity().is_set() {
+                errors.required(spec.node_affinity(), "Local volume requires node affinity");
+            }
         } else {
-            if text(&spec["local"], "path").is_empty() {
-                errors.required(place.field("path"), "");
-            } else {
-                file_paths::without_steps_back(&spec["local"]["path"], &place.field("path"), errors);
-            }
-            if spec["nodeAffinity"].is_null() {
-                errors.required(path.field("nodeAffinity"), "Local volume requires node affinity");
-            }
+            errors.forbidden(local, "may not specify more than 1 volume type");
+        }
+    }
+    if driver.is_set() {
+        if std::mem::take(&mut first) {
+            csi(&driver, errors);
+        } else {
+            errors.forbidden(driver, "may not specify more than 1 volume type");
         }
     }
     if first {
-        errors.required(path, "must specify a volume type");
+        errors.required(spec, "must specify a volume type");
     }
 }
 
-fn csi(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    driver(&source["driver"], &path.field("driver"), errors);
-    if text(source, "volumeHandle").is_empty() {
-        errors.required(path.field("volumeHandle"), "");
-    }
-    for field in SECRETS.into_iter().filter(|field| source[*field].is_object()) {
-        let place = path.field(field);
-        for (part, check) in [("name", names::subdomain as fn(&str) -> Vec<String>), ("namespace", names::label)] {
-            let given = text(&source[field], part);
-            if given.is_empty() {
-                errors.required(place.field(part), "");
-                continue;
-            }
-            for fault in check(given) {
-                errors.invalid(place.field(part), &source[field][part], fault);
-            }
-        }
+fn csi(source: &Place<'_, CSIPersistentVolumeSource<'_>>, errors: &mut Errors) {
+    driver(&source.driver(), errors);
+    source.volume_handle().needed(errors);
+    let secrets = [
+        source.controller_publish_secret_ref(),
+        source.controller_expand_secret_ref(),
+        source.node_publish_secret_ref(),
+        source.node_expand_secret_ref(),
+    ];
+    for secret in secrets.iter().filter(|secret| secret.is_set()) {
+        secret.name().needed_as(names::subdomain, errors);
+        secret.namespace().needed_as(names::label, errors);
     }
 }
 
 /// A volume stays where it comes from, what it is like and where it can be had.
 pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, after) = (&old["spec"], &new["spec"]);
-    let sources = SOURCES.iter().map(|source| source.field).chain(OWN);
-    let changed = sources.into_iter().any(|field| {
-        let (before, mut after) = (&before[field], after[field].clone());
+    let new = Place::<PersistentVolume<'_>>::root(new);
+    let (before, after) = (PersistentVolume(old).spec(), new.spec());
+    let changed = SOURCES.iter().map(|source| source.field).chain(OWN).any(|field| {
+        let (before, mut after) = (&before.0[field], after.json[field].clone());
         if field == "csi" && before.is_object() && before["controllerExpandSecretRef"].is_null() {
             after.as_object_mut().map(|source| source.remove("controllerExpandSecretRef"));
         }
@@ -154,16 +147,19 @@ pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
         // Upstream shows how they differ in the form of its own types.
         errors.forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation");
     }
-    if before["volumeMode"] != after["volumeMode"] {
-        errors.invalid("volumeMode", &after["volumeMode"], "field is immutable");
+    // Upstream says nothing of `spec`.
+    let bare = after.called(Path::Root);
+    if before.volume_mode() != *bare.volume_mode() {
+        errors.invalid_at(&bare.volume_mode(), "field is immutable");
     }
-    let is_fixed = !errors.has(Gate::MutablePVNodeAffinity) && !before["nodeAffinity"].is_null();
-    if is_fixed && modern(&before["nodeAffinity"]) != modern(&after["nodeAffinity"]) {
-        let fault = "field is immutable, except for updating from beta label to GA";
-        errors.invalid_as("nodeAffinity", &shown(&after["nodeAffinity"]), fault);
+    let (had, has) = (before.node_affinity(), bare.node_affinity());
+    let is_fixed = !errors.has(Gate::MutablePVNodeAffinity) && had.is_set();
+    if is_fixed && modern(had.0) != modern(has.json) {
+        errors.invalid_as(has, &shown(*has), "field is immutable, except for updating from beta label to GA");
     }
-    if before["volumeAttributesClassName"].is_string() && after["volumeAttributesClassName"].is_null() {
-        errors.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden");
+    let class = after.volume_attributes_class_name();
+    if before.volume_attributes_class_name().is_some() && !class.is_set() {
+        errors.forbidden(class, "update from non-nil value to nil is forbidden");
     }
 }
 
@@ -189,24 +185,26 @@ fn modern(affinity: &Value) -> Value {
 }
 
 /// An affinity as Go prints it.
-fn shown(affinity: &Value) -> String {
-    if affinity.is_null() {
+fn shown(affinity: VolumeNodeAffinity<'_>) -> String {
+    if !affinity.is_set() {
         return "null".to_owned();
     }
-    let requirement = |one: &Value| {
-        let plain = |field: &str| json!(text(one, field));
-        format!("{{\"Key\":{},\"Operator\":{},\"Values\":{}}}", plain("key"), plain("operator"), one["values"])
+    let requirement = |one: NodeSelectorRequirement<'_>| {
+        let (key, operator) = (json!(one.key()), json!(one.operator()));
+        format!("{{\"Key\":{key},\"Operator\":{operator},\"Values\":{}}}", one.0["values"])
     };
-    let list = |term: &Value, field: &str| match term[field].as_array() {
-        None => "null".to_owned(),
-        Some(all) => format!("[{}]", all.iter().map(requirement).collect::<Vec<_>>().join(",")),
+    let list = |list: Views<'_, NodeSelectorRequirement<'_>>| {
+        if list.is_empty() {
+            "null".to_owned()
+        } else {
+            format!("[{}]", list.map(requirement).collect::<Vec<_>>().join(","))
+        }
     };
-    let terms: Vec<String> = entries(&affinity["required"], "nodeSelectorTerms")
-        .map(|(_, term)| {
-            let (labels, fields) = (list(term, "matchExpressions"), list(term, "matchFields"));
-            format!("{{\"MatchExpressions\":{labels},\"MatchFields\":{fields}}}")
-        })
-        .collect();
+    let term = |term: NodeSelectorTerm<'_>| {
+        let (labels, fields) = (list(term.match_expressions()), list(term.match_fields()));
+        format!("{{\"MatchExpressions\":{labels},\"MatchFields\":{fields}}}")
+    };
+    let terms: Vec<String> = affinity.required().node_selector_terms().map(term).collect();
     format!("{{\"Required\":{{\"NodeSelectorTerms\":[{}]}}}}", terms.join(","))
 }
 

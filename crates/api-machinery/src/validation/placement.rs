@@ -6,335 +6,256 @@ use std::collections::{HashMap, HashSet};
 
 use klab_cel::names;
 use klab_scheduler::features::Gate;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::Errors;
-use super::field::{entries, supported, text};
-use super::metadata::{labels, selector};
-use crate::schema::Path;
+use super::metadata::selector;
+use super::{Errors, Place};
+use crate::views::{
+    Affinity, NodeSelector, NodeSelectorTerm, PodAffinity, PodAffinityTerm, PodSchedulingGate, PodSpec, Taint,
+    Toleration, TopologySpreadConstraint, Views,
+};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-
-/// `nodeSelector` of a pod.
-pub(super) fn node_selector_labels(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    labels(&spec["nodeSelector"], &path.field("nodeSelector"), errors);
-}
 
 /// What has to be lifted before a pod is looked at.
-pub(super) fn gates(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+pub(super) fn gates<'a>(list: &Place<'_, Views<'a, PodSchedulingGate<'a>>>, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (at, gate) in entries(spec, "schedulingGates") {
-        for fault in names::qualified(text(gate, "name")) {
-            errors.invalid(list.index(at), &gate["name"], fault);
-        }
-        if !seen.insert(&gate["name"]) {
-            errors.duplicate(list.index(at), &gate["name"]);
+    for gate in list.each() {
+        let name = gate.name();
+        name.called(gate.path).check(names::qualified, errors);
+        if !seen.insert(*name) {
+            errors.duplicate(gate, name.json);
         }
     }
 }
 
 /// A pod that is not looked at yet has no node.
-pub(super) fn gated(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if entries(spec, "schedulingGates").next().is_some() && !text(spec, "nodeName").is_empty() {
-        errors.forbidden(path.field("nodeName"), "cannot be set until all schedulingGates have been cleared");
+pub(super) fn gated(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    if !spec.scheduling_gates().is_empty() && !spec.node_name().is_empty() {
+        errors.forbidden(spec.node_name(), "cannot be set until all schedulingGates have been cleared");
     }
 }
 
-pub(super) fn affinity(affinity: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let node = &affinity["nodeAffinity"];
-    let node_path = path.field("nodeAffinity");
-    if node[REQUIRED].is_object() {
-        node_selector(&node[REQUIRED], &node_path.field(REQUIRED), errors);
+pub(super) fn affinity(affinity: &Place<'_, Affinity<'_>>, errors: &mut Errors) {
+    let node = affinity.node_affinity();
+    if node.required_during_scheduling_ignored_during_execution().is_set() {
+        node_selector(&node.required_during_scheduling_ignored_during_execution(), errors);
     }
-    let list = node_path.field(PREFERRED);
-    for (at, preference) in entries(node, PREFERRED) {
-        let path = list.index(at);
-        weight(preference, &path, errors);
-        node_term(&preference["preference"], &path.field("preference"), errors);
+    for preference in node.preferred_during_scheduling_ignored_during_execution().each() {
+        weight(&preference.weight(), errors);
+        node_term(&preference.preference(), errors);
     }
-    for kind in ["podAffinity", "podAntiAffinity"] {
-        let kind_path = path.field(kind);
-        let list = kind_path.field(REQUIRED);
-        for (at, term) in entries(&affinity[kind], REQUIRED) {
-            pod_term(term, &list.index(at), errors);
-        }
-        let list = kind_path.field(PREFERRED);
-        for (at, preference) in entries(&affinity[kind], PREFERRED) {
-            let path = list.index(at);
-            weight(preference, &path, errors);
-            pod_term(&preference["podAffinityTerm"], &path.field("podAffinityTerm"), errors);
+    for pod in [affinity.pod_affinity(), affinity.pod_anti_affinity().to::<PodAffinity<'_>>()] {
+        pod.required_during_scheduling_ignored_during_execution().each().for_each(|term| pod_term(&term, errors));
+        for preference in pod.preferred_during_scheduling_ignored_during_execution().each() {
+            weight(&preference.weight(), errors);
+            pod_term(&preference.pod_affinity_term(), errors);
         }
     }
 }
 
-fn weight(preference: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if !preference["weight"].as_i64().is_some_and(|weight| (1..=100).contains(&weight)) {
-        errors.invalid(path.field("weight"), &preference["weight"], "must be in the range 1-100");
+fn weight(weight: &Place<'_, i64>, errors: &mut Errors) {
+    if !(1..=100).contains(&**weight) {
+        errors.invalid_at(weight, "must be in the range 1-100");
     }
 }
 
 /// A selector of nodes.
-pub(super) fn node_selector(selector: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let terms = path.field("nodeSelectorTerms");
-    if entries(selector, "nodeSelectorTerms").next().is_none() {
-        errors.required(terms, "must have at least one node selector term");
+pub(super) fn node_selector(selector: &Place<'_, NodeSelector<'_>>, errors: &mut Errors) {
+    let terms = selector.node_selector_terms();
+    if terms.is_empty() {
+        errors.required(&terms, "must have at least one node selector term");
     }
-    for (at, term) in entries(selector, "nodeSelectorTerms") {
-        node_term(term, &terms.index(at), errors);
-    }
+    terms.each().for_each(|term| node_term(&term, errors));
 }
 
-fn node_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("matchExpressions");
-    for (at, expression) in entries(term, "matchExpressions") {
-        let path = list.index(at);
-        let values = expression["values"].as_array().map_or(0, Vec::len);
-        match text(expression, "operator") {
-            "In" | "NotIn" if values == 0 => {
-                errors.required(path.field("values"), "must be specified when `operator` is 'In' or 'NotIn'");
+fn node_term(term: &Place<'_, NodeSelectorTerm<'_>>, errors: &mut Errors) {
+    for expression in term.match_expressions().each() {
+        let (operator, values) = (expression.operator(), expression.values());
+        match *operator {
+            "In" | "NotIn" if values.is_empty() => {
+                errors.required(values, "must be specified when `operator` is 'In' or 'NotIn'");
             }
-            "Exists" | "DoesNotExist" if values > 0 => errors
-                .forbidden(path.field("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
-            "Gt" | "Lt" if values != 1 => {
-                errors.required(path.field("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'");
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                errors.forbidden(values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+            }
+            "Gt" | "Lt" if values.len() != 1 => {
+                errors.required(values, "must be specified single value when `operator` is 'Lt' or 'Gt'");
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            _ => errors.invalid(path.field("operator"), &expression["operator"], "not a valid selector operator"),
+            _ => errors.invalid_at(&operator, "not a valid selector operator"),
         }
-        for fault in names::qualified(text(expression, "key")) {
-            errors.invalid(path.field("key"), &expression["key"], fault);
-        }
+        expression.key().check(names::qualified, errors);
     }
-    let list = path.field("matchFields");
-    for (at, expression) in entries(term, "matchFields") {
-        let path = list.index(at);
-        if expression["values"].as_array().map_or(0, Vec::len) != 1 {
-            errors.required(
-                path.field("values"),
-                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
-            );
+    for expression in term.match_fields().each() {
+        if expression.values().len() != 1 {
+            let fault = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+            errors.required(expression.values(), fault);
         }
-        if !matches!(text(expression, "operator"), "In" | "NotIn") {
-            errors.invalid(path.field("operator"), &expression["operator"], "not a valid selector operator");
+        if !matches!(*expression.operator(), "In" | "NotIn") {
+            errors.invalid_at(&expression.operator(), "not a valid selector operator");
         }
-        if text(expression, "key") != "metadata.name" {
-            errors.invalid(path.field("key"), &expression["key"], "not a valid field selector key");
+        if *expression.key() != "metadata.name" {
+            errors.invalid_at(&expression.key(), "not a valid field selector key");
         }
     }
 }
 
-fn pod_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
-    selector(&term["labelSelector"], &path.field("labelSelector"), errors);
-    selector(&term["namespaceSelector"], &path.field("namespaceSelector"), errors);
-    label_keys(term, path, errors);
-    let key = text(term, "topologyKey");
+fn pod_term(term: &Place<'_, PodAffinityTerm<'_>>, errors: &mut Errors) {
+    selector(&term.label_selector(), errors);
+    selector(&term.namespace_selector(), errors);
+    label_keys(term, errors);
+    topology_key(&term.topology_key(), errors);
+}
+
+fn topology_key(key: &Place<'_, &str>, errors: &mut Errors) {
     if key.is_empty() {
-        errors.required(path.field("topologyKey"), "can not be empty");
-    } else {
-        for fault in names::qualified(key) {
-            errors.invalid(path.field("topologyKey"), &term["topologyKey"], fault);
-        }
+        errors.required(key, "can not be empty");
     }
+    key.check_if_set(names::qualified, errors);
 }
 
 /// Tolerations of a pod.
-pub(super) fn tolerations(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
-    for (at, toleration) in entries(spec, "tolerations") {
-        let path = list.index(at);
-        let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
-        if !key.is_empty() {
-            for fault in names::qualified(key) {
-                errors.invalid(path.field("key"), &toleration["key"], fault);
-            }
-        } else if operator != "Exists" {
-            errors.invalid(
-                path.field("operator"),
-                &json!(operator),
-                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
-            );
+pub(super) fn tolerations<'a>(list: &Place<'_, Views<'a, Toleration<'a>>>, errors: &mut Errors) {
+    for toleration in list.each() {
+        let (key, operator, value) = (toleration.key(), toleration.operator(), toleration.value());
+        key.check_if_set(names::qualified, errors);
+        if key.is_empty() && *operator != "Exists" {
+            let fault = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.invalid_text(&operator, fault);
         }
-        let effect = text(toleration, "effect");
-        if !toleration["tolerationSeconds"].is_null() && effect != "NoExecute" {
-            errors.invalid(
-                path.field("effect"),
-                &json!(effect),
-                "effect must be 'NoExecute' when `tolerationSeconds` is set",
-            );
+        let effect = toleration.effect();
+        if toleration.toleration_seconds().is_set() && *effect != "NoExecute" {
+            errors.invalid_text(&effect, "effect must be 'NoExecute' when `tolerationSeconds` is set");
         }
-        match operator {
-            "" | "Equal" => {
-                for fault in names::label_value(text(toleration, "value")) {
-                    errors.invalid(path.field("operator"), &toleration["value"], fault);
-                }
-            }
+        match *operator {
+            "" | "Equal" => value.called(operator.path).check(names::label_value, errors),
             "Exists" => {
-                if !text(toleration, "value").is_empty() {
-                    errors.invalid(
-                        path.field("operator"),
-                        toleration,
-                        "value must be empty when `operator` is 'Exists'",
-                    );
+                if !value.is_empty() {
+                    errors.invalid(operator, toleration.json, "value must be empty when `operator` is 'Exists'");
                 }
             }
-            "Lt" | "Gt" if errors.has(Gate::TaintTolerationComparisonOperators) => {
-                number(text(toleration, "value"), &path.field("value"), errors);
-            }
-            "Lt" | "Gt" => {
-                let known = ["Equal", "Exists", "Lt", "Gt"];
-                errors.unsupported(path.field("operator"), &toleration["operator"], &known);
-            }
-            _ => errors.unsupported(path.field("operator"), &toleration["operator"], &["Equal", "Exists"]),
+            "Lt" | "Gt" if errors.has(Gate::TaintTolerationComparisonOperators) => number(&value, errors),
+            "Lt" | "Gt" => errors.unsupported_at(&operator, &["Equal", "Exists", "Lt", "Gt"]),
+            _ => errors.unsupported_at(&operator, &["Equal", "Exists"]),
         }
         if !effect.is_empty() {
-            supported(&toleration["effect"], &path.field("effect"), &EFFECTS, errors);
+            effect.supported(&EFFECTS, errors);
         }
     }
 }
 
 /// A number that a toleration compares a taint with.
 // upstream: staging/src/k8s.io/apimachinery/pkg/api/validate/content/decimal_int.go, strconv.ParseInt (v1.36)
-fn number(text: &str, path: &Path<'_>, errors: &mut Errors) {
+fn number(value: &Place<'_, &str>, errors: &mut Errors) {
+    let text = **value;
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if text.is_empty() {
-        errors.invalid(path, &json!(text), "must be non-empty");
+        errors.invalid_text(value, "must be non-empty");
     } else if !is_number || (digits.starts_with('0') && text != "0") {
-        let form = "must be a valid decimal integer in canonical form";
-        errors.invalid(path, &json!(text), form);
+        errors.invalid_text(value, "must be a valid decimal integer in canonical form");
     }
     if text.parse::<i64>().is_err() {
         let plain = text.strip_prefix(['+', '-']).unwrap_or(text);
         let is_long = !plain.is_empty() && plain.bytes().all(|byte| byte.is_ascii_digit());
         let why = if is_long { "value out of range" } else { "invalid syntax" };
-        errors.invalid(path, &json!(text), format!("strconv.ParseInt: parsing {}: {why}", json!(text)));
+        errors.invalid_text(value, format!("strconv.ParseInt: parsing {}: {why}", json!(text)));
     }
 }
 
-pub(super) fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
-    let pair = |constraint: &'_ Value| (constraint["topologyKey"].clone(), constraint["whenUnsatisfiable"].clone());
-    let mut left: HashMap<(Value, Value), usize> = HashMap::new();
-    for (_, constraint) in entries(spec, "topologySpreadConstraints") {
-        *left.entry(pair(constraint)).or_default() += 1;
+pub(super) fn spreading<'a>(list: &Place<'_, Views<'a, TopologySpreadConstraint<'a>>>, errors: &mut Errors) {
+    let mut left: HashMap<(&str, &str), usize> = HashMap::new();
+    for constraint in list.each() {
+        *left.entry((*constraint.topology_key(), *constraint.when_unsatisfiable())).or_default() += 1;
     }
-    for (at, constraint) in entries(spec, "topologySpreadConstraints") {
-        let path = list.index(at);
-        if constraint["maxSkew"].as_i64().unwrap_or_default() <= 0 {
-            errors.invalid(path.field("maxSkew"), &constraint["maxSkew"], "must be greater than zero");
+    for constraint in list.each() {
+        let (key, when) = (constraint.topology_key(), constraint.when_unsatisfiable());
+        if *constraint.max_skew() <= 0 {
+            errors.invalid_at(&constraint.max_skew(), "must be greater than zero");
         }
-        if text(constraint, "topologyKey").is_empty() {
-            errors.required(path.field("topologyKey"), "can not be empty");
-        } else {
-            for fault in names::qualified(text(constraint, "topologyKey")) {
-                errors.invalid(path.field("topologyKey"), &constraint["topologyKey"], fault);
-            }
+        topology_key(&key, errors);
+        when.supported(&["DoNotSchedule", "ScheduleAnyway"], errors);
+        let domains = constraint.min_domains();
+        if domains.is_some_and(|domains| domains <= 0) {
+            errors.invalid_at(&domains, "must be greater than zero");
         }
-        let when = &constraint["whenUnsatisfiable"];
-        supported(when, &path.field("whenUnsatisfiable"), &["DoNotSchedule", "ScheduleAnyway"], errors);
-        if let Some(domains) = constraint["minDomains"].as_i64() {
-            if domains <= 0 {
-                errors.invalid(path.field("minDomains"), &constraint["minDomains"], "must be greater than zero");
-            }
-            if when != "DoNotSchedule" {
-                errors.invalid(
-                    path.field("minDomains"),
-                    &constraint["minDomains"],
-                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway",
-                );
-            }
+        if domains.is_some() && *when != "DoNotSchedule" {
+            let fault = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway";
+            errors.invalid_at(&domains, fault);
         }
-        for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
-            supported(&constraint[field], &path.field(field), &["Honor", "Ignore"], errors);
-        }
-        let behind = left.entry(pair(constraint)).or_default();
+        constraint.node_affinity_policy().supported(&["Honor", "Ignore"], errors);
+        constraint.node_taints_policy().supported(&["Honor", "Ignore"], errors);
+        let behind = left.entry((*key, *when)).or_default();
         *behind = behind.saturating_sub(1);
         if *behind > 0 {
-            let pair = format!("{{{}, {}}}", text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
-            errors.duplicate(path.field("{topologyKey, whenUnsatisfiable}"), &json!(pair));
+            let pair = format!("{{{}, {}}}", *key, *when);
+            errors.duplicate(constraint.path.field("{topologyKey, whenUnsatisfiable}"), &json!(pair));
         }
-        selector(&constraint["labelSelector"], &path.field("labelSelector"), errors);
+        selector(&constraint.label_selector(), errors);
         if errors.has(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge) {
-            label_keys(constraint, &path, errors);
+            label_keys(&constraint.to(), errors);
         } else {
-            unmerged_keys(constraint, &path.field("matchLabelKeys"), errors);
+            unmerged_keys(&constraint, errors);
         }
     }
 }
 
 /// `matchLabelKeys` that the scheduler merges into the selector, and the API server does not.
 // upstream: pkg/apis/core/validation/validation.go ValidateMatchLabelKeysInTopologySpread (v1.36)
-fn unmerged_keys(constraint: &Value, list: &Path<'_>, errors: &mut Errors) {
-    let selector = &constraint["labelSelector"];
-    if entries(constraint, "matchLabelKeys").next().is_some() && !selector.is_object() {
-        errors.forbidden(list, "must not be specified when labelSelector is not set");
+fn unmerged_keys(constraint: &Place<'_, TopologySpreadConstraint<'_>>, errors: &mut Errors) {
+    let (selector, keys) = (constraint.label_selector(), constraint.match_label_keys());
+    if !keys.is_empty() && !selector.is_set() {
+        errors.forbidden(&keys, "must not be specified when labelSelector is not set");
     }
-    for (at, key) in entries(constraint, "matchLabelKeys") {
-        for fault in names::qualified(key.as_str().unwrap_or_default()) {
-            errors.invalid(list.index(at), key, fault);
-        }
-        let is_label = key.as_str().is_some_and(|key| !selector["matchLabels"][key].is_null());
-        if is_label || entries(selector, "matchExpressions").any(|(_, expression)| expression["key"] == *key) {
-            errors.invalid(list.index(at), key, "exists in both matchLabelKeys and labelSelector");
+    for key in keys.each() {
+        key.check(names::qualified, errors);
+        let is_label = selector.match_labels().get(*key).is_some();
+        if is_label || selector.match_expressions().each().any(|expression| *expression.key() == *key) {
+            errors.invalid_at(&key, "exists in both matchLabelKeys and labelSelector");
         }
     }
 }
 
 /// `matchLabelKeys` and `mismatchLabelKeys`. In a pod, what they ask for is in its selector already.
 // upstream: pkg/apis/core/validation/validation.go ValidateMatchLabelKeysAndMismatchLabelKeys (v1.36)
-fn label_keys(term: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let selector = &term["labelSelector"];
-    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
-        let list = path.field(field);
-        if entries(term, field).next().is_some() && !selector.is_object() {
+fn label_keys(term: &Place<'_, PodAffinityTerm<'_>>, errors: &mut Errors) {
+    let selector = term.label_selector();
+    let (match_keys, mismatch_keys) = (term.match_label_keys(), term.mismatch_label_keys());
+    for list in [&match_keys, &mismatch_keys] {
+        if !list.is_empty() && !selector.is_set() {
             errors.forbidden(list, "must not be specified when labelSelector is not set");
-            continue;
-        }
-        for (at, key) in entries(term, field) {
-            for fault in names::qualified(key.as_str().unwrap_or_default()) {
-                errors.invalid(list.index(at), key, fault);
-            }
+        } else {
+            list.each().for_each(|key| key.check(names::qualified, errors));
         }
     }
-    let places = |field: &str| -> HashMap<&Value, usize> {
-        entries(term, field).collect::<Vec<_>>().into_iter().rev().map(|(at, key)| (key, at)).collect()
-    };
-    let (match_keys, mismatch_keys) = (places("matchLabelKeys"), places("mismatchLabelKeys"));
-    let mut seen: HashSet<&str> =
-        selector["matchLabels"].as_object().into_iter().flatten().map(|(key, _)| &**key).collect();
-    for (_, expression) in entries(selector, "matchExpressions") {
-        let key = text(expression, "key");
-        if let Some(at) = match_keys.get(&json!(key)).filter(|_| seen.contains(key)) {
-            errors.invalid(path.index(*at), &json!(key), "exists in both matchLabelKeys and labelSelector");
+    let places: HashMap<&str, usize> = Views::clone(&match_keys).enumerate().map(|(at, key)| (key, at)).rev().collect();
+    let mut seen: HashSet<&str> = selector.match_labels().iter().map(|(key, _)| key).collect();
+    for expression in selector.match_expressions().each() {
+        let key = *expression.key();
+        if let Some(at) = places.get(key).filter(|_| seen.contains(key)) {
+            errors.invalid(term.path.index(*at), &json!(key), "exists in both matchLabelKeys and labelSelector");
         }
         seen.insert(key);
     }
-    let list = path.field("matchLabelKeys");
-    for (at, key) in entries(term, "matchLabelKeys") {
-        if mismatch_keys.contains_key(key) {
-            errors.invalid(list.index(at), key, "exists in both matchLabelKeys and mismatchLabelKeys");
-        }
+    let mismatched: HashSet<&str> = Views::clone(&mismatch_keys).collect();
+    for key in match_keys.each().filter(|key| mismatched.contains(**key)) {
+        errors.invalid_at(&key, "exists in both matchLabelKeys and mismatchLabelKeys");
     }
 }
 
 /// Taints of a node.
-pub(super) fn taints(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+pub(super) fn taints<'a>(list: &Place<'_, Views<'a, Taint<'a>>>, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (at, taint) in entries(spec, "taints") {
-        let path = list.index(at);
-        for fault in names::qualified(text(taint, "key")) {
-            errors.invalid(path.field("key"), &taint["key"], fault);
+    for taint in list.each() {
+        taint.key().check(names::qualified, errors);
+        taint.value().check(names::label_value, errors);
+        taint.effect().needed(errors);
+        if !taint.effect().is_empty() {
+            taint.effect().supported(&EFFECTS, errors);
         }
-        for fault in names::label_value(text(taint, "value")) {
-            errors.invalid(path.field("value"), &taint["value"], fault);
-        }
-        match text(taint, "effect") {
-            "" => errors.required(path.field("effect"), ""),
-            effect if EFFECTS.contains(&effect) => {}
-            _ => errors.unsupported(path.field("effect"), &taint["effect"], &EFFECTS),
-        }
-        if !seen.insert((&taint["key"], &taint["effect"])) {
-            errors.duplicate(path, taint);
+        if !seen.insert((*taint.key(), *taint.effect())) {
+            errors.duplicate_at(&taint);
         }
     }
 }

@@ -5,94 +5,70 @@
 use std::collections::HashSet;
 
 use klab_cel::names;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::Errors;
-use super::field::{entries, text};
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::{Container, PodResourceClaim, Views};
 
 /// The claims of a pod.
-pub(super) fn pod(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+pub(super) fn pod<'a>(list: &Place<'_, Views<'a, PodResourceClaim<'a>>>, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (at, claim) in entries(spec, "resourceClaims") {
-        let path = list.index(at);
-        let name = text(claim, "name");
-        if name.is_empty() {
-            errors.required(path.field("name"), "");
-        } else if !seen.insert(name) {
-            errors.duplicate(path.field("name"), &claim["name"]);
+    for claim in list.each() {
+        let name = claim.name();
+        if !name.is_empty() && !seen.insert(*name) {
+            errors.duplicate_at(&name);
         } else {
-            for fault in names::label(name) {
-                errors.invalid(path.field("name"), &claim["name"], fault);
-            }
+            name.needed_as(names::label, errors);
         }
-        let ways = ["resourceClaimName", "resourceClaimTemplateName"];
-        match ways.map(|way| claim[way].is_string()) {
+        let ways = [claim.resource_claim_name(), claim.resource_claim_template_name()];
+        match ways.map(|way| way.is_some()) {
             [true, true] => {
                 let message = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
-                errors.invalid_as(path, &shown(claim), message);
+                errors.invalid_as(claim, &shown(&claim), message);
             }
             [false, false] => {
                 let message = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
-                errors.invalid_as(path, &shown(claim), message);
+                errors.invalid_as(claim, &shown(&claim), message);
             }
             _ => {}
         }
-        for way in ways {
-            let Some(name) = claim[way].as_str() else { continue };
-            for fault in names::subdomain(name) {
-                errors.invalid(path.field(way), &json!(name), fault);
-            }
+        for way in ways.iter().filter(|way| way.is_set()) {
+            way.check(names::subdomain, errors);
         }
     }
 }
 
 /// A claim as Go prints it.
-fn shown(claim: &Value) -> String {
-    let (name, own, template) = (&claim["name"], &claim["resourceClaimName"], &claim["resourceClaimTemplateName"]);
-    let name = json!(name.as_str().unwrap_or_default());
+fn shown(claim: &Place<'_, PodResourceClaim<'_>>) -> String {
+    let (name, own) = (json!(*claim.name()), claim.resource_claim_name().json);
+    let template = claim.resource_claim_template_name().json;
     format!("{{\"Name\":{name},\"ResourceClaimName\":{own},\"ResourceClaimTemplateName\":{template}}}")
 }
 
-/// The claims of a pod, by name.
-pub(super) fn names(spec: &Value) -> HashSet<&str> {
-    entries(spec, "resourceClaims").map(|(_, claim)| text(claim, "name")).collect()
-}
-
 /// The claims that a container of a pod with these claims uses.
-pub(super) fn container(known: &HashSet<&str>, container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let resources = path.field("resources");
-    let list = resources.field("claims");
+pub(super) fn container(known: &HashSet<&str>, container: &Place<'_, Container<'_>>, errors: &mut Errors) {
     let (mut seen, mut claims): (HashSet<String>, HashSet<&str>) = (HashSet::new(), HashSet::new());
-    for (at, claim) in entries(&container["resources"], "claims") {
-        let path = list.index(at);
-        let (name, request) = (text(claim, "name"), text(claim, "request"));
+    for claim in container.resources().claims().each() {
+        let (name, request) = (*claim.name(), *claim.request());
         if name.is_empty() {
-            errors.required(path, "");
+            errors.required(claim, "");
             continue;
         }
         let own = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
         if seen.contains(name) || (request.is_empty() && claims.contains(name)) {
-            errors.duplicate(path, &json!(name));
+            errors.duplicate(claim, &json!(name));
         } else if !seen.insert(own.clone()) {
-            errors.duplicate(path, &json!(own));
+            errors.duplicate(claim, &json!(own));
         }
         claims.insert(name.split('/').next().unwrap_or_default());
-        if !request.is_empty() {
-            for fault in names::label(request) {
-                errors.invalid(path.field("request"), &claim["request"], fault);
-            }
-        }
+        claim.request().check_if_set(names::label, errors);
         if !known.contains(name) {
             let mut names: Vec<&str> = known.iter().copied().filter(|name| !name.is_empty()).collect();
             names.sort_unstable();
             let listed =
                 if names.is_empty() { " which is empty".to_owned() } else { format!(": {}", names.join(", ")) };
-            errors.not_found_among(
-                path,
-                &claim["name"],
-                &format!("must be one of the names in pod.spec.resourceClaims{listed}"),
-            );
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{listed}");
+            errors.not_found_among(claim, claim.name().json, &detail);
         }
     }
 }

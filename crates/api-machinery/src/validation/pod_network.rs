@@ -5,32 +5,24 @@
 use std::collections::HashSet;
 
 use klab_cel::names;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::field::{entries, text};
-use super::{Errors, addresses};
-use crate::schema::Path;
+use super::{Errors, Place, addresses};
+use crate::views::{Container, HostAlias, PodSpec, Views};
 
 const MAX_SERVERS: usize = 3;
 const MAX_SEARCHES: usize = 32;
 const MAX_SEARCHES_LENGTH: usize = 2048;
 const MAX_HOST_LENGTH: usize = 64;
 
-/// No two containers of a list have the same port of the machine.
-pub(super) fn host_ports<'a>(
-    containers: impl Iterator<Item = (usize, &'a Value)>,
-    list: &Path<'_>,
-    errors: &mut Errors,
-) {
+/// No two of these containers have the same port of the machine.
+pub(super) fn host_ports<'a>(containers: impl Iterator<Item = Place<'a, Container<'a>>>, errors: &mut Errors) {
     let mut taken = HashSet::new();
-    for (at, container) in containers {
-        let ports = list.index(at);
-        let ports = ports.field("ports");
-        for (at, port) in entries(container, "ports") {
-            let Some(number) = port["hostPort"].as_i64().filter(|number| *number != 0) else { continue };
-            let shown = format!("{}/{}/{number}", text(port, "protocol"), text(port, "hostIP"));
+    for container in containers {
+        for port in container.ports().each().filter(|port| *port.host_port() != 0) {
+            let shown = format!("{}/{}/{}", *port.protocol(), *port.host_ip(), *port.host_port());
             if taken.contains(&shown) {
-                errors.duplicate(ports.index(at).field("hostPort"), &json!(shown));
+                errors.duplicate(port.host_port(), &json!(shown));
             } else {
                 taken.insert(shown);
             }
@@ -39,118 +31,100 @@ pub(super) fn host_ports<'a>(
 }
 
 /// On the network of the machine, a container's port is the machine's. A template may leave it out.
-pub(super) fn host_network(spec: &Value, is_pod: bool, path: &Path<'_>, errors: &mut Errors) {
-    if spec["hostNetwork"] != true {
+pub(super) fn host_network(spec: &Place<'_, PodSpec<'_>>, is_pod: bool, errors: &mut Errors) {
+    if !*spec.host_network() {
         return;
     }
-    let list = path.field("containers");
-    for (at, container) in entries(spec, "containers") {
-        let ports = list.index(at);
-        let ports = ports.field("ports");
-        for (at, port) in entries(container, "ports") {
-            let host = port["hostPort"].as_i64().unwrap_or_default();
-            if (is_pod || host != 0) && Some(host) != port["containerPort"].as_i64() {
-                let fault = "must match `containerPort` when `hostNetwork` is true";
-                errors.invalid(ports.index(at).field("hostPort"), &json!(host), fault);
+    for container in spec.containers().each() {
+        for port in container.ports().each() {
+            let host = port.host_port();
+            if (is_pod || *host != 0) && *host != *port.container_port() {
+                errors.invalid(host, &json!(*host), "must match `containerPort` when `hostNetwork` is true");
             }
         }
     }
 }
 
 /// `dnsConfig`.
-pub(super) fn dns(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let config = &spec["dnsConfig"];
-    let path = path.field("dnsConfig");
-    let servers = path.field("nameservers");
-    let count = entries(config, "nameservers").count();
-    if spec["dnsPolicy"] == "None" {
-        if !config.is_object() {
-            return errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None");
+pub(super) fn dns(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    let config = spec.dns_config();
+    let servers = config.nameservers();
+    if *spec.dns_policy() == "None" {
+        if !config.is_set() {
+            return errors.required(config, "must provide `dnsConfig` when `dnsPolicy` is None");
         }
-        if count == 0 {
+        if servers.is_empty() {
             let fault = "must provide at least one DNS nameserver when `dnsPolicy` is None";
             return errors.required(servers, fault);
         }
     }
-    if count > MAX_SERVERS {
-        let fault = format!("must not have more than {MAX_SERVERS} nameservers");
-        errors.invalid(servers, &config["nameservers"], fault);
+    if servers.len() > MAX_SERVERS {
+        errors.invalid_at(&servers, format!("must not have more than {MAX_SERVERS} nameservers"));
     }
-    for (at, server) in entries(config, "nameservers") {
-        addresses::ip(server, &servers.index(at), errors);
-    }
-    searches(config, &path.field("searches"), errors);
-    let options = path.field("options");
-    for (at, option) in entries(config, "options") {
-        if text(option, "name").is_empty() {
-            errors.required(options.index(at), "must not be empty");
-        }
+    servers.each().for_each(|server| addresses::ip(&server, errors));
+    searches(&config.searches(), errors);
+    for option in config.options().each().filter(|option| option.name().is_empty()) {
+        errors.required(option, "must not be empty");
     }
 }
 
-fn searches(config: &Value, list: &Path<'_>, errors: &mut Errors) {
-    let all: Vec<&str> = entries(config, "searches").filter_map(|(_, search)| search.as_str()).collect();
+fn searches<'a>(list: &Place<'_, Views<'a, &'a str>>, errors: &mut Errors) {
+    let all: Vec<&str> = list.each().map(|search| *search).collect();
     if all.len() > MAX_SEARCHES {
-        let fault = format!("must not have more than {MAX_SEARCHES} search paths");
-        errors.invalid(list, &config["searches"], fault);
+        errors.invalid_at(list, format!("must not have more than {MAX_SEARCHES} search paths"));
     }
     if all.join(" ").len() > MAX_SEARCHES_LENGTH {
         let fault =
             format!("must not have more than {MAX_SEARCHES_LENGTH} characters (including spaces) in the search list");
-        errors.invalid(list, &config["searches"], fault);
+        errors.invalid_at(list, fault);
     }
-    for (at, search) in all.into_iter().enumerate().filter(|(_, search)| *search != ".") {
-        let search = search.strip_suffix('.').unwrap_or(search);
-        for fault in names::search_domain(search) {
-            errors.invalid(list.index(at), &json!(search), fault);
+    for search in list.each().filter(|search| **search != ".") {
+        let name = search.strip_suffix('.').unwrap_or(*search);
+        for fault in names::search_domain(name) {
+            errors.invalid(search, &json!(name), fault);
         }
     }
 }
 
 /// What the pod calls itself.
-pub(super) fn host_name(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(name) = spec["hostnameOverride"].as_str() else { return };
-    let path = path.field("hostnameOverride");
+pub(super) fn host_name(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    let name = spec.hostname_override();
+    let Some(text) = *name else { return };
     for field in ["setHostnameAsFQDN", "hostNetwork"] {
-        if spec[field] == true {
-            errors.forbidden(path, format!("may not be specified when {field} is true"));
+        if **spec.field(field) == true {
+            errors.forbidden(name, format!("may not be specified when {field} is true"));
         }
     }
-    if name.len() > MAX_HOST_LENGTH {
-        errors.too_long(path, MAX_HOST_LENGTH, "bytes");
+    if text.len() > MAX_HOST_LENGTH {
+        errors.too_long(name, MAX_HOST_LENGTH, "bytes");
     }
-    for fault in names::subdomain(name) {
-        errors.invalid(path, &spec["hostnameOverride"], fault);
-    }
+    name.check(names::subdomain, errors);
 }
 
 /// `hostAliases`.
-pub(super) fn aliases(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
-    for (at, alias) in entries(spec, "hostAliases") {
-        let path = list.index(at);
-        addresses::ip(&alias["ip"], &path.field("ip"), errors);
-        let list = path.field("hostnames");
-        for (at, name) in entries(alias, "hostnames") {
-            for fault in names::subdomain(name.as_str().unwrap_or_default()) {
-                errors.invalid(list.index(at), name, fault);
-            }
-        }
+pub(super) fn aliases<'a>(list: &Place<'_, Views<'a, HostAlias<'a>>>, errors: &mut Errors) {
+    for alias in list.each() {
+        addresses::ip(&alias.ip(), errors);
+        alias.hostnames().each().for_each(|name| name.check(names::subdomain, errors));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::Value;
 
-    fn faults(spec: Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        let path = Path::Root.field("spec");
-        host_ports(entries(&spec, "containers"), &path.field("containers"), &mut errors);
-        host_network(&spec, true, &path, &mut errors);
-        dns(&spec, &path, &mut errors);
-        host_name(&spec, &path, &mut errors);
-        aliases(&spec, &path.field("hostAliases"), &mut errors);
-        errors.texts()
+    use super::*;
+    use crate::schema::Path;
+
+    fn faults(spec: &Value) -> Vec<String> {
+        let spec = Place::<PodSpec<'_>>::new(Path::Root.field("spec"), spec);
+        Errors::found(|errors| {
+            host_ports(spec.containers().each(), errors);
+            host_network(&spec, true, errors);
+            dns(&spec, errors);
+            host_name(&spec, errors);
+            aliases(&spec.host_aliases(), errors);
+        })
     }
 
     #[test]
@@ -205,7 +179,7 @@ mod tests {
             ),
         ] {
             let wanted: Vec<String> = wanted.iter().map(|fault| format!("spec.{fault}")).collect();
-            assert_eq!(faults(spec.clone()), wanted, "{spec}");
+            assert_eq!(faults(&spec), wanted, "{spec}");
         }
     }
 }

@@ -4,46 +4,39 @@
 
 use klab_cel::names;
 use klab_scheduler::features::Gate;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::Errors;
-use super::field::{entries, text};
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::Pod;
 
 /// Conditions of the API server's own, whose names need no check.
 const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
 
 pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("status");
-    let generation = |status: &Value, path: &Path<'_>, errors: &mut Errors| {
-        if status["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
-            let place = path.field("observedGeneration");
-            errors.invalid(place, &status["observedGeneration"], "must be a non-negative integer");
+    let (old, new) = (Pod(old), Place::<Pod<'_>>::root(new));
+    let (before, status) = (old.status(), new.status());
+    let generation = |generation: &Place<'_, i64>, errors: &mut Errors| {
+        if **generation < 0 {
+            errors.invalid_at(generation, "must be a non-negative integer");
         }
     };
-    let list = path.field("conditions");
-    for (at, condition) in entries(&new["status"], "conditions") {
-        generation(condition, &list.index(at), errors);
-        let kind = text(condition, "type");
-        if !SYSTEM.contains(&kind) {
-            for fault in names::qualified(kind) {
-                errors.invalid(list.index(at).field("Type"), &json!(kind), fault);
-            }
+    for condition in status.conditions().each() {
+        generation(&condition.observed_generation(), errors);
+        let kind = condition.type_();
+        if !SYSTEM.contains(&*kind) {
+            kind.called(condition.path.field("Type")).check(names::qualified, errors);
         }
     }
-    let nominated = text(&new["status"], "nominatedNodeName");
-    if !nominated.is_empty() && nominated != text(&old["status"], "nominatedNodeName") {
-        let place = path.field("nominatedNodeName");
-        for fault in names::subdomain(nominated) {
-            errors.invalid(place, &json!(nominated), fault);
-        }
+    let nominated = status.nominated_node_name();
+    if !nominated.is_empty() && *nominated != before.nominated_node_name() {
+        nominated.check(names::subdomain, errors);
         let is_cleared = errors.has(Gate::ClearingNominatedNodeNameAfterBinding);
-        if is_cleared && !text(&old["spec"], "nodeName").is_empty() {
-            errors.forbidden(place, "may not be set on pods that are already bound to a node");
+        if is_cleared && !old.spec().node_name().is_empty() {
+            errors.forbidden(nominated, "may not be set on pods that are already bound to a node");
         }
     }
-    generation(&new["status"], &path, errors);
-    if new["status"]["qosClass"] != old["status"]["qosClass"] {
-        errors.invalid(path.field("qosClass"), &new["status"]["qosClass"], "field is immutable");
+    generation(&status.observed_generation(), errors);
+    if *status.qos_class() != before.qos_class() {
+        errors.invalid_at(&status.qos_class(), "field is immutable");
     }
 }

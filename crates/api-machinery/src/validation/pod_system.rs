@@ -2,11 +2,10 @@
 
 // upstream: pkg/apis/core/validation/validation.go validateOS, validateLinux, validateWindows (v1.36)
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::Errors;
-use super::field::{containers, text};
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::{PodSpec, WindowsSecurityContextOptions};
 
 /// Fields of a pod that Windows does not have, with their places.
 const OF_PODS: [(bool, &str); 15] = [
@@ -41,67 +40,64 @@ const OF_CONTAINERS: [&str; 10] = [
 ];
 
 /// What does not go with the system that a pod names.
-pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if !spec["os"].is_object() {
+pub(super) fn check(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    let system = spec.os();
+    if !system.is_set() {
         return;
     }
-    let place = path.field("os");
-    match text(&spec["os"], "name") {
-        "" => errors.required(place.field("name"), ""),
-        "linux" => linux(spec, path, errors),
-        "windows" => windows(spec, path, errors),
-        _ => errors.unsupported(place, &spec["os"]["name"], &["linux", "windows"]),
+    match *system.name() {
+        "" => errors.required(system.name(), ""),
+        "linux" => linux(spec, errors),
+        "windows" => windows(spec, errors),
+        _ => errors.unsupported(system, system.name().json, &["linux", "windows"]),
     }
 }
 
-fn linux(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let words = "windows options cannot be set for a linux pod";
-    let mut of = |owner: &Value, path: &Path<'_>| {
-        if owner["securityContext"]["windowsOptions"].is_object() {
-            errors.forbidden(path.field("securityContext").field("windowsOptions"), words);
+fn linux(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    let mut refuse = |options: Place<'_, WindowsSecurityContextOptions<'_>>| {
+        if options.is_set() {
+            errors.forbidden(options, "windows options cannot be set for a linux pod");
         }
     };
-    of(spec, path);
-    containers(spec, path, of);
+    refuse(spec.security_context().windows_options());
+    spec.each_container(|container| refuse(container.security_context().windows_options()));
 }
 
-fn windows(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn windows(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
     let words = "cannot be set for a windows pod";
-    let context_path = path.field("securityContext");
+    let (context, spec_json) = (spec.security_context().to(), spec.to());
     for (in_context, field) in OF_PODS {
-        let (owner, path) = if in_context { (&spec["securityContext"], &context_path) } else { (spec, path) };
+        let owner: &Place<'_, &Value> = if in_context { &context } else { &spec_json };
+        let given = owner.field(field);
         // Whether these are set or not, Go cannot tell from false.
         let is_plain = matches!(field, "hostPID" | "hostIPC");
-        let given = &owner[field];
-        if !given.is_null() && (!is_plain || *given == true) && given.as_array().is_none_or(|list| !list.is_empty()) {
-            errors.forbidden(path.field(field), words);
+        if given.is_set() && (!is_plain || **given == true) && given.as_array().is_none_or(|list| !list.is_empty()) {
+            errors.forbidden(given, words);
         }
     }
-    containers(spec, path, |container, path| {
-        let path = path.field("securityContext");
-        for field in OF_CONTAINERS {
-            if !container["securityContext"][field].is_null() {
-                errors.forbidden(path.field(field), words);
-            }
+    spec.each_container(|container| {
+        let context = container.security_context();
+        for field in OF_CONTAINERS.iter().map(|field| context.field(field)).filter(super::place::Place::is_set) {
+            errors.forbidden(field, words);
         }
     });
 }
 
 /// Containers that are processes of their Windows machine: all of a pod, or none.
 // upstream: pkg/apis/core/validation/validation.go validateWindowsHostProcessPod (v1.36)
-pub(super) fn host_processes(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let of = |owner: &Value| owner["securityContext"]["windowsOptions"]["hostProcess"].as_bool();
-    let of_pod = of(spec);
+pub(super) fn host_processes(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    let of_pod = *spec.security_context().windows_options().host_process();
     let (mut count, mut processes) = (0, 0);
-    containers(spec, path, |container, path| {
+    spec.each_container(|container| {
         count += 1;
-        let own = of(container);
-        if let (Some(pod), Some(own)) = (of_pod, own)
-            && pod != own
+        let context = container.security_context();
+        let options = context.windows_options();
+        let own = options.host_process();
+        if let (Some(pod), Some(_)) = (of_pod, *own)
+            && of_pod != *own
         {
             let fault = format!("pod hostProcess value must be identical if both are specified, was {pod}");
-            let context = path.field("securityContext");
-            errors.invalid(context.field("windowsOptions").field("hostProcess"), &Value::Bool(own), fault);
+            errors.invalid_at(&own, fault);
         }
         processes += usize::from(own.or(of_pod) == Some(true));
     });
@@ -110,25 +106,25 @@ pub(super) fn host_processes(spec: &Value, path: &Path<'_>, errors: &mut Errors)
     }
     if processes != count {
         let fault = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        errors.invalid(path, &Value::String(String::new()), fault);
+        errors.invalid(spec, &json!(""), fault);
     }
-    if spec["hostNetwork"] != true {
+    if !*spec.host_network() {
         let fault = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.invalid(path.field("hostNetwork"), &Value::Bool(false), fault);
+        errors.invalid(spec.host_network(), &json!(false), fault);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::schema::Path;
 
     fn faults(spec: &Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        check(spec, &Path::Root.field("spec"), &mut errors);
-        host_processes(spec, &Path::Root.field("spec"), &mut errors);
-        errors.texts()
+        let spec = Place::new(Path::Root.field("spec"), spec);
+        Errors::found(|errors| {
+            check(&spec, errors);
+            host_processes(&spec, errors);
+        })
     }
 
     #[test]

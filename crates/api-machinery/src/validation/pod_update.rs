@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::devices::{node_selector_term, node_selector_terms};
 use super::field::{entries, text};
-use super::{Errors, placement};
+use super::{Errors, Place, placement};
 use crate::schema::Path;
 
 const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -77,7 +77,7 @@ fn deadline(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors)
 
 fn tolerations(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.field("tolerations");
-    placement::tolerations(after, &path, errors);
+    placement::tolerations(&Place::new(path, &after["tolerations"]), errors);
     let have: HashSet<_> = entries(after, "tolerations").map(identity).collect();
     if !entries(before, "tolerations").map(identity).all(|had| have.contains(&had)) {
         errors.forbidden(path, "existing toleration can not be modified except its tolerationSeconds");

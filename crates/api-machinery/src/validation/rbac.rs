@@ -6,7 +6,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};
-use super::{Errors, metadata};
+use super::{Errors, Place, metadata};
 use crate::schema::Path;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -46,7 +46,7 @@ pub fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
         errors.required(list, "at least one clusterRoleSelector required if aggregationRule is non-nil");
     }
     for (at, selector) in entries(aggregation, "clusterRoleSelectors") {
-        metadata::selector(selector, &list.index(at), errors);
+        metadata::selector(&Place::new(list.index(at), selector), errors);
     }
 }
 

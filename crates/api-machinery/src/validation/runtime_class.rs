@@ -8,7 +8,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, text};
-use super::{Errors, container, metadata, placement};
+use super::{Errors, Place, container, metadata, placement};
 use crate::schema::Path;
 
 pub fn check(value: &Value, errors: &mut Errors) {
@@ -21,12 +21,13 @@ pub fn check(value: &Value, errors: &mut Errors) {
         }
     }
     let path = Path::Root.field("overhead");
-    container::resources(&json!({ "limits": value["overhead"]["podFixed"] }), &path, errors);
+    let overhead = json!({ "limits": value["overhead"]["podFixed"] });
+    container::resources(&Place::new(path, &overhead), errors);
     let scheduling = &value["scheduling"];
     let path = Path::Root.field("scheduling");
-    metadata::labels(&scheduling["nodeSelector"], &path.field("nodeSelector"), errors);
+    metadata::labels(&Place::new(path.field("nodeSelector"), &scheduling["nodeSelector"]), errors);
     let list = path.field("tolerations");
-    placement::tolerations(scheduling, &list, errors);
+    placement::tolerations(&Place::new(list, &scheduling["tolerations"]), errors);
     let mut seen = HashSet::new();
     for (at, toleration) in entries(scheduling, "tolerations") {
         if !seen.insert(["key", "operator", "value", "effect"].map(|field| &toleration[field])) {

@@ -5,174 +5,155 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{containers, entries, supported, text};
-use super::{Errors, file_paths, sysctl};
-use crate::schema::Path;
+use super::{Errors, Place, file_paths, sysctl};
+use crate::views::{AppArmorProfile, PodSpec, SeccompProfile, SecurityContext, WindowsSecurityContextOptions};
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const MAX_PROFILE_LENGTH: usize = 4095;
 
 /// The `securityContext` of a pod.
-pub(super) fn pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let context = &spec["securityContext"];
-    let path = path.field("securityContext");
-    for field in ["fsGroup", "runAsUser", "runAsGroup"] {
-        id(&context[field], &path.field(field), errors);
-    }
-    let list = path.field("supplementalGroups");
-    for (at, group) in entries(context, "supplementalGroups") {
-        id(group, &list.index(at), errors);
-    }
-    if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
+pub(super) fn pod(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    let context = spec.security_context();
+    id(&context.fs_group(), errors);
+    id(&context.run_as_user(), errors);
+    id(&context.run_as_group(), errors);
+    context.supplemental_groups().each().for_each(|group| id(&group, errors));
+    if *spec.share_process_namespace() == Some(true) && *spec.host_pid() {
         let fault = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.invalid(path.field("shareProcessNamespace"), &json!(true), fault);
+        let place = spec.share_process_namespace();
+        errors.invalid_at(&place.called(context.field("shareProcessNamespace").path), fault);
     }
-    sysctl::check(spec, &path, errors);
-    let choice = |field: &str, choices: &[&str], errors: &mut Errors| {
-        supported(&context[field], &path.field(field), choices, errors);
-    };
-    choice("fsGroupChangePolicy", &["Always", "OnRootMismatch"], errors);
-    seccomp(&context["seccompProfile"], &path.field("seccompProfile"), errors);
-    windows(&context["windowsOptions"], &path.field("windowsOptions"), errors);
-    app_armor(&context["appArmorProfile"], &path.field("appArmorProfile"), errors);
-    choice("supplementalGroupsPolicy", &["Merge", "Strict"], errors);
-    choice("seLinuxChangePolicy", &["MountOption", "Recursive"], errors);
+    sysctl::check(spec, errors);
+    context.fs_group_change_policy().supported(&["Always", "OnRootMismatch"], errors);
+    seccomp(&context.seccomp_profile(), errors);
+    windows(&context.windows_options(), errors);
+    app_armor(&context.app_armor_profile(), errors);
+    context.supplemental_groups_policy().supported(&["Merge", "Strict"], errors);
+    context.se_linux_change_policy().supported(&["MountOption", "Recursive"], errors);
 }
 
 /// The `securityContext` of a container, in a pod whose users are those of its machine, or are not.
-pub(super) fn container(container: &Value, host_users: bool, path: &Path<'_>, errors: &mut Errors) {
-    let context = &container["securityContext"];
-    if !context.is_object() {
+pub(super) fn container(context: &Place<'_, SecurityContext<'_>>, host_users: bool, errors: &mut Errors) {
+    if !context.is_set() {
         return;
     }
-    let path = path.field("securityContext");
-    for field in ["runAsUser", "runAsGroup"] {
-        id(&context[field], &path.field(field), errors);
+    id(&context.run_as_user(), errors);
+    id(&context.run_as_group(), errors);
+    let mount = context.proc_mount();
+    mount.supported(&["Default", "Unmasked"], errors);
+    if host_users && *mount == Some("Unmasked") {
+        errors.invalid_at(&mount, "`hostUsers` must be false to use `Unmasked`");
     }
-    let mount = &context["procMount"];
-    let mount_path = path.field("procMount");
-    supported(mount, &mount_path, &["Default", "Unmasked"], errors);
-    if host_users && *mount == "Unmasked" {
-        errors.invalid(mount_path, mount, "`hostUsers` must be false to use `Unmasked`");
-    }
-    seccomp(&context["seccompProfile"], &path.field("seccompProfile"), errors);
-    if context["allowPrivilegeEscalation"] == false {
-        if context["privileged"] == true {
+    seccomp(&context.seccomp_profile(), errors);
+    if *context.allow_privilege_escalation() == Some(false) {
+        if *context.privileged() == Some(true) {
             let fault = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            errors.invalid_as(path, &shown(context), fault);
+            errors.invalid_as(context, &shown(context.json), fault);
         }
-        let added = entries(&context["capabilities"], "add").filter(|(_, one)| *one == "CAP_SYS_ADMIN");
-        for _ in added {
+        for _ in context.capabilities().add().each().filter(|one| **one == "CAP_SYS_ADMIN") {
             let fault = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-            errors.invalid_as(path, &shown(context), fault);
+            errors.invalid_as(context, &shown(context.json), fault);
         }
     }
-    windows(&context["windowsOptions"], &path.field("windowsOptions"), errors);
-    app_armor(&context["appArmorProfile"], &path.field("appArmorProfile"), errors);
+    windows(&context.windows_options(), errors);
+    app_armor(&context.app_armor_profile(), errors);
 }
 
 /// Whether the users of a pod are those of its machine.
-pub(super) fn has_host_users(spec: &Value) -> bool {
-    spec["hostUsers"] != false
+pub(super) fn has_host_users(spec: PodSpec<'_>) -> bool {
+    spec.host_users() != Some(false)
 }
 
 /// What pods with users of their own do without.
 // upstream: pkg/apis/core/validation/validation.go validateHostUsers (v1.36)
-pub(super) fn own_users(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if has_host_users(spec) {
+pub(super) fn own_users(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
+    if has_host_users(**spec) {
         return;
     }
     let words = "when `hostUsers` is false";
-    for (field, place) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
-        if spec[field] == true {
-            errors.forbidden(path.field(place), words);
+    // Upstream writes two of them otherwise.
+    let places = ["hostNetwork", "HostPID", "HostIPC"].map(|place| spec.path.field(place));
+    for (field, place) in [spec.host_network(), spec.host_pid(), spec.host_ipc()].into_iter().zip(places) {
+        if *field {
+            errors.forbidden(place, words);
         }
     }
-    containers(spec, path, |container, path| {
-        if entries(container, "volumeDevices").next().is_some() {
-            errors.forbidden(path.field("volumeDevices"), words);
+    spec.each_container(|container| {
+        if !container.volume_devices().is_empty() {
+            errors.forbidden(container.volume_devices(), words);
         }
     });
 }
 
 /// The number of a user or a group.
-fn id(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if value.as_i64().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
-        errors.invalid(path, value, "must be between 0 and 2147483647, inclusive");
+fn id<T>(id: &Place<'_, T>, errors: &mut Errors) {
+    if id.json.as_i64().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
+        errors.invalid_at(id, "must be between 0 and 2147483647, inclusive");
     }
 }
 
-fn seccomp(profile: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if !profile.is_object() {
+fn seccomp(profile: &Place<'_, SeccompProfile<'_>>, errors: &mut Errors) {
+    if !profile.is_set() {
         return;
     }
-    let kind = path.field("type");
-    match text(profile, "type") {
+    let (kind, local) = (profile.type_(), profile.localhost_profile());
+    match *kind {
         "" => errors.required(kind, "type is required when seccompProfile is set"),
-        _ => supported(&profile["type"], &kind, &["Localhost", "RuntimeDefault", "Unconfined"], errors),
+        _ => kind.supported(&PROFILES, errors),
     }
-    let local = &profile["localhostProfile"];
-    let place = path.field("localhostProfile");
-    if profile["type"] != "Localhost" {
-        if !local.is_null() {
-            let shown = format!("{{\"Type\":{},\"LocalhostProfile\":{local}}}", json!(text(profile, "type")));
-            errors.invalid_as(place, &shown, "can only be set when seccomp type is Localhost");
+    if *kind != "Localhost" {
+        if local.is_set() {
+            let shown = format!("{{\"Type\":{},\"LocalhostProfile\":{}}}", json!(*kind), local.json);
+            errors.invalid_as(local, &shown, "can only be set when seccomp type is Localhost");
         }
-    } else if local.is_null() {
-        errors.required(place, "must be set when seccomp type is Localhost");
+    } else if local.is_set() {
+        file_paths::descending(&local, errors);
     } else {
-        file_paths::descending(local, &place, errors);
+        errors.required(local, "must be set when seccomp type is Localhost");
     }
 }
 
-fn app_armor(profile: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if !profile.is_object() {
+fn app_armor(profile: &Place<'_, AppArmorProfile<'_>>, errors: &mut Errors) {
+    if !profile.is_set() {
         return;
     }
-    let place = path.field("localhostProfile");
-    let local = &profile["localhostProfile"];
-    match text(profile, "type") {
-        "" => errors.required(path.field("type"), "type is required when appArmorProfile is set"),
+    let local = profile.localhost_profile();
+    match *profile.type_() {
+        "" => errors.required(profile.type_(), "type is required when appArmorProfile is set"),
         "Localhost" => {
-            let name = local.as_str().unwrap_or_default();
+            let name = local.text();
             if name != name.trim() {
-                errors.invalid(place, local, "must not be padded with whitespace");
+                errors.invalid_at(&local, "must not be padded with whitespace");
             } else if name.is_empty() {
-                errors.required(place, "must be set when AppArmor type is Localhost");
+                errors.required(local, "must be set when AppArmor type is Localhost");
             }
             if name.len() > MAX_PROFILE_LENGTH {
-                errors.too_long(place, MAX_PROFILE_LENGTH, "bytes");
+                errors.too_long(local, MAX_PROFILE_LENGTH, "bytes");
             }
         }
         "RuntimeDefault" | "Unconfined" => {
-            if !local.is_null() {
-                errors.invalid(place, local, "can only be set when AppArmor type is Localhost");
+            if local.is_set() {
+                errors.invalid_at(&local, "can only be set when AppArmor type is Localhost");
             }
         }
-        _ => errors.unsupported(path.field("type"), &profile["type"], &PROFILES),
+        _ => errors.unsupported_at(&profile.type_(), &PROFILES),
     }
 }
 
 // upstream: pkg/apis/core/validation/validation.go validateWindowsSecurityContextOptions (v1.36)
-fn windows(options: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let name = &options["gmsaCredentialSpecName"];
-    if let Some(text) = name.as_str() {
-        for fault in names::subdomain(text) {
-            errors.invalid(path.field("gmsaCredentialSpecName"), name, fault);
-        }
+fn windows(options: &Place<'_, WindowsSecurityContextOptions<'_>>, errors: &mut Errors) {
+    let (name, spec, user) =
+        (options.gmsa_credential_spec_name(), options.gmsa_credential_spec(), options.run_as_user_name());
+    if name.is_some() {
+        name.check(names::subdomain, errors);
     }
-    let spec = &options["gmsaCredentialSpec"];
-    let fault = match spec.as_str().map(str::len) {
-        Some(0) => Some("gmsaCredentialSpec cannot be an empty string"),
-        Some(65_537..) => Some("gmsaCredentialSpec size must be under 64 KiB"),
-        _ => None,
-    };
-    if let Some(fault) = fault {
-        errors.invalid(path.field("gmsaCredentialSpec"), spec, fault);
+    match spec.map(str::len) {
+        Some(0) => errors.invalid_at(&spec, "gmsaCredentialSpec cannot be an empty string"),
+        Some(65_537..) => errors.invalid_at(&spec, "gmsaCredentialSpec size must be under 64 KiB"),
+        _ => {}
     }
-    let user = &options["runAsUserName"];
-    for fault in user.as_str().map(user_faults).unwrap_or_default() {
-        errors.invalid(path.field("runAsUserName"), user, fault);
+    for fault in user.map(user_faults).unwrap_or_default() {
+        errors.invalid_at(&user, fault);
     }
 }
 
@@ -266,15 +247,17 @@ fn shown(context: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::Path;
 
     fn of_pod(spec: Value) -> Vec<String> {
         let mut errors = Errors::default();
-        pod(&spec, &Path::Root.field("spec"), &mut errors);
+        pod(&Place::new(Path::Root.field("spec"), &spec), &mut errors);
         errors.texts().into_iter().map(|text| text.replace("spec.securityContext.", "")).collect()
     }
 
     fn of_container(context: Value) -> Vec<String> {
-        Errors::found(|errors| container(&json!({ "securityContext": context }), true, &Path::Root.field("c"), errors))
+        let place = Path::Root.field("c");
+        Errors::found(|errors| container(&Place::new(place.field("securityContext"), &context), true, errors))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::container::number;
 use super::endpoints::elsewhere;
 use super::field::{entries, supported, text};
-use super::{Errors, addresses, handlers, metadata, ranges};
+use super::{Errors, Place, addresses, handlers, metadata, ranges};
 use crate::schema::Path;
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
@@ -62,7 +62,7 @@ fn check(old: &Value, value: &Value, errors: &mut Errors) {
         _ => {}
     }
     ports(spec, &path.field("ports"), errors);
-    metadata::labels(&spec["selector"], &path.field("selector"), errors);
+    metadata::labels(&Place::new(path.field("selector"), &spec["selector"]), errors);
     affinity(spec, &path, errors);
     families(spec, &path, errors);
     external_addresses(&old["spec"], spec, &path.field("externalIPs"), errors);
@@ -102,9 +102,9 @@ fn ports(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
                 errors.duplicate(path.field("name"), &port["name"]);
             }
         }
-        number(&port["port"], &path.field("port"), errors);
+        number(&Place::<i64>::new(path.field("port"), &port["port"]), errors);
         supported(&port["protocol"], &path.field("protocol"), &["SCTP", "TCP", "UDP"], errors);
-        handlers::port(&port["targetPort"], &path.field("targetPort"), errors);
+        handlers::port(&Place::new(path.field("targetPort"), &port["targetPort"]), errors);
         if let Some(protocol) = port["appProtocol"].as_str() {
             for fault in names::qualified(protocol) {
                 errors.invalid(path.field("appProtocol"), &port["appProtocol"], fault);
@@ -179,7 +179,7 @@ fn external_addresses(old: &Value, spec: &Value, list: &Path<'_>, errors: &mut E
         let path = list.index(at);
         let before = errors.len();
         if !had.contains(address) {
-            addresses::ip(address, &path, errors);
+            addresses::ip(&Place::new(path, address), errors);
         }
         if errors.len() == before {
             elsewhere(address, &path, errors);
@@ -236,7 +236,7 @@ fn traffic(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         if health.as_i64().unwrap_or_default() == 0 {
             errors.required(place, "");
         } else {
-            number(health, &place, errors);
+            number(&Place::<i64>::new(place, health), errors);
         }
     } else if health.as_i64().is_some_and(|port| port != 0) {
         let fault = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";

@@ -7,101 +7,84 @@ use std::collections::HashSet;
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{entries, not_negative, supported, text};
-use super::{Errors, claim_spec, workload};
-use crate::schema::Path;
+use super::{Errors, Place, claim_spec, workload};
+use crate::views::{RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpec};
 
 /// A new set.
 pub fn create(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    strategy(spec, &path, errors);
-    let list = path.field("volumeClaimTemplates");
-    for (at, claim) in entries(spec, "volumeClaimTemplates") {
-        claim_spec::check(&claim["spec"], &list.index(at).field("spec"), errors);
-    }
-    counts(spec, &path, errors);
-    let service = text(spec, "serviceName");
-    if !service.is_empty() {
-        for fault in names::label(service) {
-            errors.invalid(path.field("serviceName"), &spec["serviceName"], fault);
-        }
-    }
-    pods(spec, &path, errors);
+    let set = Place::<StatefulSet<'_>>::root(value);
+    let spec = set.spec();
+    strategy(&spec, errors);
+    spec.volume_claim_templates().each().for_each(|claim| claim_spec::check(&claim.spec(), errors));
+    counts(&spec, errors);
+    spec.service_name().check_if_set(names::label, errors);
+    pods(&spec, errors);
 }
 
-fn strategy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let policy = &spec["podManagementPolicy"];
-    if !matches!(text(spec, "podManagementPolicy"), "" | "OrderedReady" | "Parallel") {
-        errors.invalid(path.field("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
+fn strategy(spec: &Place<'_, StatefulSetSpec<'_>>, errors: &mut Errors) {
+    let policy = spec.pod_management_policy();
+    if !matches!(*policy, "" | "OrderedReady" | "Parallel") {
+        errors.invalid_at(&policy, "must be 'OrderedReady' or 'Parallel'");
     }
-    let (strategy, place) = (&spec["updateStrategy"], path.field("updateStrategy"));
-    let (rolling, rolling_place) = (&strategy["rollingUpdate"], place.field("rollingUpdate"));
-    let shown = || {
-        let rolling = match rolling {
-            Value::Null => "null".to_owned(),
-            _ => shown_rolling(rolling),
-        };
-        format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", strategy["type"])
-    };
-    match text(strategy, "type") {
-        "OnDelete" if !rolling.is_null() => {
-            let fault = "only allowed for updateStrategy 'RollingUpdate'";
-            errors.invalid_as(rolling_place, &shown_rolling(rolling), fault);
+    let strategy = spec.update_strategy();
+    let rolling = strategy.rolling_update();
+    match *strategy.type_() {
+        "OnDelete" if rolling.is_set() => {
+            errors.invalid_as(rolling, &shown(*rolling), "only allowed for updateStrategy 'RollingUpdate'");
         }
         "RollingUpdate" => {
-            not_negative(&rolling["partition"], &rolling_place.field("partition"), errors);
-            let most = &rolling["maxUnavailable"];
-            let place = rolling_place.field("maxUnavailable");
-            if workload::int_or_percent(most, &place, errors) == Some(0) {
-                errors.invalid(place, most, "cannot be 0");
+            rolling.partition().not_negative(errors);
+            let most = rolling.max_unavailable();
+            if workload::int_or_percent(&most, errors) == Some(0) {
+                errors.invalid_at(&most, "cannot be 0");
             }
-            workload::at_most_all(most, &place, errors);
+            workload::at_most_all(&most, errors);
         }
         "" | "OnDelete" => {}
-        _ => errors.invalid_as(place, &shown(), "must be 'RollingUpdate' or 'OnDelete'"),
+        _ => {
+            let rolling = if rolling.is_set() { shown(*rolling) } else { "null".to_owned() };
+            let shown = format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", strategy.type_().json);
+            errors.invalid_as(strategy, &shown, "must be 'RollingUpdate' or 'OnDelete'");
+        }
     }
-    let retention = path.field("persistentVolumeClaimRetentionPolicy");
-    for field in ["whenDeleted", "whenScaled"] {
-        let policy = &spec["persistentVolumeClaimRetentionPolicy"][field];
-        supported(policy, &retention.field(field), &["Retain", "Delete"], errors);
+    let retention = spec.persistent_volume_claim_retention_policy();
+    for policy in [retention.when_deleted(), retention.when_scaled()] {
+        policy.supported(&["Retain", "Delete"], errors);
     }
 }
 
 /// A way of rolling out as Go prints it.
-fn shown_rolling(rolling: &Value) -> String {
-    let partition = rolling["partition"].as_i64().unwrap_or_default();
-    format!("{{\"Partition\":{partition},\"MaxUnavailable\":{}}}", rolling["maxUnavailable"])
+fn shown(rolling: RollingUpdateStatefulSetStrategy<'_>) -> String {
+    let partition = rolling.partition().unwrap_or_default();
+    format!("{{\"Partition\":{partition},\"MaxUnavailable\":{}}}", rolling.max_unavailable())
 }
 
-fn counts(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in ["replicas", "minReadySeconds"] {
-        not_negative(&spec[field], &path.field(field), errors);
-    }
-    not_negative(&spec["ordinals"]["start"], &path.field("ordinals.start"), errors);
+fn counts(spec: &Place<'_, StatefulSetSpec<'_>>, errors: &mut Errors) {
+    spec.replicas().not_negative(errors);
+    spec.min_ready_seconds().not_negative(errors);
+    spec.ordinals().start().not_negative(errors);
 }
 
 /// The selector, and the template with the volumes that claims become and without what each pod gets of its own.
-fn pods(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    workload::selector(spec, path, "empty selector is invalid for statefulset", errors);
-    let mut complete = spec.clone();
-    let pod = &mut complete["template"]["spec"];
+fn pods(spec: &Place<'_, StatefulSetSpec<'_>>, errors: &mut Errors) {
+    workload::selector(&spec.selector(), "empty selector is invalid for statefulset", errors);
+    let template = spec.template();
+    let mut complete = template.json.clone();
+    let pod = &mut complete["spec"];
     if let Some(pod) = pod.as_object_mut() {
         pod.remove("subdomain");
         pod.remove("hostname");
     }
-    let of_claims: Vec<Value> = entries(spec, "volumeClaimTemplates")
-        .map(|(_, claim)| &claim["metadata"]["name"])
-        .map(|name| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } }))
-        .collect();
-    if !of_claims.is_empty() && pod.is_object() {
-        let made: HashSet<&Value> = of_claims.iter().map(|made| &made["name"]).collect();
-        let is_other = |volume: &Value| !made.contains(&volume["name"]);
-        let own = entries(&spec["template"]["spec"], "volumes").map(|(_, volume)| volume.clone());
-        let own: Vec<Value> = own.filter(is_other).collect();
-        pod["volumes"] = Value::Array(of_claims.iter().cloned().chain(own).collect());
+    let claims = spec.volume_claim_templates();
+    let made: HashSet<&str> = claims.each().map(|claim| *claim.metadata().name()).collect();
+    if !made.is_empty() && pod.is_object() {
+        let of_claim = |name: &str| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } });
+        let own = template.spec();
+        let own = own.volumes();
+        let own = own.each().filter(|volume| !made.contains(*volume.name())).map(|volume| volume.json.clone());
+        pod["volumes"] = claims.each().map(|claim| of_claim(*claim.metadata().name())).chain(own).collect();
     }
-    workload::template(&complete, path, "StatefulSet", errors);
+    workload::template(&spec.selector(), &Place::new(template.path, &complete), "StatefulSet", errors);
 }
 
 /// A changed set: most of it stays.
@@ -115,11 +98,11 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
         "persistentVolumeClaimRetentionPolicy",
         "minReadySeconds",
     ];
-    let spec = &new["spec"];
-    let path = Path::Root.field("spec");
-    strategy(spec, &path, errors);
-    counts(spec, &path, errors);
-    pods(spec, &path, errors);
+    let set = Place::<StatefulSet<'_>>::root(new);
+    let spec = set.spec();
+    strategy(&spec, errors);
+    counts(&spec, errors);
+    pods(&spec, errors);
     let fixed = |spec: &Value| {
         let mut spec = spec.clone();
         if let Some(map) = spec.as_object_mut() {
@@ -127,9 +110,9 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
         }
         spec
     };
-    if fixed(&old["spec"]) != fixed(&new["spec"]) {
+    if fixed(StatefulSet(old).spec().0) != fixed(spec.json) {
         errors.forbidden(
-            "spec",
+            spec,
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
         );
     }

@@ -8,7 +8,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};
-use super::{Errors, metadata, volume_sources};
+use super::{Errors, Place, metadata, volume_sources};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 
@@ -166,7 +166,7 @@ pub fn node(value: &Value, errors: &mut Errors) {
     let mut seen: HashSet<&str> = HashSet::new();
     for (at, driver) in entries(&value["spec"], "drivers") {
         let path = list.index(at);
-        volume_sources::driver(&driver["name"], &path.field("name"), errors);
+        volume_sources::driver(&Place::new(path.field("name"), &driver["name"]), errors);
         let id = text(driver, "nodeID");
         if id.is_empty() {
             errors.required(path.field("nodeID"), "");
@@ -199,7 +199,7 @@ pub fn node(value: &Value, errors: &mut Errors) {
 pub fn attachment(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
-    volume_sources::driver(&spec["attacher"], &path.field("attacher"), errors);
+    volume_sources::driver(&Place::new(path.field("attacher"), &spec["attacher"]), errors);
     let (inline, name) = (&spec["source"]["inlineVolumeSpec"], &spec["source"]["persistentVolumeName"]);
     let place = path.field("source");
     let rule = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
@@ -234,7 +234,7 @@ pub(crate) fn attachment_update(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// A CSIStorageCapacity.
 pub fn capacity(value: &Value, errors: &mut Errors) {
-    metadata::selector(&value["nodeTopology"], &Path::Root.field("nodeTopology"), errors);
+    metadata::selector(&Place::new(Path::Root.field("nodeTopology"), &value["nodeTopology"]), errors);
     for fault in names::subdomain(text(value, "storageClassName")) {
         errors.invalid("storageClassName", &json!(text(value, "storageClassName")), fault);
     }

@@ -4,11 +4,8 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
-use super::Errors;
-use super::field::{entries, text};
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::PodSpec;
 
 const MAX_LENGTH: usize = 253;
 /// What upstream's message shows of its pattern.
@@ -27,28 +24,25 @@ const OF_IPC: [&str; 10] = [
     "kernel.msg",
 ];
 
-pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("sysctls");
+pub(super) fn check(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
     let mut seen: HashSet<&str> = HashSet::new();
-    for (at, sysctl) in entries(&spec["securityContext"], "sysctls") {
-        let entry = list.index(at);
-        let path = entry.field("name");
-        let name = text(sysctl, "name");
+    for sysctl in spec.security_context().sysctls().each() {
+        let name = sysctl.name();
         if name.is_empty() {
-            errors.required(path, "");
-        } else if !is_name(name) {
+            errors.required(name, "");
+        } else if !is_name(*name) {
             let message = format!("must have at most {MAX_LENGTH} characters and match regex {PATTERN}");
-            errors.invalid(path, &sysctl["name"], message);
-        } else if seen.contains(name) {
-            errors.duplicate(path, &sysctl["name"]);
+            errors.invalid_at(&name, message);
+        } else if seen.contains(*name) {
+            errors.duplicate_at(&name);
         }
         let dotted = name.replace('/', ".");
-        if spec["hostNetwork"] == true && dotted.starts_with("net.") {
-            errors.invalid(path, &sysctl["name"], "may not be specified when 'hostNetwork' is true");
-        } else if spec["hostIPC"] == true && (OF_IPC.contains(&&*dotted) || dotted.starts_with("fs.mqueue.")) {
-            errors.invalid(path, &sysctl["name"], "may not be specified when 'hostIPC' is true");
+        if *spec.host_network() && dotted.starts_with("net.") {
+            errors.invalid_at(&name, "may not be specified when 'hostNetwork' is true");
+        } else if *spec.host_ipc() && (OF_IPC.contains(&&*dotted) || dotted.starts_with("fs.mqueue.")) {
+            errors.invalid_at(&name, "may not be specified when 'hostIPC' is true");
         }
-        seen.insert(name);
+        seen.insert(*name);
     }
 }
 

@@ -5,9 +5,11 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{entries, supported, text};
-use super::{Errors, file_paths};
-use crate::schema::Path;
+use super::{Errors, Place, file_paths};
+use crate::views::{
+    AzureDiskVolumeSource, CinderVolumeSource, FCVolumeSource, FlexVolumeSource, FlockerVolumeSource,
+    GCEPersistentDiskVolumeSource, HostPathVolumeSource, ISCSIVolumeSource, NFSVolumeSource,
+};
 
 const HOST_PATHS: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
@@ -27,7 +29,7 @@ pub(super) struct Source {
     /// Fields that are needed.
     needed: &'static [&'static str],
     /// What else is looked at.
-    check: Option<fn(&Value, &Path<'_>, &mut Errors)>,
+    check: Option<fn(&Place<'_, &Value>, &mut Errors)>,
 }
 
 const fn plain(field: &'static str, needed: &'static [&'static str]) -> Source {
@@ -37,7 +39,7 @@ const fn plain(field: &'static str, needed: &'static [&'static str]) -> Source {
 const fn checked(
     field: &'static str,
     needed: &'static [&'static str],
-    check: fn(&Value, &Path<'_>, &mut Errors),
+    check: fn(&Place<'_, &Value>, &mut Errors),
 ) -> Source {
     Source { field, second: field, place: field, needed, check: Some(check) }
 }
@@ -72,57 +74,58 @@ pub(super) fn named(field: &str) -> Option<&'static Source> {
 }
 
 impl Source {
-    /// What is wrong with one, in a volume whose place is `path`.
-    pub(super) fn check(&self, source: &Value, path: &Path<'_>, errors: &mut Errors) {
-        let path = path.field(self.place);
-        for field in self.needed {
-            let given = &source[*field];
-            if given.as_str().is_none_or(str::is_empty) && given.as_array().is_none_or(Vec::is_empty) {
-                errors.required(path.field(field), "");
+    /// What is wrong with one, in this volume.
+    pub(super) fn check<T>(&self, volume: &Place<'_, T>, errors: &mut Errors) {
+        let source = volume.field(self.field).called(volume.path.field(self.place));
+        for given in self.needed.iter().map(|field| source.field(field)) {
+            if given.text().is_empty() && given.as_array().is_none_or(Vec::is_empty) {
+                errors.required(given, "");
             }
         }
         if let Some(check) = self.check {
-            check(source, &path, errors);
+            check(&source, errors);
         }
     }
 }
 
-fn host_path(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let place = path.field("path");
-    if text(source, "path").is_empty() {
-        return errors.required(place, "");
-    }
-    file_paths::without_steps_back(&source["path"], &place, errors);
-    supported(&source["type"], &path.field("type"), &HOST_PATHS, errors);
-}
-
-fn partition(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if source["partition"].as_i64().is_some_and(|number| !(0..=255).contains(&number)) {
-        errors.invalid(path.field("partition"), &source["partition"], "must be between 1 and 255, inclusive");
+fn host_path(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<HostPathVolumeSource<'_>>();
+    source.path().needed(errors);
+    if !source.path().is_empty() {
+        file_paths::without_steps_back(&source.path(), errors);
+        source.type_().supported(&HOST_PATHS, errors);
     }
 }
 
-fn nfs(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if !text(source, "path").starts_with('/') {
-        errors.invalid(path.field("path"), &json!(text(source, "path")), "must be an absolute path");
+fn partition(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<GCEPersistentDiskVolumeSource<'_>>();
+    if !(0..=255).contains(&*source.partition()) {
+        errors.invalid_at(&source.partition(), "must be between 1 and 255, inclusive");
     }
 }
 
-fn iscsi(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    initiator(source, "iqn", "iqn", path, errors);
-    if source["lun"].as_i64().is_some_and(|number| !(0..=255).contains(&number)) {
-        errors.invalid(path.field("lun"), &source["lun"], "must be between 0 and 255, inclusive");
+fn nfs(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<NFSVolumeSource<'_>>();
+    if !source.path().starts_with('/') {
+        errors.invalid_text(&source.path(), "must be an absolute path");
     }
-    let secured = source["chapAuthDiscovery"] == true || source["chapAuthSession"] == true;
-    if secured && source["secretRef"].is_null() {
-        errors.required(path.field("secretRef"), "");
+}
+
+fn iscsi(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<ISCSIVolumeSource<'_>>();
+    initiator(&source.iqn(), errors);
+    if !(0..=255).contains(&*source.lun()) {
+        errors.invalid_at(&source.lun(), "must be between 0 and 255, inclusive");
     }
-    initiator(source, "initiatorName", "initiatorname", path, errors);
+    if (*source.chap_auth_discovery() || *source.chap_auth_session()) && !source.secret_ref().is_set() {
+        errors.required(source.secret_ref(), "");
+    }
+    initiator(&source.initiator_name().called(source.path.field("initiatorname")), errors);
 }
 
 /// A name of an initiator or a target.
-fn initiator(source: &Value, field: &str, place: &str, path: &Path<'_>, errors: &mut Errors) {
-    let name = text(source, field);
+fn initiator<T>(place: &Place<'_, T>, errors: &mut Errors) {
+    let name = place.text();
     if name.is_empty() {
         return;
     }
@@ -138,7 +141,7 @@ fn initiator(source: &Value, field: &str, place: &str, path: &Path<'_>, errors: 
     } else {
         return;
     };
-    errors.invalid(path.field(place), &source[field], fault);
+    errors.invalid_at(place, fault);
 }
 
 /// `iqn.2001-04.com.example:storage.disk1`.
@@ -159,85 +162,81 @@ fn is_qualified_name(name: &str) -> bool {
 }
 
 /// Names of a volume and a portal that become one name.
-pub(super) fn iscsi_name(source: &Value, volume: &str) -> Option<&'static str> {
-    let length = volume.len() + 1 + text(source, "targetPortal").len();
-    (source["initiatorName"].is_string() && length > MAX_ISCSI_LENGTH).then_some(
+pub(super) fn iscsi_name(source: ISCSIVolumeSource<'_>, volume: &str) -> Option<&'static str> {
+    let length = volume.len() + 1 + source.target_portal().len();
+    (source.initiator_name().is_some() && length > MAX_ISCSI_LENGTH).then_some(
         "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.",
     )
 }
 
-fn flocker(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let shown = json!("resource");
-    match (text(source, "datasetName").is_empty(), text(source, "datasetUUID").is_empty()) {
-        (true, true) => errors.required(path, "one of datasetName and datasetUUID is required"),
+fn flocker(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<FlockerVolumeSource<'_>>();
+    let name = source.dataset_name();
+    match (name.is_empty(), source.dataset_uuid().is_empty()) {
+        (true, true) => errors.required(source, "one of datasetName and datasetUUID is required"),
         (false, false) => {
-            errors.invalid(path, &shown, "datasetName and datasetUUID can not be specified simultaneously");
+            let fault = "datasetName and datasetUUID can not be specified simultaneously";
+            errors.invalid(source, &json!("resource"), fault);
         }
         _ => {}
     }
-    if text(source, "datasetName").contains('/') {
-        errors.invalid(path.field("datasetName"), &source["datasetName"], "must not contain '/'");
+    if name.contains('/') {
+        errors.invalid_at(&name, "must not contain '/'");
     }
 }
 
-fn secret_name(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let secret = &source["secretRef"];
-    if secret.is_object() && text(secret, "name").is_empty() {
-        errors.required(path.field("secretRef").field("name"), "");
+fn secret_name(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<CinderVolumeSource<'_>>();
+    if source.secret_ref().is_set() {
+        source.secret_ref().name().needed(errors);
     }
 }
 
-fn fibre(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let is_empty = |field: &str| entries(source, field).next().is_none();
-    let place = path.field("targetWWNs");
-    match (is_empty("targetWWNs"), is_empty("wwids")) {
-        (true, true) => errors.required(place, "must specify either targetWWNs or wwids, but not both"),
-        (false, false) => {
-            errors.invalid(place, &source["targetWWNs"], "targetWWNs and wwids can not be specified simultaneously");
-        }
+fn fibre(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<FCVolumeSource<'_>>();
+    let (names, number) = (source.target_wwns(), source.lun());
+    match (names.is_empty(), source.wwids().is_empty()) {
+        (true, true) => errors.required(&names, "must specify either targetWWNs or wwids, but not both"),
+        (false, false) => errors.invalid_at(&names, "targetWWNs and wwids can not be specified simultaneously"),
         _ => {}
     }
-    if !is_empty("targetWWNs") {
-        match source["lun"].as_i64() {
-            None => errors.required(path.field("lun"), "lun is required if targetWWNs is specified"),
-            Some(number) if !(0..=255).contains(&number) => {
-                errors.invalid(path.field("lun"), &source["lun"], "must be between 0 and 255, inclusive");
-            }
-            Some(_) => {}
+    if !names.is_empty() {
+        match *number {
+            None => errors.required(number, "lun is required if targetWWNs is specified"),
+            Some(0..=255) => {}
+            Some(_) => errors.invalid_at(&number, "must be between 0 and 255, inclusive"),
         }
     }
 }
 
-fn flex(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for name in source["options"].as_object().into_iter().flatten().map(|(name, _)| name) {
+fn flex(source: &Place<'_, &Value>, errors: &mut Errors) {
+    for (name, option) in source.to::<FlexVolumeSource<'_>>().options().each() {
         let space = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
         if space.ends_with(".kubernetes.io") || space.ends_with(".k8s.io") {
-            let fault = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.invalid(path.field("options").key(name), &json!(name), fault);
+            errors.invalid(option, &json!(name), "kubernetes.io and k8s.io namespaces are reserved");
         }
     }
 }
 
-fn azure_disk(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    supported(&source["cachingMode"], &path.field("cachingMode"), &["None", "ReadOnly", "ReadWrite"], errors);
-    supported(&source["kind"], &path.field("kind"), &["Dedicated", "Managed", "Shared"], errors);
-    let Some(kind) = source["kind"].as_str() else { return };
+fn azure_disk(source: &Place<'_, &Value>, errors: &mut Errors) {
+    let source = source.to::<AzureDiskVolumeSource<'_>>();
+    source.caching_mode().supported(&["None", "ReadOnly", "ReadWrite"], errors);
+    source.kind().supported(&["Dedicated", "Managed", "Shared"], errors);
+    let Some(kind) = *source.kind() else { return };
     let (start, shown) = if kind == "Managed" { ("/subscriptions/", MANAGED_DISK) } else { ("https://", BLOB_DISK) };
-    if !text(source, "diskURI").starts_with(start) {
-        errors.unsupported(path.field("diskURI"), &json!(text(source, "diskURI")), &[shown]);
+    let disk = source.disk_uri();
+    if !disk.starts_with(start) {
+        errors.unsupported(disk, &json!(*disk), &[shown]);
     }
 }
 
 /// A name of a CSI driver.
-pub(super) fn driver(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let name = value.as_str().unwrap_or_default();
-    if name.is_empty() {
-        return errors.required(path, "");
+pub(super) fn driver(driver: &Place<'_, &str>, errors: &mut Errors) {
+    if driver.is_empty() {
+        return errors.required(driver, "");
     }
-    if name.len() > 63 {
-        errors.too_long(path, 63, "bytes");
+    if driver.len() > 63 {
+        errors.too_long(driver, 63, "bytes");
     }
-    for fault in names::subdomain(&name.to_lowercase()) {
-        errors.invalid(path, value, fault);
-    }
+    driver.check(|name| names::subdomain(&name.to_lowercase()), errors);
 }

@@ -5,16 +5,17 @@
 use std::collections::{HashMap, HashSet};
 
 use klab_cel::names;
-use serde_json::{Value, json};
-
-use super::field::{entries, supported, text};
-use super::volume_sources::{self, driver, iscsi_name};
-use super::{Errors, claim_spec, environment, file_paths, metadata};
-use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
+use serde_json::json;
+
+use super::volume_sources::{self, driver, iscsi_name};
+use super::{Errors, Place, claim_spec, environment, file_paths, metadata};
+use crate::views::{
+    DownwardAPIVolumeFile, KeyToPath, ObjectMeta, ProjectedVolumeSource, ServiceAccountTokenProjection, Views, Volume,
+};
 
 /// The volumes that containers may mount, by name.
-pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
+pub(super) type Volumes<'a> = HashMap<&'a str, Volume<'a>>;
 
 /// The order in which sources are looked at: a second one is refused.
 const ORDER: [&str; 30] = [
@@ -51,262 +52,247 @@ const ORDER: [&str; 30] = [
 ];
 
 /// Checks the volumes; returns those that are right. `pod` is the metadata of what is a pod, and no template of one.
-pub(super) fn check<'a>(spec: &'a Value, pod: Option<&Value>, list: &Path<'_>, errors: &mut Errors) -> Volumes<'a> {
+pub(super) fn check<'a>(
+    list: &Place<'_, Views<'a, Volume<'a>>>,
+    pod: Option<ObjectMeta<'_>>,
+    errors: &mut Errors,
+) -> Volumes<'a> {
     let mut good = HashMap::new();
-    let pod_name = pod.map(|metadata| text(metadata, "name")).filter(|name| !name.is_empty());
-    let is_ephemeral = |(_, volume): &(usize, &Value)| volume["ephemeral"].is_object();
+    let pod_name = pod.map(ObjectMeta::name).filter(|name| !name.is_empty());
     let ephemeral: HashSet<&str> =
-        entries(spec, "volumes").filter(is_ephemeral).map(|(_, volume)| text(volume, "name")).collect();
-    for (at, volume) in entries(spec, "volumes") {
-        let path = list.index(at);
-        let place = path.field("name");
+        Views::clone(list).filter(|volume| volume.ephemeral().is_set()).map(Volume::name).collect();
+    for volume in list.each() {
         let mut found = Errors::default();
-        source(volume, pod_name, pod.is_some(), &path, &mut found);
-        let name = text(volume, "name");
-        if name.is_empty() {
-            found.required(place, "");
-        } else {
-            for fault in names::label(name) {
-                found.invalid(place, &volume["name"], fault);
-            }
-        }
-        if good.contains_key(name) {
-            found.duplicate(place, &volume["name"]);
+        source(&volume, pod_name, pod.is_some(), &mut found);
+        let name = volume.name();
+        name.needed_as(names::label, &mut found);
+        if good.contains_key(*name) {
+            found.duplicate_at(&name);
         }
         if found.is_empty() {
-            good.insert(name, volume);
+            good.insert(*name, *volume);
         }
         errors.extend(&found);
-        let claim = text(&volume["persistentVolumeClaim"], "claimName");
+        let source = volume.persistent_volume_claim();
+        let claim = source.claim_name();
         let of_volume = pod_name.and_then(|pod| claim.strip_prefix(pod)?.strip_prefix('-'));
         if of_volume.is_some_and(|name| ephemeral.contains(name)) {
-            let fault = "must not reference a PVC that gets created for an ephemeral volume";
-            errors.invalid(path.field("persistentVolumeClaim").field("claimName"), &json!(claim), fault);
+            errors.invalid_at(&claim, "must not reference a PVC that gets created for an ephemeral volume");
         }
     }
     good
 }
 
-fn source(volume: &Value, pod: Option<&str>, is_pod: bool, path: &Path<'_>, errors: &mut Errors) {
+fn source(volume: &Place<'_, Volume<'_>>, pod: Option<&str>, is_pod: bool, errors: &mut Errors) {
     let mut first = true;
-    for field in ORDER {
-        let source = &volume[field];
-        if !source.is_object() {
-            continue;
-        }
+    for field in ORDER.into_iter().filter(|field| volume.field(field).is_set()) {
         let common = volume_sources::named(field);
         if std::mem::take(&mut first) {
             match common {
-                Some(common) => common.check(source, path, errors),
-                None => own(field, source, is_pod, &path.field(field), errors),
+                Some(common) => common.check(volume, errors),
+                None => own(field, volume, is_pod, errors),
             }
             if field == "ephemeral" {
-                made_claim(text(volume, "name"), pod, path, errors);
+                made_claim(&volume.name(), pod, errors);
             }
         } else {
             // Upstream's name of the field has a letter too few.
             let second =
                 if field == "downwardAPI" { "downwarAPI" } else { common.map_or(field, |common| common.second) };
-            errors.forbidden(path.field(second), "may not specify more than 1 volume type");
+            errors.forbidden(volume.path.field(second), "may not specify more than 1 volume type");
         }
-        if let Some(fault) = iscsi_name(source, text(volume, "name")).filter(|_| field == "iscsi") {
-            errors.invalid(path.field("name"), &volume["name"], fault);
+        if let Some(fault) = iscsi_name(*volume.iscsi(), *volume.name()).filter(|_| field == "iscsi") {
+            errors.invalid_at(&volume.name(), fault);
         }
     }
     if first {
-        errors.required(path, "must specify a volume type");
+        errors.required(volume, "must specify a volume type");
     }
 }
 
 /// The claim that is made for a volume has a name that claims may have.
-fn made_claim(volume: &str, pod: Option<&str>, path: &Path<'_>, errors: &mut Errors) {
+fn made_claim(volume: &Place<'_, &str>, pod: Option<&str>, errors: &mut Errors) {
     let Some(pod) = pod.filter(|_| !volume.is_empty()) else { return };
-    let claim = format!("{pod}-{volume}");
+    let claim = format!("{pod}-{}", **volume);
     for fault in names::subdomain(&claim) {
-        errors.invalid(path.field("name"), &json!(volume), format!("PVC name {claim:?}: {fault}"));
+        errors.invalid_at(volume, format!("PVC name {claim:?}: {fault}"));
     }
 }
 
 /// What only pods have.
-fn own(kind: &str, source: &Value, is_pod: bool, path: &Path<'_>, errors: &mut Errors) {
-    let needed = |field: &str, errors: &mut Errors| {
-        if text(source, field).is_empty() {
-            errors.required(path.field(field), "");
-        }
-    };
+fn own(kind: &str, volume: &Place<'_, Volume<'_>>, is_pod: bool, errors: &mut Errors) {
     match kind {
         "emptyDir" => {
-            let limit = source["sizeLimit"].as_str().and_then(|text| Quantity::parse(text).ok());
-            if limit.is_some_and(Quantity::is_negative) {
-                let fault = "SizeLimit field must be a valid resource quantity";
-                errors.forbidden(path.field("sizeLimit"), fault);
+            let source = volume.empty_dir();
+            let limit = source.size_limit();
+            if Quantity::parse(limit.text()).is_ok_and(Quantity::is_negative) {
+                errors.forbidden(limit, "SizeLimit field must be a valid resource quantity");
             }
         }
         "gitRepo" => {
-            needed("repository", errors);
-            file_paths::descending(&source["directory"], &path.field("directory"), errors);
+            volume.git_repo().repository().needed(errors);
+            file_paths::descending(&volume.git_repo().directory(), errors);
         }
-        "secret" | "configMap" => {
-            needed(if kind == "secret" { "secretName" } else { "name" }, errors);
-            file_paths::mode(&source["defaultMode"], &path.field("defaultMode"), errors);
-            keys(source, path, errors);
+        "secret" => {
+            let source = volume.secret();
+            source.secret_name().needed(errors);
+            file_paths::mode(&source.default_mode(), errors);
+            keys(&source.items(), errors);
         }
-        "persistentVolumeClaim" => needed("claimName", errors),
+        "configMap" => {
+            let source = volume.config_map();
+            source.name().needed(errors);
+            file_paths::mode(&source.default_mode(), errors);
+            keys(&source.items(), errors);
+        }
+        "persistentVolumeClaim" => volume.persistent_volume_claim().claim_name().needed(errors),
         "downwardAPI" => {
-            file_paths::mode(&source["defaultMode"], &path.field("defaultMode"), errors);
+            let source = volume.downward_api();
+            file_paths::mode(&source.default_mode(), errors);
             // Upstream says of the volume what is wrong with one of its files.
-            for (_, file) in entries(source, "items") {
-                pod_file(file, path, errors);
-            }
+            source.items().each().for_each(|file| pod_file(&file.called(source.path), errors));
         }
         "projected" => {
-            file_paths::mode(&source["defaultMode"], &path.field("defaultMode"), errors);
-            projections(source, path, errors);
+            file_paths::mode(&volume.projected().default_mode(), errors);
+            projections(&volume.projected(), errors);
         }
         "csi" => {
-            driver(&source["driver"], &path.field("driver"), errors);
-            let secret = &source["nodePublishSecretRef"];
-            if secret.is_object() && text(secret, "name").is_empty() {
-                errors.required(path.field("nodePublishSecretRef").field("name"), "");
-            } else if secret.is_object() {
-                for fault in names::subdomain(text(secret, "name")) {
-                    errors.invalid(path.field("name"), &secret["name"], fault);
-                }
+            let source = volume.csi();
+            driver(&source.driver(), errors);
+            let secret = source.node_publish_secret_ref();
+            if secret.is_set() {
+                secret.name().needed(errors);
+                secret.called(source.path).name().check_if_set(names::subdomain, errors);
             }
         }
         "ephemeral" => {
-            let template = &source["volumeClaimTemplate"];
-            let path = path.field("volumeClaimTemplate");
-            if template.is_object() {
-                let meta = path.field("metadata");
-                metadata::annotations(&template["metadata"]["annotations"], &meta.field("annotations"), errors);
-                metadata::labels(&template["metadata"]["labels"], &meta.field("labels"), errors);
-                for field in template["metadata"].as_object().into_iter().flatten().map(|(field, _)| field) {
-                    if !matches!(field.as_str(), "annotations" | "labels" | "creationTimestamp") {
-                        errors.forbidden(meta.field(field), "cannot be set");
-                    }
-                }
-                claim_spec::check(&template["spec"], &path.field("spec"), errors);
-            } else {
-                errors.required(path, "");
+            let source = volume.ephemeral();
+            let template = source.volume_claim_template();
+            if !template.is_set() {
+                return errors.required(template, "");
             }
+            let metadata = template.metadata();
+            metadata::annotations(&metadata.annotations(), errors);
+            metadata::labels(&metadata.labels(), errors);
+            for field in metadata.json.as_object().into_iter().flatten().map(|(field, _)| field) {
+                if !matches!(field.as_str(), "annotations" | "labels" | "creationTimestamp") {
+                    errors.forbidden(metadata.path.field(field), "cannot be set");
+                }
+            }
+            claim_spec::check(&template.spec(), errors);
         }
         "image" => {
             if is_pod {
-                needed("reference", errors);
+                volume.image().reference().needed(errors);
             }
-            let policies = ["Always", "IfNotPresent", "Never"];
-            supported(&source["pullPolicy"], &path.field("pullPolicy"), &policies, errors);
+            volume.image().pull_policy().supported(&["Always", "IfNotPresent", "Never"], errors);
         }
         _ => {}
     }
 }
 
 /// Keys that become files.
-fn keys(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("items");
-    for (at, item) in entries(source, "items") {
-        let path = list.index(at);
-        for field in ["key", "path"] {
-            if text(item, field).is_empty() {
-                errors.required(path.field(field), "");
-            }
-        }
-        file_paths::free(&item["path"], &path.field("path"), errors);
-        file_paths::mode(&item["mode"], &path.field("mode"), errors);
+fn keys<'a>(items: &Place<'_, Views<'a, KeyToPath<'a>>>, errors: &mut Errors) {
+    for item in items.each() {
+        item.key().needed(errors);
+        item.path().needed(errors);
+        file_paths::free(&item.path(), errors);
+        file_paths::mode(&item.mode(), errors);
     }
 }
 
 /// A file with a field of the pod.
-fn pod_file(file: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let place = path.field("path");
-    if text(file, "path").is_empty() {
-        errors.required(place, "");
-    }
-    file_paths::free(&file["path"], &place, errors);
-    let (field, resource) = (&file["fieldRef"], &file["resourceFieldRef"]);
-    if field.is_object() {
-        environment::field(field, &environment::OF_FILES, &path.field("fieldRef"), errors);
-        if resource.is_object() {
+fn pod_file(file: &Place<'_, DownwardAPIVolumeFile<'_>>, errors: &mut Errors) {
+    file.path().needed(errors);
+    file_paths::free(&file.path(), errors);
+    let (field, resource) = (file.field_ref(), file.resource_field_ref());
+    if field.is_set() {
+        environment::field(&field, &environment::OF_FILES, errors);
+        if resource.is_set() {
             let fault = "fieldRef and resourceFieldRef can not be specified simultaneously";
-            errors.invalid(path, &json!("resource"), fault);
+            errors.invalid(file, &json!("resource"), fault);
         }
-    } else if resource.is_object() {
-        environment::resource(resource, true, &path.field("resourceFieldRef"), errors);
+    } else if resource.is_set() {
+        environment::resource(&resource, true, errors);
     } else {
-        errors.required(path, "one of fieldRef and resourceFieldRef is required");
+        errors.required(file, "one of fieldRef and resourceFieldRef is required");
     }
-    file_paths::mode(&file["mode"], &path.field("mode"), errors);
+    file_paths::mode(&file.mode(), errors);
 }
 
-fn projections(volume: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn projections(volume: &Place<'_, ProjectedVolumeSource<'_>>, errors: &mut Errors) {
     let mut taken: HashSet<&str> = HashSet::new();
-    let list = path.field("sources");
-    for (at, source) in entries(volume, "sources") {
-        let place = list.index(at);
-        for kind in ["secret", "configMap"] {
-            let one = &source[kind];
-            if !one.is_object() {
-                continue;
-            }
-            let place = place.field(kind);
-            if text(one, "name").is_empty() {
-                errors.required(place.field("name"), "");
-            }
-            keys(one, &place, errors);
-            for (_, item) in entries(one, "items") {
-                take(&mut taken, text(item, "path"), text(one, "name"), path, errors);
+    for source in volume.sources().each() {
+        let (config_map, downward) = (source.config_map(), source.downward_api());
+        for one in [source.secret(), Place::new(config_map.path, config_map.0)].iter().filter(|one| one.is_set()) {
+            one.name().needed(errors);
+            keys(&one.items(), errors);
+            for item in one.items().each() {
+                take(&mut taken, *item.path(), *one.name(), volume, errors);
             }
         }
-        for (_, file) in entries(&source["downwardAPI"], "items") {
-            pod_file(file, &place.field("downwardAPI"), errors);
-            take(&mut taken, text(file, "path"), text(file, "path"), path, errors);
+        for file in downward.items().each() {
+            pod_file(&file.called(downward.path), errors);
+            take(&mut taken, *file.path(), *file.path(), volume, errors);
         }
-        if source["serviceAccountToken"].is_object() {
-            token(&source["serviceAccountToken"], &place.field("serviceAccountToken"), path, errors);
+        if source.service_account_token().is_set() {
+            token(&source.service_account_token(), volume, errors);
         }
-        let kinds =
-            ["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
-        if kinds.iter().filter(|kind| source[**kind].is_object()).count() > 1 {
-            errors.forbidden(place, "may not specify more than 1 volume type per source");
+        let kinds = [
+            source.secret().is_set(),
+            config_map.is_set(),
+            downward.is_set(),
+            source.service_account_token().is_set(),
+            source.cluster_trust_bundle().is_set(),
+            source.pod_certificate().is_set(),
+        ];
+        if kinds.into_iter().filter(|is_set| *is_set).count() > 1 {
+            errors.forbidden(source, "may not specify more than 1 volume type per source");
         }
     }
 }
 
 /// No two files have the same path.
-fn take<'a>(taken: &mut HashSet<&'a str>, file: &'a str, shown: &str, path: &Path<'_>, errors: &mut Errors) {
+fn take<'a>(
+    taken: &mut HashSet<&'a str>,
+    file: &'a str,
+    shown: &str,
+    volume: &Place<'_, ProjectedVolumeSource<'_>>,
+    errors: &mut Errors,
+) {
     if !file.is_empty() && !taken.insert(file) {
-        errors.invalid(path, &json!(shown), "conflicting duplicate paths");
+        errors.invalid(volume, &json!(shown), "conflicting duplicate paths");
     }
 }
 
 /// What is wrong with its path is said of the volume.
-fn token(token: &Value, place: &Path<'_>, volume: &Path<'_>, errors: &mut Errors) {
-    let seconds = &token["expirationSeconds"];
-    let fault = match seconds.as_i64() {
-        Some(..600) => Some("may not specify a duration less than 10 minutes"),
-        Some(0x1_0000_0001..) => Some("may not specify a duration larger than 2^32 seconds"),
-        _ => None,
-    };
-    if let Some(fault) = fault {
-        errors.invalid(place.field("expirationSeconds"), seconds, fault);
+fn token(
+    token: &Place<'_, ServiceAccountTokenProjection<'_>>,
+    volume: &Place<'_, ProjectedVolumeSource<'_>>,
+    errors: &mut Errors,
+) {
+    let seconds = token.expiration_seconds();
+    match *seconds {
+        Some(..600) => errors.invalid_at(&seconds, "may not specify a duration less than 10 minutes"),
+        Some(0x1_0000_0001..) => errors.invalid_at(&seconds, "may not specify a duration larger than 2^32 seconds"),
+        _ => {}
     }
-    let path = volume.field("path");
-    if text(token, "path").is_empty() {
-        errors.required(path, "");
-    } else {
-        file_paths::free(&token["path"], &path, errors);
-    }
+    let token = token.called(volume.path);
+    token.path().needed(errors);
+    file_paths::free(&token.path(), errors);
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::schema::Path;
 
     fn faults(volumes: Value) -> Vec<String> {
         let mut errors = Errors::default();
         let metadata = json!({ "name": "pod" });
-        check(&json!({ "volumes": volumes }), Some(&metadata), &Path::Root.field("v"), &mut errors);
+        check(&Place::new(Path::Root.field("v"), &volumes), Some(ObjectMeta(&metadata)), &mut errors);
         errors.texts()
     }
 

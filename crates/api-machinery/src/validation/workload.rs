@@ -4,100 +4,90 @@
 
 use serde_json::{Value, json};
 
-use super::field::{entries, not_negative, text};
-use super::{Errors, metadata, pod};
-use crate::schema::Path;
+use super::place::Texts;
+use super::{Errors, Place, metadata, pod};
+use crate::views::{
+    DaemonSet, Deployment, LabelSelector, PodTemplateSpec, ReplicaSet, ReplicationController, RollingUpdateDaemonSet,
+    RollingUpdateDeployment,
+};
 
 pub fn deployment(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    not_negative(&spec["replicas"], &path.field("replicas"), errors);
-    selector(spec, &path, "empty selector is invalid for deployment", errors);
-    template(spec, &path, "ReplicaSet", errors);
-    let strategy = &spec["strategy"];
-    let strategy_path = path.field("strategy");
-    match text(strategy, "type") {
+    let deployment = Place::<Deployment<'_>>::root(value);
+    let spec = deployment.spec();
+    spec.replicas().not_negative(errors);
+    selector(&spec.selector(), "empty selector is invalid for deployment", errors);
+    template(&spec.selector(), &spec.template(), "ReplicaSet", errors);
+    let strategy = spec.strategy();
+    match *strategy.type_() {
         "Recreate" => {
-            if !strategy["rollingUpdate"].is_null() {
-                errors.forbidden(
-                    strategy_path.field("rollingUpdate"),
-                    "may not be specified when strategy `type` is 'Recreate'",
-                );
+            if strategy.rolling_update().is_set() {
+                let fault = "may not be specified when strategy `type` is 'Recreate'";
+                errors.forbidden(strategy.rolling_update(), fault);
             }
         }
-        "RollingUpdate" => {
-            rolling(&strategy["rollingUpdate"], &strategy_path.field("rollingUpdate"), errors);
-        }
-        _ => errors.unsupported(strategy_path.field("type"), &strategy["type"], &["Recreate", "RollingUpdate"]),
+        "RollingUpdate" => rolling(&strategy.rolling_update(), errors),
+        _ => errors.unsupported_at(&strategy.type_(), &["Recreate", "RollingUpdate"]),
     }
-    not_negative(&spec["minReadySeconds"], &path.field("minReadySeconds"), errors);
-    not_negative(&spec["revisionHistoryLimit"], &path.field("revisionHistoryLimit"), errors);
-    if let Some(deadline) = spec["progressDeadlineSeconds"].as_i64() {
-        let path = path.field("progressDeadlineSeconds");
-        not_negative(&spec["progressDeadlineSeconds"], &path, errors);
-        if deadline <= spec["minReadySeconds"].as_i64().unwrap_or_default() {
-            errors.invalid(path, &spec["progressDeadlineSeconds"], "must be greater than minReadySeconds");
-        }
+    spec.min_ready_seconds().not_negative(errors);
+    spec.revision_history_limit().not_negative(errors);
+    let deadline = spec.progress_deadline_seconds();
+    deadline.not_negative(errors);
+    if deadline.is_some_and(|deadline| deadline <= *spec.min_ready_seconds()) {
+        errors.invalid_at(&deadline, "must be greater than minReadySeconds");
     }
 }
 
 pub fn replica_set(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    not_negative(&spec["replicas"], &path.field("replicas"), errors);
-    not_negative(&spec["minReadySeconds"], &path.field("minReadySeconds"), errors);
-    selector(spec, &path, "empty selector is invalid for deployment", errors);
-    template(spec, &path, "ReplicaSet", errors);
+    let set = Place::<ReplicaSet<'_>>::root(value);
+    let spec = set.spec();
+    spec.replicas().not_negative(errors);
+    spec.min_ready_seconds().not_negative(errors);
+    selector(&spec.selector(), "empty selector is invalid for deployment", errors);
+    template(&spec.selector(), &spec.template(), "ReplicaSet", errors);
 }
 
 pub(crate) fn replication_controller(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    not_negative(&spec["replicas"], &path.field("replicas"), errors);
-    if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
-        errors.required(path.field("selector"), "");
+    let controller = Place::<ReplicationController<'_>>::root(value);
+    let spec = controller.spec();
+    spec.replicas().not_negative(errors);
+    if spec.selector().is_empty() {
+        errors.required(spec.selector(), "");
     }
-    if spec["template"].is_null() {
-        errors.required(path.field("template"), "");
+    if spec.template().is_set() {
+        let selector = json!({ "matchLabels": spec.selector().json });
+        let selector = Place::new(spec.selector().path, &selector);
+        template(&selector, &spec.template(), "ReplicationController", errors);
     } else {
-        template(
-            &json!({ "selector": { "matchLabels": spec["selector"] }, "template": spec["template"] }),
-            &path,
-            "ReplicationController",
-            errors,
-        );
+        errors.required(spec.template(), "");
     }
 }
 
 pub fn daemon_set(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    selector(spec, &path, "empty selector is invalid for daemonset", errors);
-    template(spec, &path, "DaemonSet", errors);
-    not_negative(&spec["minReadySeconds"], &path.field("minReadySeconds"), errors);
-    let strategy = &spec["updateStrategy"];
-    let strategy_path = path.field("updateStrategy");
-    match text(strategy, "type") {
+    let set = Place::<DaemonSet<'_>>::root(value);
+    let spec = set.spec();
+    selector(&spec.selector(), "empty selector is invalid for daemonset", errors);
+    template(&spec.selector(), &spec.template(), "DaemonSet", errors);
+    spec.min_ready_seconds().not_negative(errors);
+    let strategy = spec.update_strategy();
+    match *strategy.type_() {
         "OnDelete" => {}
-        "RollingUpdate" => {
-            daemons_in_turn(&strategy["rollingUpdate"], &strategy_path.field("rollingUpdate"), errors);
-        }
-        _ => errors.unsupported(strategy_path.field("type"), &strategy["type"], &["RollingUpdate", "OnDelete"]),
+        "RollingUpdate" => daemons_in_turn(&strategy.rolling_update(), errors),
+        _ => errors.unsupported_at(&strategy.type_(), &["RollingUpdate", "OnDelete"]),
     }
-    not_negative(&spec["revisionHistoryLimit"], &path.field("revisionHistoryLimit"), errors);
+    spec.revision_history_limit().not_negative(errors);
 }
 
 /// Either the old daemon of a node goes before the new one comes, or after.
 // upstream: pkg/apis/apps/validation/validation.go ValidateRollingUpdateDaemonSet (v1.36)
-fn daemons_in_turn(rolling: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let (before, after) = (path.field("maxUnavailable"), path.field("maxSurge"));
-    let counts = [(&rolling["maxUnavailable"], &before), (&rolling["maxSurge"], &after)];
-    let [away, more] = counts.map(|(value, path)| int_or_percent(value, path, errors).unwrap_or_default() != 0);
-    for (value, path) in counts {
-        at_most_all(value, path, errors);
+fn daemons_in_turn(rolling: &Place<'_, RollingUpdateDaemonSet<'_>>, errors: &mut Errors) {
+    let counts = [rolling.max_unavailable(), rolling.max_surge()];
+    let [away, more] = counts.map(|count| int_or_percent(&count, errors).unwrap_or_default() != 0);
+    for count in &counts {
+        at_most_all(count, errors);
     }
+    let [before, after] = counts;
     if away && more {
-        errors.invalid(after, &rolling["maxSurge"], "may not be set when maxUnavailable is non-zero");
+        errors.invalid_at(&after, "may not be set when maxUnavailable is non-zero");
     } else if !away && !more {
         errors.required(before, "cannot be 0 when maxSurge is 0");
     }
@@ -105,56 +95,52 @@ fn daemons_in_turn(rolling: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// A selector, once set, stays.
 pub(crate) fn same_selector(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["spec"]["selector"] != new["spec"]["selector"] {
-        errors.invalid("spec.selector", &new["spec"]["selector"], "field is immutable");
+    // Deployments, ReplicaSets and DaemonSets have it at the same place.
+    let (old, new) = (Place::<Deployment<'_>>::root(old), Place::<Deployment<'_>>::root(new));
+    let (had, has) = (old.spec(), new.spec());
+    if *had.selector() != *has.selector() {
+        errors.invalid_at(&has.selector(), "field is immutable");
     }
 }
 
 /// The selector of a workload.
-pub fn selector(spec: &Value, path: &Path<'_>, empty: &str, errors: &mut Errors) {
-    let path = path.field("selector");
-    let given = &spec["selector"];
-    if given.is_null() {
-        errors.required(path, "");
-        return;
+pub fn selector(selector: &Place<'_, LabelSelector<'_>>, empty: &str, errors: &mut Errors) {
+    if !selector.is_set() {
+        return errors.required(selector, "");
     }
-    metadata::selector(given, &path, errors);
-    let count =
-        given["matchLabels"].as_object().map_or(0, serde_json::Map::len) + entries(given, "matchExpressions").count();
-    if count == 0 {
-        errors.invalid(path, given, empty);
+    metadata::selector(selector, errors);
+    if selector.match_labels().is_empty() && selector.match_expressions().is_empty() {
+        errors.invalid_at(selector, empty);
     }
 }
 
 /// The template of a workload of a kind, as upstream names it.
-pub fn template(spec: &Value, path: &Path<'_>, kind: &str, errors: &mut Errors) {
-    let path = path.field("template");
-    let labels = &spec["template"]["metadata"]["labels"];
-    if !spec["selector"].is_null() && !matches(&spec["selector"], labels) {
-        errors.invalid(path.field("metadata").field("labels"), labels, "`selector` does not match template `labels`");
+pub fn template(
+    selector: &Place<'_, LabelSelector<'_>>,
+    template: &Place<'_, PodTemplateSpec<'_>>,
+    kind: &str,
+    errors: &mut Errors,
+) {
+    let (metadata, pod) = (template.metadata(), template.spec());
+    if selector.is_set() && !matches(selector, *metadata.labels()) {
+        errors.invalid_at(&metadata.labels(), "`selector` does not match template `labels`");
     }
-    pod::template(&spec["template"], &path, errors);
-    let pod = &spec["template"]["spec"];
-    if pod["restartPolicy"] != "Always" {
-        errors.unsupported(path.field("spec").field("restartPolicy"), &pod["restartPolicy"], &["Always"]);
+    pod::template(template, errors);
+    if *pod.restart_policy() != "Always" {
+        errors.unsupported_at(&pod.restart_policy(), &["Always"]);
     }
-    if !pod["activeDeadlineSeconds"].is_null() {
-        errors.forbidden(
-            path.field("spec").field("activeDeadlineSeconds"),
-            format!("activeDeadlineSeconds in {kind} is not Supported"),
-        );
+    if pod.active_deadline_seconds().is_set() {
+        let fault = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.forbidden(pod.active_deadline_seconds(), fault);
     }
 }
 
-fn matches(selector: &Value, labels: &Value) -> bool {
-    let have = |key: &str| labels.get(key).and_then(Value::as_str);
-    let equal =
-        selector["matchLabels"].as_object().into_iter().flatten().all(|(key, value)| have(key) == value.as_str());
-    equal
-        && entries(selector, "matchExpressions").all(|(_, term)| {
-            let value = have(text(term, "key"));
-            let listed = entries(term, "values").any(|(_, one)| one.as_str() == value && value.is_some());
-            match text(term, "operator") {
+fn matches(selector: &Place<'_, LabelSelector<'_>>, labels: Texts<'_>) -> bool {
+    selector.match_labels().iter().all(|(key, value)| labels.get(key) == Some(value))
+        && selector.match_expressions().each().all(|term| {
+            let value = labels.get(*term.key());
+            let listed = value.is_some_and(|value| term.values().each().any(|one| *one == value));
+            match *term.operator() {
                 "In" => listed,
                 "NotIn" => !listed,
                 "Exists" => value.is_some(),
@@ -165,21 +151,19 @@ fn matches(selector: &Value, labels: &Value) -> bool {
 }
 
 /// `maxUnavailable` and `maxSurge`.
-fn rolling(rolling: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut zero = [false; 2];
-    for (at, field) in ["maxUnavailable", "maxSurge"].into_iter().enumerate() {
-        zero[at] = int_or_percent(&rolling[field], &path.field(field), errors) == Some(0);
+fn rolling(rolling: &Place<'_, RollingUpdateDeployment<'_>>, errors: &mut Errors) {
+    let unavailable = rolling.max_unavailable();
+    let counts = [&unavailable, &rolling.max_surge()].map(|count| int_or_percent(count, errors));
+    if counts == [Some(0), Some(0)] {
+        errors.invalid_at(&unavailable, "may not be 0 when `maxSurge` is 0");
     }
-    if zero == [true, true] {
-        errors.invalid(path.field("maxUnavailable"), &rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0");
-    }
-    at_most_all(&rolling["maxUnavailable"], &path.field("maxUnavailable"), errors);
+    at_most_all(&unavailable, errors);
 }
 
 /// A percentage is of what there is.
-pub(super) fn at_most_all(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if value.as_str().and_then(percent).is_some_and(|percent| percent > 100) {
-        errors.invalid(path, value, "must not be greater than 100%");
+pub(super) fn at_most_all(value: &Place<'_, &Value>, errors: &mut Errors) {
+    if percent(value.text()).is_some_and(|percent| percent > 100) {
+        errors.invalid_at(value, "must not be greater than 100%");
     }
 }
 
@@ -188,17 +172,17 @@ fn percent(text: &str) -> Option<i64> {
 }
 
 /// A count or a percentage; its number if it is one.
-pub fn int_or_percent(value: &Value, path: &Path<'_>, errors: &mut Errors) -> Option<i64> {
-    match value {
+pub fn int_or_percent(value: &Place<'_, &Value>, errors: &mut Errors) -> Option<i64> {
+    match value.json {
         Value::String(text) => {
             let number = percent(text);
             if number.is_none() {
-                errors.invalid(path, value, "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
+                errors.invalid_at(value, "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
             }
             number
         }
         Value::Number(_) => {
-            not_negative(value, path, errors);
+            value.not_negative(errors);
             value.as_i64()
         }
         _ => None,
@@ -208,13 +192,14 @@ pub fn int_or_percent(value: &Value, path: &Path<'_>, errors: &mut Errors) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::Path;
 
     #[test]
     fn daemons_go_before_or_after_their_successors() {
         let faults = |away: Value, more: Value| {
             let mut errors = Errors::default();
             let rolling = json!({ "maxUnavailable": away, "maxSurge": more });
-            daemons_in_turn(&rolling, &Path::Root.field("r"), &mut errors);
+            daemons_in_turn(&Place::new(Path::Root.field("r"), &rolling), &mut errors);
             errors.texts()
         };
         assert_eq!(faults(json!(1), json!(0)), [""; 0]);

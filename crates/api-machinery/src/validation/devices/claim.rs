@@ -9,7 +9,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
-use super::super::{Errors, metadata};
+use super::super::{Errors, Place, metadata};
 use super::{common, internal};
 use crate::schema::Path;
 
@@ -34,8 +34,8 @@ pub fn template(value: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");
     let own = path.field("metadata");
     let given = &value["spec"]["metadata"];
-    metadata::labels(&given["labels"], &own.field("labels"), errors);
-    metadata::annotations(&given["annotations"], &own.field("annotations"), errors);
+    metadata::labels(&Place::new(own.field("labels"), &given["labels"]), errors);
+    metadata::annotations(&Place::new(own.field("annotations"), &given["annotations"]), errors);
     spec(&value["spec"]["spec"], &path.field("spec"), errors);
 }
 

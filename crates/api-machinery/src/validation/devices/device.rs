@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::super::field::{entries, text};
-use super::super::{Errors, placement};
+use super::super::{Errors, Place, placement};
 use super::{capacity, common};
 use crate::schema::Path;
 
@@ -142,7 +142,7 @@ fn reach(device: &Value, each: bool, path: &Path<'_>, errors: &mut Errors) {
     }
     if device["nodeSelector"].is_object() {
         ways.push("`nodeSelector`");
-        placement::node_selector(&device["nodeSelector"], &path.field("nodeSelector"), errors);
+        placement::node_selector(&Place::new(path.field("nodeSelector"), &device["nodeSelector"]), errors);
     }
     match device["allNodes"].as_bool() {
         Some(true) => ways.push("`allNodes`"),

@@ -6,7 +6,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
-use super::super::{Errors, placement};
+use super::super::{Errors, Place, placement};
 use super::{common, device};
 use crate::schema::Path;
 
@@ -95,7 +95,7 @@ fn reach(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if spec["nodeSelector"].is_object() {
         ways.push("`nodeSelector`");
         let selector = path.field("nodeSelector");
-        placement::node_selector(&spec["nodeSelector"], &selector, errors);
+        placement::node_selector(&Place::new(selector, &spec["nodeSelector"]), errors);
         let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
         if terms.as_array().map_or(0, Vec::len) != 1 {
             let list = selector.field("nodeSelectorTerms");

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::super::field::{entries, text};
-use super::super::{Errors, placement};
+use super::super::{Errors, Place, placement};
 use super::claim::Names;
 use super::{common, internal};
 use crate::schema::Path;
@@ -105,7 +105,7 @@ fn allocated(allocation: &Value, known: &Names<'_>, path: &Path<'_>, errors: &mu
         }
     }
     if allocation["nodeSelector"].is_object() {
-        placement::node_selector(&allocation["nodeSelector"], &path.field("nodeSelector"), errors);
+        placement::node_selector(&Place::new(path.field("nodeSelector"), &allocation["nodeSelector"]), errors);
     }
 }
 

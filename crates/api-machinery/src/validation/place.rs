@@ -1,0 +1,239 @@
+//! Fields as rules read them: as their types, with the paths that messages name them by.
+
+use std::fmt;
+use std::ops::Deref;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::errors::Errors;
+use super::field;
+use crate::schema::Path;
+use crate::views::{
+    AWSElasticBlockStoreVolumeSource, Affinity, AllocatedDeviceStatus, AllocationResult, AppArmorProfile,
+    AttachedVolume, AzureDiskVolumeSource, AzureFilePersistentVolumeSource, AzureFileVolumeSource, CELDeviceSelector,
+    CSINode, CSINodeDriver, CSINodeSpec, CSIPersistentVolumeSource, CSIVolumeSource, Capabilities,
+    CapacityRequestPolicy, CapacityRequestPolicyRange, CapacityRequirements, CephFSPersistentVolumeSource,
+    CephFSVolumeSource, CinderPersistentVolumeSource, CinderVolumeSource, ClusterTrustBundleProjection, Condition,
+    ConfigMapEnvSource, ConfigMapKeySelector, ConfigMapNodeConfigSource, ConfigMapProjection, ConfigMapVolumeSource,
+    Container, ContainerExtendedResourceRequest, ContainerImage, ContainerPort, ContainerResizePolicy,
+    ContainerRestartRule, ContainerRestartRuleOnExitCodes, ContainerState, ContainerStateRunning,
+    ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, ContainerUser, ControllerRevision,
+    CoreResourceClaim, Counter, CounterSet, CronJob, CronJobSpec, CronJobStatus, DaemonEndpoint, DaemonSet,
+    DaemonSetCondition, DaemonSetSpec, DaemonSetStatus, DaemonSetUpdateStrategy, Deployment, DeploymentCondition,
+    DeploymentSpec, DeploymentStatus, DeploymentStrategy, Device, DeviceAllocationConfiguration,
+    DeviceAllocationResult, DeviceAttribute, DeviceCapacity, DeviceClaim, DeviceClaimConfiguration, DeviceClass,
+    DeviceClassConfiguration, DeviceClassSpec, DeviceConstraint, DeviceCounterConsumption, DeviceRequest,
+    DeviceRequestAllocationResult, DeviceSelector, DeviceSubRequest, DeviceTaint, DeviceToleration,
+    DownwardAPIProjection, DownwardAPIVolumeFile, DownwardAPIVolumeSource, EmptyDirVolumeSource, Entries,
+    EnvFromSource, EnvVar, EnvVarSource, EphemeralContainer, EphemeralVolumeSource, ExactDeviceRequest, ExecAction,
+    FCVolumeSource, FileKeySelector, FlexPersistentVolumeSource, FlexVolumeSource, FlockerVolumeSource,
+    GCEPersistentDiskVolumeSource, GRPCAction, GitRepoVolumeSource, GlusterfsPersistentVolumeSource,
+    GlusterfsVolumeSource, HTTPGetAction, HTTPHeader, HostAlias, HostIP, HostPathVolumeSource,
+    ISCSIPersistentVolumeSource, ISCSIVolumeSource, ImageVolumeSource, ImageVolumeStatus, Job, JobCondition, JobSpec,
+    JobStatus, JobTemplateSpec, KeyToPath, LabelSelector, LabelSelectorRequirement, Lifecycle, LifecycleHandler,
+    LinuxContainerUser, LocalObjectReference, LocalVolumeSource, ManagedFieldsEntry, ModifyVolumeStatus,
+    NFSVolumeSource, NetworkDeviceData, Node, NodeAddress, NodeAffinity, NodeAllocatableResourceClaimStatus,
+    NodeAllocatableResourceMapping, NodeCondition, NodeConfigSource, NodeConfigStatus, NodeDaemonEndpoints,
+    NodeFeatures, NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeSelector, NodeSelectorRequirement,
+    NodeSelectorTerm, NodeSpec, NodeStatus, NodeSwapStatus, NodeSystemInfo, ObjectFieldSelector, ObjectMeta,
+    ObjectReference, OpaqueDeviceConfiguration, OwnerReference, PersistentVolume, PersistentVolumeClaim,
+    PersistentVolumeClaimCondition, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
+    PersistentVolumeClaimTemplate, PersistentVolumeClaimVolumeSource, PersistentVolumeSpec, PersistentVolumeStatus,
+    PhotonPersistentDiskVolumeSource, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity, PodCertificateProjection,
+    PodCondition, PodDNSConfig, PodDNSConfigOption, PodDisruptionBudget, PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus, PodExtendedResourceClaimStatus, PodFailurePolicy,
+    PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule, PodIP, PodOS,
+    PodReadinessGate, PodResourceClaim, PodResourceClaimStatus, PodSchedulingGate, PodSchedulingGroup,
+    PodSecurityContext, PodSpec, PodStatus, PodTemplate, PodTemplateSpec, PortworxVolumeSource,
+    PreferredSchedulingTerm, Probe, ProjectedVolumeSource, QuobyteVolumeSource, RBDPersistentVolumeSource,
+    RBDVolumeSource, ReplicaSet, ReplicaSetCondition, ReplicaSetSpec, ReplicaSetStatus, ReplicationController,
+    ReplicationControllerCondition, ReplicationControllerSpec, ReplicationControllerStatus, ResourceClaim,
+    ResourceClaimConsumerReference, ResourceClaimSpec, ResourceClaimStatus, ResourceClaimTemplate,
+    ResourceClaimTemplateSpec, ResourceFieldSelector, ResourceHealth, ResourcePool, ResourceRequirements,
+    ResourceSlice, ResourceSliceSpec, ResourceStatus, RollingUpdateDaemonSet, RollingUpdateDeployment,
+    RollingUpdateStatefulSetStrategy, SELinuxOptions, ScaleIOPersistentVolumeSource, ScaleIOVolumeSource,
+    SeccompProfile, SecretEnvSource, SecretKeySelector, SecretProjection, SecretReference, SecretVolumeSource,
+    SecurityContext, ServiceAccountTokenProjection, SleepAction, StatefulSet, StatefulSetCondition,
+    StatefulSetOrdinals, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec, StatefulSetStatus,
+    StatefulSetUpdateStrategy, StorageClass, StorageOSPersistentVolumeSource, StorageOSVolumeSource, SuccessPolicy,
+    SuccessPolicyRule, Sysctl, TCPSocketAction, Taint, Toleration, TopologySelectorLabelRequirement,
+    TopologySelectorTerm, TopologySpreadConstraint, TypedLocalObjectReference, TypedObjectReference,
+    UncountedTerminatedPods, View, Views, Volume, VolumeDevice, VolumeMount, VolumeMountStatus, VolumeNodeAffinity,
+    VolumeNodeResources, VolumeProjection, VolumeResourceRequirements, VolumeStatus, VsphereVirtualDiskVolumeSource,
+    WeightedPodAffinityTerm, WindowsSecurityContextOptions,
+};
+use crate::work;
+
+/// Labels, annotations and the like.
+pub(super) type Texts<'a> = Entries<'a, &'a str>;
+
+/// What is wrong with a text.
+pub(super) type Faults = fn(&str) -> Vec<String>;
+
+/// What stands at a path of an object, as its type. `build.rs` writes a method for each field below it.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'p, T> {
+    /// What messages call it.
+    pub path: Path<'p>,
+    /// What stands there, `null` if nothing does.
+    pub json: &'p Value,
+    read: T,
+}
+
+impl<'p, T> Place<'p, T> {
+    /// What stands at a path.
+    pub fn new<'a: 'p>(path: Path<'p>, json: &'a Value) -> Self
+    where
+        T: View<'a>,
+    {
+        Self { path, json, read: T::of(json) }
+    }
+
+    /// An object.
+    pub fn root<'a: 'p>(json: &'a Value) -> Self
+    where
+        T: View<'a>,
+    {
+        Self::new(Path::Root, json)
+    }
+
+    /// The same, where messages call it otherwise.
+    pub(super) fn called(self, path: Path<'p>) -> Self {
+        Self { path, ..self }
+    }
+
+    /// A field whose name a list of names gives.
+    pub(super) fn field(&'p self, name: &'p str) -> Place<'p, &'p Value> {
+        Place::new(self.path.field(name), &self.json[name])
+    }
+
+    /// The same as another type.
+    pub(super) fn to<U: View<'p>>(&self) -> Place<'p, U> {
+        Place::new(self.path, self.json)
+    }
+
+    /// Whether it is there.
+    pub(super) fn is_set(&self) -> bool {
+        !self.json.is_null()
+    }
+
+    /// Its text, empty if it has none.
+    pub(super) fn text(&self) -> &'p str {
+        self.json.as_str().unwrap_or_default()
+    }
+
+    /// A number must not be below 0.
+    pub(super) fn not_negative(&self, errors: &mut Errors) {
+        field::not_negative(self.json, &self.path, errors);
+    }
+
+    /// A text must be one of the choices.
+    pub(super) fn supported(&self, choices: &[&str], errors: &mut Errors) {
+        field::supported(self.json, &self.path, choices, errors);
+    }
+
+    /// A text, also an empty one, must be one of the choices.
+    pub(super) fn one_of(&self, choices: &[&str], errors: &mut Errors) {
+        field::supported(&json!(self.text()), &self.path, choices, errors);
+    }
+
+    /// A text must be there.
+    pub(super) fn needed(&self, errors: &mut Errors) {
+        if self.text().is_empty() {
+            errors.required(self, "");
+        }
+    }
+
+    /// A text must have no such faults.
+    pub(super) fn check(&self, faults: Faults, errors: &mut Errors) {
+        for fault in faults(self.text()) {
+            errors.invalid_text(self, fault);
+        }
+    }
+
+    /// A text must have no such faults, if there is one.
+    pub(super) fn check_if_set(&self, faults: Faults, errors: &mut Errors) {
+        if !self.text().is_empty() {
+            self.check(faults, errors);
+        }
+    }
+
+    /// A text must be there and have no such faults.
+    pub(super) fn needed_as(&self, faults: Faults, errors: &mut Errors) {
+        self.needed(errors);
+        self.check_if_set(faults, errors);
+    }
+}
+
+impl<'a, T: View<'a>> Place<'_, Views<'a, T>> {
+    /// The elements. Each is a step.
+    pub(super) fn each(&self) -> impl Iterator<Item = Place<'_, T>> {
+        let steps = self.read.json().enumerate().take_while(|_| work::step());
+        steps.map(|(at, one)| Place::new(self.path.index(at), one))
+    }
+}
+
+impl<'a, T: View<'a> + Copy> Place<'_, Entries<'a, T>> {
+    /// The entries, by key.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&'a str, Place<'_, T>)> {
+        self.read.json().map(|(key, one)| (key, Place::new(self.path.key(key), one)))
+    }
+
+    /// The entry of a key, which may not be there.
+    pub(super) fn entry<'s>(&'s self, key: &'s str) -> Place<'s, &'s Value> {
+        Place::new(self.path.key(key), &self.json[key])
+    }
+}
+
+impl Place<'_, PodSpec<'_>> {
+    /// All containers, in the order in which upstream visits them.
+    pub(super) fn each_container(&self, mut visit: impl FnMut(&Place<'_, Container<'_>>)) {
+        self.init_containers().each().for_each(|one| visit(&one));
+        self.containers().each().for_each(|one| visit(&one));
+        self.ephemeral_containers().each().for_each(|one| visit(&one.to()));
+    }
+}
+
+impl Errors {
+    /// [`Errors::invalid`] of a field with its value.
+    pub(super) fn invalid_at<T>(&mut self, place: &Place<'_, T>, detail: impl AsRef<str>) {
+        self.invalid(place, place.json, detail);
+    }
+
+    /// [`Errors::invalid_at`] of a text, which is empty if it is not there.
+    pub(super) fn invalid_text<T>(&mut self, place: &Place<'_, T>, detail: impl AsRef<str>) {
+        self.invalid(place, &json!(place.text()), detail);
+    }
+
+    /// [`Errors::not_found`] of a text, which is empty if it is not there.
+    pub(super) fn not_found_text<T>(&mut self, place: &Place<'_, T>) {
+        self.not_found(place, &json!(place.text()));
+    }
+
+    /// [`Errors::unsupported`] of a field with its value.
+    pub(super) fn unsupported_at<T>(&mut self, place: &Place<'_, T>, supported: &[&str]) {
+        self.unsupported(place, place.json, supported);
+    }
+
+    /// [`Errors::duplicate`] of a field with its value.
+    pub(super) fn duplicate_at<T>(&mut self, place: &Place<'_, T>) {
+        self.duplicate(place, place.json);
+    }
+}
+
+impl<T> Deref for Place<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.read
+    }
+}
+
+impl<T> fmt::Display for Place<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(formatter)
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/places.rs"));
