@@ -235,6 +235,7 @@ async fn serve(
     // A learner who may write into a seat would have this machine call any address they name.
     let options = ServerOptions {
         webhooks: Webhooks::Off,
+        clock_times: super::serve::clock_times(),
         limits: Limits::of_a_class(),
         ..ServerOptions::at(host.folder.join("server"))
     };

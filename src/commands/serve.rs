@@ -70,7 +70,7 @@ fn run_saved(folder: &Path, port: Option<u16>) -> Result<()> {
     runtime.block_on(async {
         let mut end =
             signal(SignalKind::terminate()).code(Code::MachineRefused, || "could not take signals".to_owned())?;
-        let options = ServerOptions { port, ..ServerOptions::at(folder) };
+        let options = ServerOptions { port, clock_times: clock_times(), ..ServerOptions::at(folder) };
         let server = Server::start(options).await.map_err(start_error)?;
         klab_operations::ui::announce(&format!("serving embedded clusters at {}", server.address()));
         tokio::select! {
@@ -80,6 +80,11 @@ fn run_saved(folder: &Path, port: Option<u16>) -> Result<()> {
         server.run_until_stopped().await;
         Ok(())
     })
+}
+
+/// How many times as fast as the machine's the clusters' clock goes.
+pub(super) fn clock_times() -> u32 {
+    environment::KLAB_CLOCK_TIMES.parsed().unwrap_or(1)
 }
 
 /// The port of the server that keeps clusters, where the environment names one.

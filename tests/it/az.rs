@@ -24,7 +24,7 @@ size = "Standard_B2ms"
 const OF_LAB: &str = "-g klab-small --cluster-name klab-small";
 
 fn up() -> Environment {
-    let environment = Environment::new();
+    let environment = Environment::fast();
     environment.write("small.toml", LAB);
     environment.succeeds(&["up", "small.toml"]);
     environment

@@ -1,6 +1,7 @@
 //! The clock of an embedded cluster: the system's, or one that tests and `klab test` step.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,6 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 pub trait Clock: Send + Sync {
     /// The present instant.
     fn now(&self) -> Timestamp;
+
+    /// How long the machine waits until the clock shows an instant.
+    fn until(&self, instant: Timestamp) -> Duration {
+        Duration::try_from(instant.duration_since(self.now())).unwrap_or_default()
+    }
 }
 
 /// `by` after an instant. Objects hold periods of any length: where the sum is beyond what an instant can be, it is the
@@ -28,6 +34,33 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+}
+
+/// A clock that goes faster than the machine's since an instant of the past. Tests of klab as a process use it: an autoscaler looks
+/// every 15 seconds.
+#[derive(Debug)]
+pub struct FastClock {
+    began: Timestamp,
+    times: u32,
+}
+
+impl FastClock {
+    /// A clock that goes this many times as fast as the machine's since `began`.
+    pub fn new(began: Timestamp, times: u32) -> Self {
+        Self { began, times: times.max(1) }
+    }
+}
+
+impl Clock for FastClock {
+    fn now(&self) -> Timestamp {
+        let passed = Timestamp::now().duration_since(self.began);
+        later(self.began, passed.saturating_mul(i32::try_from(self.times).unwrap_or(i32::MAX)))
+    }
+
+    fn until(&self, instant: Timestamp) -> Duration {
+        let wait = Duration::try_from(instant.duration_since(self.now())).unwrap_or_default();
+        wait.checked_div(self.times).unwrap_or(wait)
     }
 }
 
@@ -71,5 +104,21 @@ impl SteppedClock {
 impl Clock for SteppedClock {
     fn now(&self) -> Timestamp {
         *self.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_clock_is_ahead_and_waits_for_less() {
+        let minute = SignedDuration::from_mins(1);
+        let clock = FastClock::new(earlier(Timestamp::now(), minute), 6);
+        let (machine, shown) = (Timestamp::now(), clock.now());
+        assert!(shown >= later(machine, minute * 5), "{shown}");
+        let wait = clock.until(later(shown, minute));
+        assert!(wait <= Duration::from_secs(10), "{wait:?}");
+        assert_eq!(clock.until(machine), Duration::ZERO);
     }
 }

@@ -50,6 +50,7 @@ variables! {
     KLAB_AKS_POLL Users "least time between two looks at Azure, such as `2s`; 250 ms by default, growing to 10 s the longer something takes";
     KLAB_FAULT Tests "kills klab `before:N` or `after:N`, the N-th entry of its journal";
     KLAB_KIND_LATE Tests "how many milliseconds klab waits for containers that appear after a failure of kind";
+    KLAB_CLOCK_TIMES Tests "how many times as fast as the machine's the clock of embedded clusters goes; 1 by default";
     KLAB_COMPLETE Others "set by a shell whose completions ask klab, to the shell's name; what to type is then the answer";
     KUBECONFIG Others "which lab is meant where none is named: the one whose kubeconfig it is; and your own kubeconfig, as kubectl reads it, for clusters that klab did not make";
     SHELL Others "the shell that `klab shell` opens";

@@ -213,7 +213,7 @@ impl Work {
 
 /// How long until something is due.
 fn until(due: Option<Timestamp>, cluster: &Cluster) -> Duration {
-    due.map_or(Duration::MAX, |due| Duration::try_from(due.duration_since(cluster.now())).unwrap_or_default())
+    due.map_or(Duration::MAX, |due| cluster.until(due))
 }
 
 async fn sleep(wait: Duration) {

@@ -20,6 +20,7 @@ use super::register::Register;
 use super::share::Shares;
 use super::templates::Templates;
 use super::tls::Identity;
+use klab_cluster::clock::Clock;
 use klab_cluster::cluster;
 use klab_cluster::webhook::Transport;
 
@@ -32,6 +33,8 @@ pub(super) struct Host {
     /// The server's own token.
     pub(super) admin: Token,
     pub(super) control: ControlThreads,
+    /// The clusters' clock.
+    pub(super) clock: Arc<dyn Clock>,
     /// What each cluster may hold.
     pub(super) room: Arc<cluster::Limits>,
     limits: RwLock<Limits>,
@@ -63,6 +66,7 @@ pub(super) struct Parts {
     pub(super) public: Option<Outside>,
     pub(super) webhooks: Arc<dyn Transport>,
     pub(super) limits: Limits,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 /// A server as other machines reach it.
@@ -91,7 +95,7 @@ const CLUSTER_SHARE: usize = 4;
 
 impl Host {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { state, address, identity, admin, register, connections, public, webhooks, limits } = parts;
+        let Parts { state, address, identity, admin, register, connections, public, webhooks, limits, clock } = parts;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let templates = Templates::new(&state);
         let host = Self {
@@ -100,6 +104,7 @@ impl Host {
             identity,
             admin,
             control: ControlThreads::default(),
+            clock,
             room: Arc::default(),
             limits: RwLock::new(limits),
             connections,

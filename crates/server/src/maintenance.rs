@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use super::files::sync_all_of;
 use super::shared::Shared;
 
@@ -79,9 +77,7 @@ fn sync(shared: &Shared, tell: bool) {
 pub(super) async fn park_and_wake(shared: Arc<Shared>, quiet: Option<Duration>) {
     let mut stop = shared.stop.subscribe();
     loop {
-        let now = Timestamp::now();
-        let until_due =
-            shared.host.activity.next_due().map(|due| Duration::try_from(due.duration_since(now)).unwrap_or_default());
+        let until_due = shared.host.activity.next_due().map(|due| shared.host.clock.until(due));
         // What is due is done at its time, and not more often than a processor has time for others.
         let wait = until_due.unwrap_or(LOOK).clamp(Duration::from_millis(5), LOOK);
         tokio::select! {
@@ -99,7 +95,7 @@ pub(super) async fn park_and_wake(shared: Arc<Shared>, quiet: Option<Duration>) 
 }
 
 fn round(shared: &Shared, quiet: Option<Duration>) {
-    for name in shared.host.activity.due(Timestamp::now(), AT_ONCE) {
+    for name in shared.host.activity.due(shared.host.clock.now(), AT_ONCE) {
         let Some(hosted) = shared.cluster(&name) else {
             shared.host.activity.is_gone(&name);
             continue;

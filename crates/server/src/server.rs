@@ -4,12 +4,14 @@
 mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use klab_api_machinery::status::Status;
 use klab_cluster::api::Api;
+use klab_cluster::clock::{Clock, FastClock, SystemClock};
 use klab_cluster::seed::{Seed, add_objects};
 use tokio::net::TcpListener;
 
@@ -39,6 +41,8 @@ pub struct ServerOptions {
     pub park_after: Option<Duration>,
     /// Which webhooks its clusters may call.
     pub webhooks: Webhooks,
+    /// How many times as fast as the machine's its clusters' clock goes, since the state folder was made.
+    pub clock_times: u32,
 }
 
 /// How long a cluster is unused until it is parked, where nothing else is said.
@@ -53,8 +57,19 @@ impl ServerOptions {
             limits: Limits::default(),
             park_after: Some(PARK_AFTER),
             webhooks: Webhooks::default(),
+            clock_times: 1,
         }
     }
+}
+
+/// The clock of clusters. A server that starts again goes on where the last one was.
+fn clock(state: &Path, times: u32) -> std::io::Result<Arc<dyn Clock>> {
+    if times <= 1 {
+        return Ok(Arc::new(SystemClock));
+    }
+    let began = std::fs::metadata(state.join("token"))?.modified()?;
+    let began = Timestamp::try_from(began).map_err(std::io::Error::other)?;
+    Ok(Arc::new(FastClock::new(began, times)))
 }
 
 /// A running server. It serves as long as this value lives and its runtime runs.
@@ -110,6 +125,7 @@ impl Server {
             public: public.map_err(StartError::Certificate)?,
             webhooks: Arc::new(HttpsWebhooks::new(options.webhooks)),
             limits: options.limits,
+            clock: clock(&state, options.clock_times).map_err(unusable)?,
         });
         let shared = Arc::new(Shared::new(Arc::new(host)));
         shared.restore(&clusters_folder, contents).map_err(unusable)?;

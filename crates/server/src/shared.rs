@@ -208,7 +208,7 @@ impl Shared {
                 }
                 self.files_written.store(true, Ordering::Relaxed);
             }
-            let due = entry.parked.map_or_else(|| Some(jiff::Timestamp::now()), |parked| parked.due);
+            let due = entry.parked.map_or_else(|| Some(self.host.clock.now()), |parked| parked.due);
             self.host.activity.is_parked(hosted.shared_name(), due.filter(|_| !entry.frozen));
             clusters.insert(hosted);
         }

@@ -208,7 +208,7 @@ fn what_was_left_to_a_process_that_was_killed_is_done_by_another() {
 
 #[test]
 fn clusters_are_made_upgraded_and_deleted_while_az_has_answered() {
-    let environment = Environment::new();
+    let environment = Environment::fast();
     az(&environment, "group create -n rg -l westeurope");
     let shown = session(
         &environment,

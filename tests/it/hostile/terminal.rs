@@ -47,7 +47,7 @@ fn no_control_characters_of_others_reach_the_terminal() {
         &["test", "a.toml"],
         &["up", "a.toml", "--timeout", "1s"],
         &["guide"],
-        &["step"],
+        &["step", "--timeout", "1s"],
         &["verify", "--timeout", "1s"],
         &["status"],
         &["explain", "web"],

@@ -9,7 +9,7 @@ use crate::environment::Environment;
 const LAB: &str = include_str!("../../labs/lesson/lesson.toml");
 
 fn environment() -> Environment {
-    let environment = Environment::new();
+    let environment = Environment::fast();
     environment.write("lesson.toml", LAB);
     environment.succeeds(&["up", "lesson.toml"]);
     environment

@@ -21,7 +21,7 @@ impl Learner {
         if !has_kubectl() {
             return None;
         }
-        let environment = Environment::new();
+        let environment = Environment::fast();
         environment.succeeds(&["up", lesson]);
         let kubeconfig = environment.succeeds(&["kubeconfig", "--path"]).trim().to_owned();
         Some(Self { environment, kubeconfig })

@@ -246,6 +246,11 @@ impl Cluster {
         self.clock.now()
     }
 
+    /// How long the machine waits until an instant of the cluster.
+    pub fn until(&self, instant: Timestamp) -> Duration {
+        self.clock.until(instant)
+    }
+
     /// Sees the resourceVersion of each change as it happens.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
@@ -266,8 +271,7 @@ impl Cluster {
         self.lock().random.suffix(length)
     }
 
-    /// Sets the certificate authority (PEM) that namespaces made from now on publish in `kube-root-ca.crt`, and
-    /// writes it to those that exist.
+    /// Sets the certificate authority (PEM) that all namespaces publish in `kube-root-ca.crt`, also those that are made later.
     pub fn set_root_certificate(&self, pem: &str) {
         let written = self.transact(&WriteOptions::by("kube-controller-manager"), |transaction| {
             pem.clone_into(&mut transaction.state.root_certificate);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use klab_api_machinery::status::Status;
 use serde_json::Value;
 
@@ -18,14 +18,13 @@ use crate::files::{gone, write_private};
 use crate::host::Counts;
 use crate::register::{CopyOf, Note, Parked};
 use klab_cluster::api::Api;
-use klab_cluster::clock::{SystemClock, later};
 use klab_cluster::cluster::{Cluster, Voice};
 use klab_cluster::control::Settings;
 use klab_cluster::seed::{Seed, add_objects};
 use klab_cluster::system;
 
 /// What is due within this time is waited for.
-const SOON: SignedDuration = SignedDuration::from_secs(30);
+const SOON: Duration = Duration::from_secs(30);
 /// How many hold a cluster that is not used: its API, and three parts of its control plane.
 const OWN: usize = 4;
 
@@ -109,7 +108,7 @@ impl Hosted {
         refuse_lost(&folder)?;
         let authority = &self.host.identity.authority;
         let (cluster, recovery) =
-            Cluster::open_trusting(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed, authority)
+            Cluster::open_trusting(&folder.join(LOG_FILE), Arc::clone(&self.host.clock), seed.seed, authority)
                 .map_err(io_failure(LOG_FILE))?;
         if recovery.fresh && folder.join(SEEDED_FILE).exists() {
             return Err(lost("cut off before its first record"));
@@ -145,7 +144,7 @@ impl Hosted {
         if parked.written && !path.exists() {
             return Err(lost("missing"));
         }
-        let opened = Cluster::open_copy(&path, &loaded.template, &copy.base, copy.seed, Arc::new(SystemClock));
+        let opened = Cluster::open_copy(&path, &loaded.template, &copy.base, copy.seed, Arc::clone(&self.host.clock));
         let (cluster, recovery) = opened.map_err(io_failure(LOG_FILE))?;
         for note in recovery.notes {
             tracing::warn!(cluster = self.name(), "{note}");
@@ -173,7 +172,7 @@ impl Hosted {
             return false;
         }
         let Some(rest) = active.rest() else { return false };
-        if rest.due.is_some_and(|due| due < later(now, SOON)) {
+        if rest.due.is_some_and(|due| self.host.clock.until(due) < SOON) {
             return false;
         }
         self.put_away(&mut stage, rest)
@@ -183,7 +182,7 @@ impl Hosted {
     pub(crate) fn put_away_for_good(&self) -> bool {
         let mut stage = self.stage();
         let Stage::Active(active) = &*stage else { return false };
-        let due = active.rest().map_or_else(|| Some(Timestamp::now()), |rest| rest.due);
+        let due = active.rest().map_or_else(|| Some(self.host.clock.now()), |rest| rest.due);
         active.end_control();
         let version = active.api.cluster().version();
         self.put_away(&mut stage, Rest { version, due })
@@ -250,7 +249,7 @@ impl Hosted {
             Stage::Active(active) => self.run_control(active, None)?,
             // What was due meanwhile is done now.
             Stage::Parked(_) => {
-                self.host.activity.is_parked(self.shared_name(), (!frozen).then(Timestamp::now));
+                self.host.activity.is_parked(self.shared_name(), (!frozen).then(|| self.host.clock.now()));
             }
             Stage::Gone => {}
         }
@@ -334,7 +333,7 @@ impl Hosted {
             }
             if begun.elapsed() > patience {
                 // Copies of it go on at once with what is under way.
-                return Ok((active.api.clone(), Some(Timestamp::now())));
+                return Ok((active.api.clone(), Some(self.host.clock.now())));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
