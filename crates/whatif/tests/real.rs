@@ -70,7 +70,16 @@ fn changes(step: &Step) -> Vec<Change> {
         "--upgrade" => Ok(Change::Upgrade { pool: text.clone(), settings: UpgradeSettings::default() }),
         "--zone-down" => Ok(Change::ZoneDown { zone: text.clone() }),
         "--add" => Change::times(text).map(|(file, times)| Change::Add { objects: objects(file), times }),
-        "--apply" => Ok(Change::Apply { objects: objects(text) }),
+        "--apply" => {
+            let mut objects = objects(text);
+            // The captures of the recordings do not have it.
+            for spec in
+                objects.iter_mut().filter_map(|object| object.pointer_mut("/spec/template/spec")?.as_object_mut())
+            {
+                spec.remove("terminationGracePeriodSeconds");
+            }
+            Ok(Change::Apply { objects })
+        }
         "--profile" => Ok(Change::Profile { configuration: objects(text).remove(0) }),
         other => Err(format!("{other} is no option")),
     };
