@@ -284,6 +284,8 @@ const scenarios = {
     await instructor.locator("#rows input").check();
     assert.equal(await instructor.locator("#hint-to").innerText(), "to 1 learner");
     await instructor.locator("#rows input").uncheck();
+    // Over a row, its board is shown, which may lie on the button.
+    await instructor.mouse.move(1, 1);
     await instructor.locator("#hint button").click();
     await learner.waitForFunction(() => document.querySelector(".word-of")?.textContent?.includes("look at the <b>taints</b>"));
     await instructor.locator("#rows button").click();
