@@ -67,17 +67,21 @@ pub struct Owner {
     pub blocks_deletion: bool,
 }
 
+/// What a value says of its managers.
+fn managed(resource: ResourceId, value: &Value) -> Option<ManagedFields> {
+    managed_text(resource, &value["metadata"]["managedFields"]).map(|text| ManagedFields::of(&text))
+}
+
 impl Object {
     /// Makes an object of a complete JSON value (with uid, name and resourceVersion in its metadata).
     pub fn new(resource: ResourceId, resource_version: u64, value: &Value) -> Self {
-        let managed = managed_text(resource, &value["metadata"]["managedFields"]);
-        Self::of_parts(resource, resource_version, value, managed.map(|text| ManagedFields::of(&text)))
+        Self::of_parts(resource, resource_version, value, managed(resource, value))
     }
 
     /// [`Object::new`], which keeps the value.
     pub fn keeping(resource: ResourceId, resource_version: u64, value: Value) -> Self {
-        let managed = managed_text(resource, &value["metadata"]["managedFields"]);
-        Self::with_tree(resource, resource_version, value, managed.map(|text| ManagedFields::of(&text)))
+        let managed = managed(resource, &value);
+        Self::with_tree(resource, resource_version, value, managed)
     }
 
     /// An object of a value, whatever this says of its managers, and of its managers.

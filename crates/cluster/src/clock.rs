@@ -10,9 +10,14 @@ pub trait Clock: Send + Sync {
     /// The present instant.
     fn now(&self) -> Timestamp;
 
+    /// How many times as fast as the machine's it goes.
+    fn times(&self) -> u32 {
+        1
+    }
+
     /// How long the machine waits until the clock shows an instant.
     fn until(&self, instant: Timestamp) -> Duration {
-        Duration::try_from(instant.duration_since(self.now())).unwrap_or_default()
+        Duration::try_from(instant.duration_since(self.now())).unwrap_or_default() / self.times().max(1)
     }
 }
 
@@ -48,7 +53,7 @@ pub struct FastClock {
 impl FastClock {
     /// A clock that goes this many times as fast as the machine's since `began`.
     pub fn new(began: Timestamp, times: u32) -> Self {
-        Self { began, times: times.max(1) }
+        Self { began, times }
     }
 }
 
@@ -58,9 +63,8 @@ impl Clock for FastClock {
         later(self.began, passed.saturating_mul(i32::try_from(self.times).unwrap_or(i32::MAX)))
     }
 
-    fn until(&self, instant: Timestamp) -> Duration {
-        let wait = Duration::try_from(instant.duration_since(self.now())).unwrap_or_default();
-        wait.checked_div(self.times).unwrap_or(wait)
+    fn times(&self) -> u32 {
+        self.times
     }
 }
 
