@@ -72,7 +72,7 @@ pub async fn capture(client: &Client, namespace: &str) -> Result<Capture> {
     // An owner that was made after its kind was read is found by a second look; so is the Deployment of such a ReplicaSet.
     for _ in 0..2 {
         for kind in kinds_of_lost_owners(&capture) {
-            capture.objects.retain(|object| object["kind"] != kind.kind);
+            capture.objects.retain(|object| object.kind != kind);
             read_kind(client, kind, namespace, &mut capture).await?;
         }
     }
@@ -103,7 +103,7 @@ fn autoscaler_status(map: Option<ConfigMap>) -> Option<Value> {
 }
 
 /// Takes in a kind: of all namespaces, or of the only one that you may read. What could not be read is a gap.
-async fn read_kind(client: &Client, kind: &Kind, namespace: &str, capture: &mut Capture) -> Result<()> {
+async fn read_kind(client: &Client, kind: &'static Kind, namespace: &str, capture: &mut Capture) -> Result<()> {
     let mut listed = list(client, kind, None, capture).await?;
     let mut gap = Gap { kind: kind.plural.to_owned(), ..Gap::default() };
     if matches!(listed, Listed::Refused) && kind.namespaced {
@@ -123,7 +123,7 @@ async fn read_kind(client: &Client, kind: &Kind, namespace: &str, capture: &mut 
 
 /// Takes in the objects of a kind, page by page. A list that expired between two pages begins again, as one: its first pages say what
 /// was. Of a list that does not come to its end nothing is kept.
-async fn list(client: &Client, kind: &Kind, namespace: Option<&str>, capture: &mut Capture) -> Result<Listed> {
+async fn list(client: &Client, kind: &'static Kind, namespace: Option<&str>, capture: &mut Capture) -> Result<Listed> {
     let path = kind.path(namespace);
     let mut next: Option<String> = None;
     let mut limit = Some(PAGE);
@@ -342,13 +342,10 @@ mod tests {
             ("services", &[list("more", &[object("half", "", None)]), refusal(403)]),
         ]);
         let capture = runtime.block_on(capture(&client, "team")).unwrap();
-        let kept: Vec<(&str, Option<&str>)> = capture
-            .objects
-            .iter()
-            .map(|object| (object["metadata"]["name"].as_str().unwrap(), object["spec"]["nodeName"].as_str()))
-            .collect();
+        let kept: Vec<(&str, Option<&str>)> =
+            capture.objects.iter().map(|object| (&*object.name, object.node.as_deref())).collect();
         assert_eq!(kept, [("came", None), ("waits", Some("n")), ("n", None), ("late", None), ("set", None)]);
-        let node = capture.of("Node").next().unwrap();
+        let node = capture.values("Node").next().unwrap();
         assert_eq!(node["metadata"]["annotations"], json!({ "klab.dev/captured-autoscaler-bounds": "1..3" }));
         assert_eq!(
             capture.gap_words(),

@@ -46,8 +46,7 @@ pub fn agreement(capture: &Capture) -> Result<Agreement, TwinError> {
     if snapshot.nodes.is_empty() {
         return Err(TwinError::NoNodes);
     }
-    let pools: BTreeMap<&str, String> =
-        capture.of("Node").filter_map(|node| Some((node["metadata"]["name"].as_str()?, pool_of(node)))).collect();
+    let pools: BTreeMap<&str, String> = capture.of("Node").map(|node| (&*node.name, pool_of(&node.value()))).collect();
     let new_copy = || verify::scheduler(&snapshot, &Context::default(), TieBreak::Seeded(0));
     let (mut as_it_is, mut emptied) = (new_copy(), new_copy());
     let is_remade = |pod: &&Pod| controller(&pod.metadata).is_some_and(|owner| !stays(&owner.kind));

@@ -8,10 +8,9 @@ use std::time::Duration;
 use klab_lab::spec::UndrainableNodeBehavior;
 use klab_lab::words::plural;
 use klab_scheduler::Resources;
-use serde_json::Value;
 
 use crate::autoscaled::bounds_of;
-use crate::capture::{Capture, path};
+use crate::capture::Capture;
 use crate::change::{Change, parts};
 use crate::drain::Blocked;
 use crate::error::ChangeError;
@@ -128,11 +127,8 @@ pub fn what_if_of(capture: &Capture, changes: &[Change], seeds: Range<u64>) -> R
     });
     let runs = runs.into_iter().collect::<Result<Vec<Run>, TryError>>()?;
     let Some(first) = runs.first() else { return Ok(Answer::default()) };
-    let placed = |run: &Run| -> BTreeMap<Workload, usize> {
-        run.after.placed().into_iter().map(|(workload, pods)| (workload.clone(), pods)).collect()
-    };
-    let of_first = placed(first);
-    let agreeing = runs.iter().filter(|run| placed(run) == of_first).count() as u64;
+    let placed = first.after.placed();
+    let agreeing = runs.iter().filter(|run| run.after.placed() == placed).count() as u64;
     let mut answer = Answer {
         changes: changes.iter().map(Change::words).collect(),
         blocked: first.trial.blocked.clone(),
@@ -174,9 +170,9 @@ fn run(original: &Original, changes: &[Change], seed: u64, is_first: bool) -> Re
 /// What the answer does not know.
 fn open(capture: &Capture, changes: &[Change]) -> Vec<String> {
     let mut open = capture.gap_words();
-    let torn = capture.torn();
-    if !torn.is_empty() {
-        let pods = plural(torn.len(), "pod");
+    let torn = capture.objects.len() - capture.untorn().count();
+    if torn > 0 {
+        let pods = plural(torn, "pod");
         open.push(format!("the cluster changed while klab read it: {pods} on nodes that are gone are left out"));
     }
     let autoscalers = capture.of("HorizontalPodAutoscaler").count();
@@ -210,7 +206,7 @@ fn open(capture: &Capture, changes: &[Change]) -> Vec<String> {
 /// Which pools the cluster autoscaler may still make larger for pods that wait, in words.
 fn room(capture: &Capture, pools: &BTreeMap<String, PoolChange>) -> Vec<String> {
     let bounds: BTreeMap<String, (u64, u64)> =
-        capture.of("Node").filter_map(|node| Some((pool_of(node), bounds_of(node)?))).collect();
+        capture.values("Node").filter_map(|node| Some((pool_of(&node), bounds_of(&node)?))).collect();
     let room = |(pool, (min, max)): (String, (u64, u64))| {
         let nodes = pools.get(&pool).map_or(0, |pool| pool.after.nodes as u64);
         let more = max.checked_sub(nodes).filter(|more| *more > 0)?;
@@ -226,19 +222,19 @@ fn room(capture: &Capture, pools: &BTreeMap<String, PoolChange>) -> Vec<String> 
 /// Between which numbers HorizontalPodAutoscalers keep a workload that a change scales, in words.
 fn bounds<'a>(capture: &'a Capture, workload: &'a str) -> impl Iterator<Item = String> {
     let (namespace, kind, name) = parts(workload);
-    let kind = kind.to_lowercase();
-    let is_its = move |scaler: &&Value| {
+    let scalers = capture.of("HorizontalPodAutoscaler");
+    let scalers = scalers.filter(move |scaler| namespace.is_none_or(|namespace| &*scaler.namespace == namespace));
+    scalers.filter_map(move |object| {
+        let scaler = object.value();
         let target = &scaler["spec"]["scaleTargetRef"];
-        let of_kind = target["kind"].as_str().map(str::to_lowercase);
-        of_kind.is_some_and(|of_kind| kind.strip_suffix('s').unwrap_or(&kind) == of_kind)
-            && target["name"] == name
-            && namespace.is_none_or(|namespace| scaler["metadata"]["namespace"] == namespace)
-    };
-    capture.of("HorizontalPodAutoscaler").filter(is_its).map(move |scaler| {
+        let is_its = target["kind"].as_str().is_some_and(|of_kind| kind.eq_ignore_ascii_case(of_kind));
         let spec = &scaler["spec"];
         let (least, most) =
             (spec["minReplicas"].as_u64().unwrap_or(1), spec["maxReplicas"].as_u64().unwrap_or_default());
-        format!("the HorizontalPodAutoscaler {} keeps {workload} between {least} and {most} pods", path(scaler))
+        let words = || {
+            format!("the HorizontalPodAutoscaler {} keeps {workload} between {least} and {most} pods", object.path())
+        };
+        (is_its && target["name"] == name).then(words)
     })
 }
 

@@ -22,19 +22,19 @@ pub fn take_bounds(capture: &mut Capture, status: &Value) {
         // On GKE a group is named by its address, and ends in `-grp`.
         let name = name.rsplit('/').next().unwrap_or(name);
         let prefix = name.strip_suffix("-grp").unwrap_or(name);
-        let is_its = |node: &&Value| {
-            node["metadata"]["name"].as_str().is_some_and(|node| !prefix.is_empty() && node.starts_with(prefix))
-        };
-        if let Some(pool) = capture.of("Node").find(is_its).map(pool_of) {
+        let mut its = capture.of("Node").filter(|node| !prefix.is_empty() && node.name.starts_with(prefix));
+        if let Some(pool) = its.next().map(|node| pool_of(&node.value())) {
             // A pool has a group for each zone on GKE.
             let sum = pools.entry(pool).or_default();
             *sum = (sum.0.saturating_add(min), sum.1.saturating_add(max));
         }
     }
-    for node in capture.objects.iter_mut().filter(|object| object["kind"] == "Node") {
-        if let Some((min, max)) = pools.get(&pool_of(node)) {
-            node["metadata"]["annotations"][BOUNDS_ANNOTATION] = json!(format!("{min}..{max}"));
-        }
+    for node in capture.objects.iter_mut().filter(|object| object.kind.kind == "Node") {
+        node.edit(|node| {
+            if let Some((min, max)) = pools.get(&pool_of(node)) {
+                node["metadata"]["annotations"][BOUNDS_ANNOTATION] = json!(format!("{min}..{max}"));
+            }
+        });
     }
 }
 

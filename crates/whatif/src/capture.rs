@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::captured::Captured;
 use crate::kinds::{AUTOSCALER_STATUS, KINDS, Kind};
 use crate::sanitise::sanitised;
 
@@ -20,7 +21,7 @@ pub struct Capture {
     /// The cluster's Kubernetes version, such as `v1.36.2`, where its API server says it.
     pub version: Option<String>,
     /// The objects, sorted by kind in the order of [`KINDS`], namespace and name.
-    pub objects: Vec<Value>,
+    pub objects: Vec<Captured>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
 }
@@ -41,35 +42,6 @@ pub struct Gap {
 
 /// The only namespace that was read, if any was, and what that leaves open.
 type Extent<'a> = (Option<&'a str>, &'a str);
-
-/// What is missing, and what that leaves open, in sentences: kinds that leave the same open are together.
-fn gap_words(gaps: &[Gap]) -> Vec<String> {
-    let mut groups: Vec<(Extent<'_>, Vec<&str>)> = Vec::new();
-    for gap in gaps.iter().filter(|gap| gap.moved.is_none()) {
-        let kind = KINDS.iter().find(|kind| kind.plural == gap.kind);
-        let open = match kind {
-            Some(kind) => kind.leaves_open,
-            None if gap.kind == AUTOSCALER_STATUS => "klab does not know which pools grow by themselves",
-            None => "klab does not know what that changes",
-        };
-        match groups.iter_mut().find(|(group, _)| *group == (gap.namespace.as_deref(), open)) {
-            Some((_, kinds)) => kinds.push(&gap.kind),
-            None => groups.push(((gap.namespace.as_deref(), open), vec![&gap.kind])),
-        }
-    }
-    let words = |((namespace, open), kinds): (Extent<'_>, Vec<&str>)| {
-        let kinds = kinds.join(", ");
-        match namespace {
-            Some(namespace) => {
-                format!("you may read {kinds} in namespace {namespace} alone; without the others {open}")
-            }
-            None => format!("you may not read {kinds}; without them {open}"),
-        }
-    };
-    let moved = gaps.iter().filter_map(|gap| gap.moved.as_ref());
-    let moved = moved.map(|moved| format!("the cluster changed while klab read it: {moved}"));
-    groups.into_iter().map(words).chain(moved).collect()
-}
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -99,59 +71,75 @@ pub enum CaptureError {
 
 impl Capture {
     /// Takes in the objects of a kind, as its list has them. What placement does not depend on is left out.
-    pub fn add<'a>(&mut self, kind: &Kind, items: impl IntoIterator<Item = &'a Value>) {
-        self.objects.extend(items.into_iter().filter_map(|item| sanitised(kind, item)));
+    pub fn add<'a>(&mut self, kind: &'static Kind, items: impl IntoIterator<Item = &'a Value>) {
+        let kept = items.into_iter().filter_map(|item| sanitised(kind, item));
+        self.objects.extend(kept.map(|item| Captured::of(kind, &item)));
     }
 
     /// Puts the objects into their order, after the last was added, each once.
     pub fn finish(&mut self) {
-        let place = |object: &Value| KINDS.iter().position(|kind| object["kind"] == kind.kind);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        self.objects.sort_by_cached_key(|object| {
-            (place(object), text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
-        });
-        self.objects.dedup_by(|one, other| {
-            one["kind"] == other["kind"]
-                && ["name", "namespace"].iter().all(|key| one["metadata"][*key] == other["metadata"][*key])
-        });
+        self.objects.sort_by(|one, other| one.place().cmp(&other.place()));
+        self.objects.dedup_by(|one, other| one.place() == other.place());
     }
 
-    /// What could not be read, and what that leaves open, in sentences.
+    /// What could not be read, and what that leaves open, in sentences: kinds that leave the same open are together.
     pub fn gap_words(&self) -> Vec<String> {
-        gap_words(&self.gaps)
+        let mut groups: Vec<(Extent<'_>, Vec<&str>)> = Vec::new();
+        for gap in self.gaps.iter().filter(|gap| gap.moved.is_none()) {
+            let kind = KINDS.iter().find(|kind| kind.plural == gap.kind);
+            let open = match kind {
+                Some(kind) => kind.leaves_open,
+                None if gap.kind == AUTOSCALER_STATUS => "klab does not know which pools grow by themselves",
+                None => "klab does not know what that changes",
+            };
+            match groups.iter_mut().find(|(group, _)| *group == (gap.namespace.as_deref(), open)) {
+                Some((_, kinds)) => kinds.push(&gap.kind),
+                None => groups.push(((gap.namespace.as_deref(), open), vec![&gap.kind])),
+            }
+        }
+        let words = |((namespace, open), kinds): (Extent<'_>, Vec<&str>)| {
+            let kinds = kinds.join(", ");
+            match namespace {
+                Some(namespace) => {
+                    format!("you may read {kinds} in namespace {namespace} alone; without the others {open}")
+                }
+                None => format!("you may not read {kinds}; without them {open}"),
+            }
+        };
+        let moved = self.gaps.iter().filter_map(|gap| gap.moved.as_ref());
+        let moved = moved.map(|moved| format!("the cluster changed while klab read it: {moved}"));
+        groups.into_iter().map(words).chain(moved).collect()
     }
 
     /// The objects of a kind, by its `kind`.
-    pub fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.objects.iter().filter(move |object| object["kind"] == kind)
+    pub fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Captured> {
+        self.objects.iter().filter(move |object| object.kind.kind == kind)
     }
 
-    /// Pods that were bound to nodes which were not there when nodes were read, by namespace and name: the cluster changed in
-    /// between.
-    pub fn torn(&self) -> Vec<String> {
-        let nodes: BTreeSet<&str> = self.of("Node").filter_map(|node| node["metadata"]["name"].as_str()).collect();
-        let is_torn = |pod: &&Value| pod["spec"]["nodeName"].as_str().is_some_and(|node| !nodes.contains(node));
-        self.of("Pod").filter(is_torn).map(path).collect()
+    /// The trees of the objects of a kind.
+    pub fn values<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = Value> {
+        self.of(kind).map(Captured::value)
+    }
+
+    /// The objects without pods that were bound to nodes which were not there when nodes were read: the cluster changed in between.
+    pub(crate) fn untorn(&self) -> impl Iterator<Item = &Captured> {
+        let nodes: BTreeSet<&str> = self.of("Node").map(|node| &*node.name).collect();
+        let is_there = move |object: &&Captured| object.node.as_ref().is_none_or(|node| nodes.contains(&**node));
+        self.objects.iter().filter(is_there)
     }
 
     /// The latest moment that the objects speak of: what the copy's clock shows.
     pub fn moment(&self) -> Option<Timestamp> {
-        let time = |value: &Value| value.as_str()?.parse().ok();
-        let of_object =
-            |object: &Value| [time(&object["metadata"]["creationTimestamp"]), time(&object["status"]["startTime"])];
-        self.objects.iter().flat_map(of_object).flatten().max()
+        self.objects.iter().filter_map(|object| object.moment).max()
     }
 
     /// The text of the file.
     pub fn text(&self) -> String {
         let header = Header { schema: SCHEMA.to_owned(), kubernetes: self.version.clone(), gaps: self.gaps.clone() };
-        let mut text = serde_json::to_string(&header).unwrap_or_default();
-        for object in &self.objects {
-            text.push('\n');
-            text.push_str(&object.to_string());
-        }
-        text.push('\n');
-        text
+        let header = serde_json::to_string(&header).unwrap_or_default();
+        let objects = self.objects.iter().map(|object| &*object.text);
+        let lines: Vec<&str> = std::iter::once(&*header).chain(objects).chain([""]).collect();
+        lines.join("\n")
     }
 
     /// Reads the text of a file. Fields that a capture does not keep are left out.
@@ -175,15 +163,6 @@ impl Capture {
         }
         capture.finish();
         Ok(capture)
-    }
-}
-
-/// `namespace/name`.
-pub(crate) fn path(object: &Value) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    match text("namespace") {
-        "" => text("name").to_owned(),
-        namespace => format!("{namespace}/{}", text("name")),
     }
 }
 
@@ -217,11 +196,13 @@ mod tests {
         let capture = capture();
         assert_eq!(capture.objects.len(), 3, "each object once");
         assert_eq!(Capture::read(&capture.text()).unwrap(), capture);
-        assert_eq!(capture.torn(), ["team/a"]);
+        assert_eq!(capture.untorn().map(Captured::path).collect::<Vec<_>>(), ["team/b", "n"]);
         assert_eq!(capture.moment().unwrap().to_string(), "2026-06-01T08:00:05Z");
         let gap = |kind: &str| Gap { kind: kind.to_owned(), ..Gap::default() };
+        let mut partly = capture.clone();
+        partly.gaps.extend([gap("persistentvolumes"), gap("storageclasses")]);
         assert_eq!(
-            gap_words(&[capture.gaps[0].clone(), gap("persistentvolumes"), gap("storageclasses")]),
+            partly.gap_words(),
             [
                 "you may read services in namespace team alone; without the others pods spread by default over other nodes",
                 "you may not read persistentvolumes, storageclasses; without them pods with volumes may go to other zones and nodes",

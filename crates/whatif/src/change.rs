@@ -1,6 +1,6 @@
 //! The changes that can be tried, as they are written on a command line.
 
-use klab_lab::spec::{UpgradeSettings, VmSize};
+use klab_lab::spec::{UpgradeSettings, VmSize, singular};
 use klab_lab::words::plural;
 use serde_json::{Value, json};
 
@@ -131,12 +131,8 @@ impl Change {
         if key.is_empty() {
             return Err(form());
         }
-        Ok(Self::Taint {
-            target: target.to_owned(),
-            key: key.to_owned(),
-            value: value.to_owned(),
-            effect: Some(effect.to_owned()),
-        })
+        let [target, key, value, effect] = [target, key, value, effect].map(str::to_owned);
+        Ok(Self::Taint { target, key, value, effect: Some(effect) })
     }
 
     /// `TARGET:KEY=VALUE`, or `TARGET:KEY-` without the label.
@@ -160,13 +156,17 @@ impl Change {
     /// What is wrong with the text.
     pub fn scale(text: &str) -> Result<Self, String> {
         let (workload, count) = pair(text, "[NAMESPACE/]KIND/NAME=REPLICAS")?;
-        if !(1..=2).contains(&workload.matches('/').count()) {
-            return Err(format!("`{workload}` is not of the form [NAMESPACE/]KIND/NAME, such as deployment/web"));
-        }
+        let workload = match parts(workload) {
+            (_, "", _) => {
+                return Err(format!("`{workload}` is not of the form [NAMESPACE/]KIND/NAME, such as deployment/web"));
+            }
+            (None, kind, name) => format!("{}/{name}", singular(kind)),
+            (Some(namespace), kind, name) => format!("{namespace}/{}/{name}", singular(kind)),
+        };
         let most = u32::try_from(MAX_MADE).unwrap_or(u32::MAX);
         let replicas = count.parse().ok().filter(|replicas| *replicas <= most);
         let replicas = replicas.ok_or_else(|| format!("`{count}` is not a number of pods from 0 to {most}"))?;
-        Ok(Self::Scale { workload: workload.to_owned(), replicas })
+        Ok(Self::Scale { workload, replicas })
     }
 
     /// The file and how often: `FILE`, `FILE×20` or `FILE*20`.
@@ -259,7 +259,7 @@ mod tests {
             (words(Change::label("n1:disk=ssd")), "n1 has the label disk=ssd"),
             (words(Change::label("n1:disk-")), "n1 loses the label disk"),
             (words(Change::label("n1")), "error: `n1` is not of the form NODE|POOL:KEY=VALUE or NODE|POOL:KEY-"),
-            (words(Change::scale("team/deployment/web=30")), "team/deployment/web has 30 pods"),
+            (words(Change::scale("team/deploy/web=30")), "team/deployment/web has 30 pods"),
             (
                 words(Change::scale("web=30")),
                 "error: `web` is not of the form [NAMESPACE/]KIND/NAME, such as deployment/web",

@@ -59,8 +59,8 @@ pub fn fit(capture: &Capture, object: &Value) -> Result<Fit, TwinError> {
         return Err(TwinError::NoPods(format!("{kind} {name}")));
     };
     let pool = |name: &str| {
-        let mut nodes = capture.of("Node").filter(|node| node["metadata"]["name"] == name);
-        nodes.next().map_or_else(|| name.to_owned(), pool_of)
+        let mut nodes = capture.of("Node").filter(|node| &*node.name == name);
+        nodes.next().map_or_else(|| name.to_owned(), |node| pool_of(&node.value()))
     };
     let mut pools: BTreeMap<String, u32> = BTreeMap::new();
     for (node, pods) in &workload.nodes {

@@ -61,7 +61,7 @@ struct Group<'a> {
 /// When the objects cannot be written as YAML, which no capture gives cause for.
 pub fn lab_folder(capture: &Capture, name: &str) -> Result<LabFolder, String> {
     let mut manifests = String::new();
-    for object in APPLIED.iter().flat_map(|kind| capture.of(kind)).filter(|object| is_applied(object)) {
+    for object in APPLIED.iter().flat_map(|kind| capture.values(kind)).filter(is_applied) {
         let yaml = serde_saphyr::to_string(&manifest(object)).map_err(|error| error.to_string())?;
         manifests.push_str(&format!("---\n{}\n", yaml.trim_end()));
     }
@@ -69,8 +69,8 @@ pub fn lab_folder(capture: &Capture, name: &str) -> Result<LabFolder, String> {
 }
 
 fn lab(capture: &Capture, name: &str, without_objects: bool) -> String {
-    let is_aks =
-        capture.of("Node").any(|node| node["metadata"]["labels"]["kubernetes.azure.com/agentpool"].is_string());
+    let nodes: Vec<Value> = capture.values("Node").collect();
+    let is_aks = nodes.iter().any(|node| node["metadata"]["labels"]["kubernetes.azure.com/agentpool"].is_string());
     let mut lab = HEADING.to_owned();
     for words in capture.gap_words() {
         let _ = writeln!(lab, "# Note: {words}.");
@@ -79,7 +79,7 @@ fn lab(capture: &Capture, name: &str, without_objects: bool) -> String {
     if !is_aks {
         lab.push_str("\n[sim]\nlike = \"kind\"\n");
     }
-    let mut groups = groups(capture);
+    let mut groups = groups(&nodes);
     // The first is a system pool. Where none says that it is one, the system's own pods need nodes without taints.
     let is_system = |group: &Group<'_>| {
         group.nodes.iter().any(|node| node["metadata"]["labels"]["kubernetes.azure.com/mode"] == "system")
@@ -137,14 +137,14 @@ fn pool(lab: &mut String, group: &Group<'_>) {
 }
 
 /// The nodes by pool, and within a pool those that are alike together.
-fn groups(capture: &Capture) -> Vec<Group<'_>> {
-    let zones: BTreeSet<&str> = capture.of("Node").filter_map(zone_of).collect();
+fn groups(nodes: &[Value]) -> Vec<Group<'_>> {
+    let zones: BTreeSet<&str> = nodes.iter().filter_map(zone_of).collect();
     // klab has three zones, as Azure.
     let zone = |node: &Value| {
         zone_of(node).and_then(|zone| zones.iter().position(|other| *other == zone)).filter(|at| *at < 3)
     };
     let mut alike: BTreeMap<(String, String), Vec<&Value>> = BTreeMap::new();
-    for node in capture.of("Node").filter(|node| pool_of(node) != CONTROL_PLANE) {
+    for node in nodes.iter().filter(|node| pool_of(node) != CONTROL_PLANE) {
         let name = node["metadata"]["name"].as_str().unwrap_or_default();
         let allocatable = &node["status"]["allocatable"];
         let shape = json!([
@@ -225,7 +225,7 @@ fn is_applied(object: &Value) -> bool {
 }
 
 /// An object as its author would write it.
-fn manifest(object: &Value) -> Value {
+fn manifest(object: Value) -> Value {
     let mut object = completed(object);
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use klab_lab::verify::{self, Context, DeviceObjects, Snapshot};
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{Cluster, TieBreak};
-use serde_json::Value;
 
-use crate::capture::{Capture, path};
+use crate::capture::Capture;
+use crate::captured::Captured;
 use crate::pool::{pool_of, zone_of};
 use crate::sanitise::stays;
 use crate::twin::TwinError;
@@ -18,7 +18,7 @@ use crate::world::{is_remade, node_price};
 /// Why a pod without an owner is lost with its node.
 pub(crate) const NOTHING: &str = "nothing makes it again";
 /// Why a pod is lost whose owner is no controller of the copy.
-pub(crate) const UNKNOWN: &str = "klab does not know the controller that makes it again";
+pub(crate) const UNKNOWN: &str = "klab does not know the controller that makes such pods again";
 
 /// A captured cluster for its scheduler.
 pub(crate) struct Model {
@@ -74,20 +74,19 @@ impl Model {
         let snapshot = snapshot(capture)?;
         let scheduler = verify::scheduler(&snapshot, &Context::default(), TieBreak::Seeded(0));
         let mut nodes: BTreeMap<String, ModelNode> = BTreeMap::new();
-        for (node, typed) in capture.of("Node").zip(&snapshot.nodes) {
+        for (node, typed) in capture.values("Node").zip(&snapshot.nodes) {
             let model = ModelNode {
                 node: Arc::clone(typed),
-                pool: pool_of(node),
-                zone: zone_of(node).map(str::to_owned),
-                price: node_price(node),
+                pool: pool_of(&node),
+                zone: zone_of(&node).map(str::to_owned),
+                price: node_price(&node),
                 all: Vec::new(),
                 movable: Vec::new(),
                 alone: Vec::new(),
             };
             nodes.insert(node["metadata"]["name"].as_str().unwrap_or_default().to_owned(), model);
         }
-        let uids: BTreeSet<&str> =
-            capture.objects.iter().filter_map(|object| object["metadata"]["uid"].as_str()).collect();
+        let uids: BTreeSet<&str> = capture.objects.iter().filter_map(|object| object.uid.as_deref()).collect();
         for pod in &snapshot.pods {
             let Some(node) = pod.spec.as_ref().and_then(|spec| nodes.get_mut(spec.node_name.as_ref()?)) else {
                 continue;
@@ -180,9 +179,8 @@ fn remove(scheduler: &mut Cluster, pod: &Pod) {
 
 /// Places a pod, or says why there is no place.
 pub(crate) fn place(scheduler: &mut Cluster, pod: &Pod) -> Result<(), LostPod> {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let lost =
-        |why: String| LostPod { pod: format!("{}/{}", text(&pod.metadata.namespace), text(&pod.metadata.name)), why };
+    let (namespace, name) = names(pod);
+    let lost = |why: String| LostPod { pod: format!("{namespace}/{name}"), why };
     let decision = scheduler.schedule(pod).map_err(|error| lost(error.to_string()))?;
     match decision.outcome.node().cloned() {
         Some(node) => scheduler.bind(pod, &node).map(drop).map_err(|error| lost(error.to_string())),
@@ -202,7 +200,6 @@ pub(crate) fn unplaced(pod: &Pod) -> Pod {
 
 /// The objects of a capture by type.
 pub(crate) fn snapshot(capture: &Capture) -> Result<Snapshot, TwinError> {
-    let torn: BTreeSet<String> = capture.torn().into_iter().collect();
     let devices = DeviceObjects {
         classes: typed(capture, "DeviceClass")?,
         slices: typed(capture, "ResourceSlice")?,
@@ -210,7 +207,7 @@ pub(crate) fn snapshot(capture: &Capture) -> Result<Snapshot, TwinError> {
         templates: typed(capture, "ResourceClaimTemplate")?,
         language: Some(klab_cluster::device_selectors()),
     };
-    let mut snapshot = Snapshot {
+    Ok(Snapshot {
         taken_at: capture.moment(),
         nodes: typed(capture, "Node")?,
         pods: typed(capture, "Pod")?,
@@ -230,18 +227,13 @@ pub(crate) fn snapshot(capture: &Capture) -> Result<Snapshot, TwinError> {
         csi_nodes: typed(capture, "CSINode")?,
         devices: Some(devices),
         ..Snapshot::default()
-    };
-    snapshot.pods.retain(|pod| {
-        let (namespace, name) = names(pod);
-        !torn.contains(&format!("{namespace}/{name}"))
-    });
-    Ok(snapshot)
+    })
 }
 
 fn typed<T: Typed>(capture: &Capture, kind: &str) -> Result<Vec<Arc<T>>, TwinError> {
-    let one = |object: &Value| {
-        let wrong = |error: serde_json::Error| TwinError::Object(format!("{kind} {}: {error}", path(object)));
-        T::from_value(object).map(Arc::new).map_err(wrong)
+    let one = |object: &Captured| {
+        let wrong = |error: serde_json::Error| TwinError::Object(format!("{kind} {}: {error}", object.path()));
+        T::from_json(object.text.as_bytes()).map(Arc::new).map_err(wrong)
     };
-    capture.of(kind).map(one).collect()
+    capture.untorn().filter(|object| object.kind.kind == kind).map(one).collect()
 }

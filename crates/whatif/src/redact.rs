@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::capture::Capture;
+use crate::captured::Captured;
 
 /// Fields whose texts are words of Kubernetes, times or versions.
 const KEPT_FIELDS: &[&str] = &[
@@ -95,11 +96,12 @@ const CLAIMS: [&str; 3] = ["claims", "resourceClaimStatuses", "resourceClaims"];
 
 /// A capture under other names, and how many objects are left out because they name things in expressions.
 pub fn redacted(capture: &Capture) -> (Capture, usize) {
-    let kept = |object: &&Value| !LEFT_OUT.iter().any(|kind| object["kind"] == *kind);
-    let objects: Vec<&Value> = capture.objects.iter().filter(kept).collect();
+    let kept = |object: &&Captured| !LEFT_OUT.contains(&object.kind.kind);
+    let objects: Vec<&Captured> = capture.objects.iter().filter(kept).collect();
     let mut names = Names::default();
-    for set in objects.iter().filter(|object| object["kind"] == "StatefulSet") {
-        names.sets.extend(set["metadata"]["name"].as_str().map(str::to_owned));
+    for set in capture.of("StatefulSet") {
+        names.sets.insert(set.name.to_string());
+        let set = set.value();
         let templates = set["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
         names
             .templates
@@ -107,14 +109,15 @@ pub fn redacted(capture: &Capture) -> (Capture, usize) {
     }
     // The first pass finds the names, the second writes others: in the same order, so that ties by name end alike.
     for object in &objects {
-        names.value("", object);
+        names.value("", &object.value());
     }
     names.number();
     let mut redacted = Capture { version: capture.version.clone(), gaps: capture.gaps.clone(), ..Capture::default() };
     for gap in &mut redacted.gaps {
         gap.namespace = gap.namespace.as_deref().map(|name| names.name(name));
     }
-    redacted.objects = objects.iter().map(|object| names.value("", object)).collect();
+    redacted.objects =
+        objects.iter().map(|object| Captured::of(object.kind, &names.value("", &object.value()))).collect();
     redacted.finish();
     (redacted, capture.objects.len() - objects.len())
 }
@@ -223,6 +226,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::kinds::Kind;
 
     #[test]
     fn names_go_and_what_they_hold_together_stays() {
@@ -232,41 +236,42 @@ mod tests {
                 { "key": "topology.kubernetes.io/zone", "operator": "In", "values": ["westeurope-1"] },
             ],
         }] } } });
-        let capture = Capture {
-            objects: vec![
-                json!({
-                    "apiVersion": "v1", "kind": "Pod",
-                    "metadata": { "name": "secret-db-0", "namespace": "secret-team", "labels": { "secret-app": "secret-db" } },
-                    "spec": {
-                        "nodeName": "secret-node", "affinity": affinity, "restartPolicy": "Always",
-                        "resourceClaims": [{ "name": "gpu", "resourceClaimName": "secret" }],
-                        "containers": [{ "name": "secret", "image": "secret/db:1", "resources": {
-                            "claims": [{ "name": "gpu" }],
-                            "requests": { "cpu": "100m", "secret.com/card": "1", "nvidia.com/gpu": "1" },
-                        } }],
-                        "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": "secret-data-secret-db-0" } }],
-                        "tolerations": [{ "key": "secret-taint", "operator": "Equal", "value": "secret", "effect": "NoSchedule" }],
-                    },
-                }),
-                json!({
-                    "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "secret-db", "namespace": "secret-team" },
-                    "spec": { "replicas": 1, "volumeClaimTemplates": [{ "metadata": { "name": "secret-data" } }] },
-                }),
-                json!({ "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": "secret" } }),
-            ],
-            ..Capture::default()
-        };
+        let mut capture = Capture::default();
+        for object in [
+            json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": { "name": "secret-db-0", "namespace": "secret-team", "labels": { "secret-app": "secret-db" } },
+                "spec": {
+                    "nodeName": "secret-node", "affinity": affinity, "restartPolicy": "Always",
+                    "resourceClaims": [{ "name": "gpu", "resourceClaimName": "secret" }],
+                    "containers": [{ "name": "secret", "image": "secret/db:1", "resources": {
+                        "claims": [{ "name": "gpu" }],
+                        "requests": { "cpu": "100m", "secret.com/card": "1", "nvidia.com/gpu": "1" },
+                    } }],
+                    "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": "secret-data-secret-db-0" } }],
+                    "tolerations": [{ "key": "secret-taint", "operator": "Equal", "value": "secret", "effect": "NoSchedule" }],
+                },
+            }),
+            json!({
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "secret-db", "namespace": "secret-team" },
+                "spec": { "replicas": 1, "volumeClaimTemplates": [{ "metadata": { "name": "secret-data" } }] },
+            }),
+            json!({ "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": "secret" } }),
+        ] {
+            capture.objects.push(Captured::of(Kind::of(&object).unwrap(), &object));
+        }
         let (redacted, left_out) = redacted(&capture);
         let text = redacted.text();
         assert!(!text.contains("secret"), "{text}");
         assert_eq!(left_out, 1);
         let [pod, set] = redacted.objects.as_slice() else { panic!("{text}") };
+        let (pod, set) = (pod.value(), set.value());
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
-        assert_eq!(name(pod), format!("{}-0", name(set)));
+        assert_eq!(name(&pod), format!("{}-0", name(&set)));
         let template = name(&set["spec"]["volumeClaimTemplates"][0]);
         assert_eq!(
             pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"],
-            format!("{template}-{}", name(pod))
+            format!("{template}-{}", name(&pod))
         );
         assert_eq!(pod["spec"]["restartPolicy"], "Always");
         assert!(pod["spec"].get("resourceClaims").is_none(), "what it claims is left out");

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use klab_lab::words::plural;
-use serde_json::Value;
 
 use crate::capture::{Capture, Gap};
+use crate::captured::Captured;
 use crate::kinds::{KINDS, Kind};
 
 /// The node of each pod, by uid.
-pub type Places = BTreeMap<String, Option<String>>;
+pub type Places = BTreeMap<Box<str>, Option<Box<str>>>;
 
 /// Leaves out of a capture, whose pods were read last, what belongs to owners that are gone: garbage collection deletes it. What moved
 /// since a first look at the pods becomes a gap. Owners of kinds that could not be read count as there.
@@ -40,45 +40,39 @@ pub fn settle(capture: &mut Capture, before: &Places) {
 
 /// Where the pods of a capture are.
 pub fn places(capture: &Capture) -> Places {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    capture.of("Pod").filter_map(|pod| Some((text(&pod["metadata"]["uid"])?, text(&pod["spec"]["nodeName"])))).collect()
+    capture.of("Pod").filter_map(|pod| Some((pod.uid.clone()?, pod.node.clone()))).collect()
 }
 
 /// The kinds of owners that are not in a capture although their kinds are.
 pub fn kinds_of_lost_owners(capture: &Capture) -> Vec<&'static Kind> {
     let there = uids(capture);
-    let owners: Vec<&Value> =
-        capture.objects.iter().flat_map(controllers).filter(|owner| is_lost(&capture.gaps, &there, owner)).collect();
-    KINDS.iter().filter(|kind| owners.iter().any(|owner| owner["kind"] == kind.kind)).collect()
+    let owners: Vec<&Kind> =
+        capture.objects.iter().filter_map(|object| lost_owner(&capture.gaps, &there, object)).collect();
+    KINDS.iter().filter(|kind| owners.contains(kind)).collect()
 }
 
-fn uids(capture: &Capture) -> BTreeSet<String> {
-    capture.objects.iter().filter_map(|object| object["metadata"]["uid"].as_str().map(str::to_owned)).collect()
+fn uids(capture: &Capture) -> BTreeSet<Box<str>> {
+    capture.objects.iter().filter_map(|object| object.uid.clone()).collect()
 }
 
-fn controllers(object: &Value) -> impl Iterator<Item = &Value> {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    owners.into_iter().flatten().filter(|owner| owner["controller"] == true)
-}
-
-/// Whether an owner would be there if it were: the kubelet's own pods belong to nodes, and go with them.
-fn is_lost(gaps: &[Gap], there: &BTreeSet<String>, owner: &Value) -> bool {
-    let kind = KINDS.iter().find(|kind| owner["kind"] == kind.kind && owner["apiVersion"] == kind.api_version);
-    kind.is_some_and(|kind| kind.kind != "Node" && gaps.iter().all(|gap| gap.kind != kind.plural))
-        && owner["uid"].as_str().is_some_and(|uid| !there.contains(uid))
+/// The kind of an object's owner that would be there if it were: the kubelet's own pods belong to nodes, and go with them.
+fn lost_owner(gaps: &[Gap], there: &BTreeSet<Box<str>>, object: &Captured) -> Option<&'static Kind> {
+    let (kind, uid) = object.owner.as_ref()?;
+    let is_read = kind.kind != "Node" && gaps.iter().all(|gap| gap.kind != kind.plural);
+    (is_read && !there.contains(uid)).then_some(*kind)
 }
 
 /// Leaves out objects whose owner is not there; says whether there were any.
 fn leave_out_orphans(capture: &mut Capture) -> bool {
     let (before, there) = (capture.objects.len(), uids(capture));
     let Capture { objects, gaps, .. } = capture;
-    objects.retain(|object| !controllers(object).any(|owner| is_lost(gaps, &there, owner)));
+    objects.retain(|object| lost_owner(gaps, &there, object).is_none());
     objects.len() < before
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -116,7 +110,7 @@ mod tests {
         let mut partly = last.clone();
         settle(&mut last, &places(&first));
         let names = |capture: &Capture| -> Vec<String> {
-            capture.objects.iter().filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
+            capture.objects.iter().map(|object| object.name.to_string()).collect()
         };
         assert_eq!(names(&last), ["web", "set", "a"]);
         assert_eq!(

@@ -5,7 +5,7 @@ use klab_lab::words::{first_of, plural, table};
 use klab_scheduler::message::without_preemption;
 
 use crate::answer::{Answer, COPIES, PoolState, WorkloadChange};
-use crate::model::NOTHING;
+use crate::model::{NOTHING, UNKNOWN};
 use crate::world::is_remade;
 
 /// How many workloads a heading lists; the others are counted.
@@ -209,12 +209,7 @@ fn failing_lines(change: &WorkloadChange) -> Vec<String> {
         lines.push(format!("  the API server refuses more: {refused}"));
     }
     if !is_remade(&change.workload.kind) {
-        let words = if change.workload.kind == "Pod" {
-            NOTHING
-        } else {
-            "klab does not know the controller that makes them again"
-        };
-        lines.push(format!("  {words}"));
+        lines.push(format!("  {}", if change.workload.kind == "Pod" { NOTHING } else { UNKNOWN }));
     }
     lines
 }

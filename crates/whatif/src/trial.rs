@@ -196,7 +196,7 @@ impl Trial {
         };
         let mut kept = sanitised(kind, object)?;
         kept.as_object_mut().map(|kept| kept.remove("status"));
-        Some(completed(&kept))
+        Some(completed(kept))
     }
 }
 
@@ -219,26 +219,18 @@ fn free_names(cluster: &Cluster, pool: &str, count: usize) -> Vec<String> {
     (1..usize::MAX).map(|number| format!("{base}-new-{number}")).filter(is_free).take(count).collect()
 }
 
-const SCALED: [(&str, ResourceId); 4] = [
-    ("deployment", DEPLOYMENTS),
-    ("statefulset", STATEFUL_SETS),
-    ("replicaset", REPLICA_SETS),
-    ("replicationcontroller", REPLICATION_CONTROLLERS),
-];
-
 fn scale(cluster: &Cluster, workload: &str, replicas: u32) -> Result<(), ChangeError> {
-    let (namespace, kind, name) = parts(workload);
-    let kind = kind.to_lowercase();
     let none = || ChangeError::NoWorkload(workload.to_owned());
-    let (_, resource) =
-        SCALED.iter().find(|(known, _)| *known == kind || format!("{known}s") == kind).ok_or_else(none)?;
-    let all = cluster.inner().list(*resource, namespace).0;
+    let (namespace, kind, name) = parts(workload);
+    let mut kinds = [DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS].into_iter();
+    let resource = kinds.find(|resource| resource.row().singular() == kind).ok_or_else(none)?;
+    let all = cluster.inner().list(resource, namespace).0;
     let found: Vec<_> = all.iter().filter(|object| &*object.name == name).collect();
     match found.as_slice() {
         [] => Err(none()),
         [one] => {
             let change = |object: &mut Value| object["spec"]["replicas"] = json!(replicas);
-            cluster.inner().modify(*resource, Part::Main, &one.namespace, name, &writer(), change)?;
+            cluster.inner().modify(resource, Part::Main, &one.namespace, name, &writer(), change)?;
             Ok(())
         }
         several => {

@@ -11,7 +11,7 @@ use klab_api_machinery::value::{condition, condition_is_true};
 use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, KeptObjects, SteppedClock};
 use serde_json::{Value, json};
 
-use crate::capture::{Capture, path};
+use crate::capture::Capture;
 use crate::sanitise::pod_spec;
 
 /// Controllers that a copy does without: those that depend on what a capture leaves out, and those that change no placement.
@@ -79,22 +79,21 @@ impl Original {
             return Err(TwinError::NoNodes);
         }
         let pods = capture.of("Pod").count() as u64;
-        let wanted = capture.objects.iter().map(wanted_pods).fold(pods, u64::saturating_add);
+        let others = capture.objects.iter().filter(|object| object.kind.kind != "Pod");
+        let wanted = others.map(|object| wanted_pods(&object.value())).fold(pods, u64::saturating_add);
         if wanted > MAX_PODS {
             return Err(TwinError::TooManyPods(wanted));
         }
         let mut uids = BTreeSet::new();
-        let mut known = capture.objects.iter().filter_map(|object| object["metadata"]["uid"].as_str());
+        let mut known = capture.objects.iter().filter_map(|object| object.uid.as_deref());
         if let Some(uid) = known.find(|uid| !uids.insert(*uid)) {
             return Err(TwinError::Object(format!("two objects of the capture have the uid {uid}")));
         }
-        let torn: BTreeSet<String> = capture.torn().into_iter().collect();
-        let objects = capture.objects.iter().filter(|object| object["kind"] != "Pod" || !torn.contains(&path(object)));
         let moment = capture.moment().unwrap_or_default();
         let now = moment.checked_add(SignedDuration::from_mins(1)).unwrap_or(moment);
         let mut addresses = Addresses::default();
-        let kept = objects.map(|object| {
-            let mut kept = completed(object);
+        let kept = capture.untorn().map(|object| {
+            let mut kept = completed(object.value());
             addresses.give(&mut kept);
             disown(&mut kept, &uids);
             kept
@@ -202,8 +201,7 @@ impl Addresses {
 
 /// An object of a capture as an API server would keep it. Containers run until they are stopped: the capture does not say what
 /// they do.
-pub(crate) fn completed(object: &Value) -> Value {
-    let mut object = object.clone();
+pub(crate) fn completed(mut object: Value) -> Value {
     if let Some(spec) = pod_spec(&mut object) {
         // They heed the signal to end.
         spec["shareProcessNamespace"] = json!(true);

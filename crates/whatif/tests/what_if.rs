@@ -7,7 +7,9 @@ use klab_api_machinery::resource::{DEPLOYMENTS, ResourceId};
 use klab_cluster::Cluster;
 use klab_cluster::cluster::DeleteOptions;
 use klab_lab::spec::{Share, UpgradeSettings, UpgradeStrategy};
-use klab_whatif::{Capture, Change, KINDS, agreement, fit, human, redacted, shrink, survive, take_bounds, what_if};
+use klab_whatif::{
+    Capture, Change, KINDS, Kind, agreement, fit, human, redacted, shrink, survive, take_bounds, what_if,
+};
 use serde_json::{Value, json};
 
 fn node(name: &str, pool: &str, zone: usize, cpu: &str) -> Value {
@@ -77,6 +79,16 @@ fn captured(cluster: &Cluster) -> Capture {
 }
 
 /// The answer in short lines, one a workload.
+/// Adds an object.
+fn add(capture: &mut Capture, object: &Value) {
+    capture.add(Kind::of(object).unwrap(), [object]);
+}
+
+/// Changes the objects of a name.
+fn edit(capture: &mut Capture, name: &str, change: impl Fn(&mut Value)) {
+    capture.objects.iter_mut().filter(|object| &*object.name == name).for_each(|object| object.edit(&change));
+}
+
 fn lines(capture: &Capture, changes: &[Change]) -> Vec<String> {
     let answer = what_if(capture, changes).unwrap();
     let mut lines: Vec<String> = answer
@@ -147,7 +159,7 @@ fn pools_grow_and_shrink_and_get_another_size() {
 #[test]
 fn without_the_budget_an_upgrade_moves_everything_and_ends_where_it_began() {
     let mut capture = captured(&cluster());
-    capture.objects.retain(|object| object["kind"] != "PodDisruptionBudget");
+    capture.objects.retain(|object| object.kind.kind != "PodDisruptionBudget");
     let answer =
         what_if(&capture, &[Change::Upgrade { pool: "general".to_owned(), settings: UpgradeSettings::default() }])
             .unwrap();
@@ -178,7 +190,7 @@ fn a_workload_that_is_scaled_by_hand_has_its_autoscaler_named() {
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": { "name": "web", "namespace": "default" },
         "spec": { "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }, "minReplicas": 2, "maxReplicas": 6 },
     });
-    capture.objects.push(scaler);
+    add(&mut capture, &scaler);
     let words = "the HorizontalPodAutoscaler default/web keeps deployment/web between 2 and 6 pods".to_owned();
     let open = |change: &str| what_if(&capture, &[Change::scale(change).unwrap()]).unwrap().open;
     assert!(open("deployment/web=9").contains(&words), "{:?}", open("deployment/web=9"));
@@ -325,7 +337,7 @@ fn each_node_pool_and_zone_fails_on_its_own() {
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "bare", "namespace": "default", "uid": "1" },
         "spec": { "nodeName": "g0", "containers": [{ "name": "c", "image": "x" }] }, "status": { "phase": "Running" },
     });
-    capture.objects.push(bare);
+    add(&mut capture, &bare);
     let lost = survive(&capture).unwrap().nodes["g0"].clone();
     assert_eq!((lost[0].pod.as_str(), lost[0].why.as_str()), ("default/bare", "nothing makes it again"));
 }
@@ -365,9 +377,7 @@ fn an_emptied_copy_is_scheduled_as_its_cluster_where_there_is_no_choice() {
     assert!(found.holds(), "{found:?}");
     assert_eq!((found.pods, found.bound_to_pool), (9, 2));
     // Labels that changed after pods were placed are seen.
-    for object in capture.objects.iter_mut().filter(|object| object["metadata"]["name"] == "s0") {
-        object["metadata"]["labels"]["agentpool"] = json!("other");
-    }
+    edit(&mut capture, "s0", |node| node["metadata"]["labels"]["agentpool"] = json!("other"));
     let moved = agreement(&capture).unwrap();
     assert_eq!((moved.holds(), moved.waiting.len()), (false, 2), "{moved:?}");
 }
@@ -401,9 +411,7 @@ fn what_others_own_stays_in_the_copy_and_is_not_made_again() {
     let mut capture = captured(&cluster);
     for (name, owner) in [("canary", "Rollout"), ("broker", "StrimziPodSet")] {
         let reference = json!([{ "apiVersion": "x/v1", "kind": owner, "name": name, "uid": format!("of-{name}"), "controller": true }]);
-        for object in capture.objects.iter_mut().filter(|object| object["metadata"]["name"] == name) {
-            object["metadata"]["ownerReferences"] = reference.clone();
-        }
+        edit(&mut capture, name, |object| object["metadata"]["ownerReferences"] = reference.clone());
     }
     assert_eq!(lines(&capture, &[]), Vec::<String>::new());
     let all = ["g0", "g1", "s0"].map(|node| Change::Drain { target: node.to_owned() });
@@ -414,13 +422,17 @@ fn what_others_own_stays_in_the_copy_and_is_not_made_again() {
     assert_eq!((of("StrimziPodSet").placed, of("StrimziPodSet").fails), ((1, 0), true));
     let survival = survive(&capture).unwrap();
     let lost: Vec<_> = survival.nodes.values().flatten().filter(|lost| lost.pod == "default/broker").collect();
-    assert_eq!(lost[0].why, "klab does not know the controller that makes it again");
+    assert_eq!(lost[0].why, "klab does not know the controller that makes such pods again");
     assert!(survival.human().contains("1 pod belongs to controllers that klab does not know"), "{}", survival.human());
     let shrunk = shrink(&capture, false).unwrap();
     assert_eq!(shrunk.unknown.len(), 1);
     assert!(shrunk.human().contains("1 node stays, because"), "{}", shrunk.human());
     assert_eq!(of("ReplicaSet").placed, (1, 1), "a Rollout's ReplicaSet makes its pods itself");
-    assert!(human(&answer).contains("klab does not know the controller that makes them again"), "{}", human(&answer));
+    assert!(
+        human(&answer).contains("klab does not know the controller that makes such pods again"),
+        "{}",
+        human(&answer)
+    );
 }
 
 #[test]
