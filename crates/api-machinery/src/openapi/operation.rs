@@ -90,7 +90,6 @@ pub(super) fn schema_names(row: &Resource, list_kind: &str) -> Option<(String, S
         return Some((custom_schema_name(row, row.kind), custom_schema_name(row, list_kind)));
     }
     let id = ResourceId::by_path(row.group, row.version, row.plural)?;
-    // Kinds that are only ever answered name none: reviews, bindings.
     let name = registry::of(id).schema.map_or_else(
         || {
             let group = row.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");

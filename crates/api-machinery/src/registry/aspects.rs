@@ -10,7 +10,7 @@ use crate::validation::{Errors, metadata};
 
 /// How the API server treats the objects of one kind, and shows them. A row names what differs from `PLAIN`.
 pub struct Aspects {
-    /// The name of its schema in OpenAPI documents, where there is one with descriptions.
+    /// The name of its schema in OpenAPI documents, where that does not follow from its group.
     pub schema: Option<&'static str>,
     /// What is wrong with a name.
     pub name: fn(&str) -> Vec<String>,

@@ -3,6 +3,14 @@
 //! Its name and its path are in its row of `resource`. A kind that has a row there and none here, or two, does not compile.
 // upstream: pkg/registry/<group>/<kind>/strategy.go, pkg/printers/internalversion/printers.go (v1.36)
 
+/// The rows of a group: each names the kind and what is not as with most kinds.
+macro_rules! kinds {
+    ($($kind:ident { $($aspect:ident: $value:expr),* $(,)? })*) => {
+        pub(super) static KINDS: &[(crate::resource::ResourceId, super::Aspects)] =
+            &[$((crate::resource::$kind, super::Aspects { $($aspect: $value,)* ..super::aspects::PLAIN })),*];
+    };
+}
+
 mod access;
 mod aspects;
 mod conversion;

@@ -19,6 +19,7 @@ use crate::cluster::Part;
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
 
 /// Approves certificate requests.
+#[derive(Default)]
 pub(super) struct CertificateApproving;
 
 impl Reconciler for CertificateApproving {

@@ -29,6 +29,7 @@ const LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 const SHORTEST: SignedDuration = SignedDuration::from_mins(10);
 
 /// Signs certificate requests.
+#[derive(Default)]
 pub(super) struct CertificateSigning;
 
 impl Reconciler for CertificateSigning {

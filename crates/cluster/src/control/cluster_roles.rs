@@ -16,6 +16,7 @@ use crate::rbac::aggregated;
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
 /// Gathers the rules of aggregated ClusterRoles.
+#[derive(Default)]
 pub(super) struct ClusterRoles;
 
 impl Reconciler for ClusterRoles {

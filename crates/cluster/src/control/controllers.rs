@@ -2,14 +2,7 @@
 
 use std::str::FromStr;
 
-use klab_api_machinery::resource::{
-    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CONTAINER_FILES, CRON_JOBS, CSI_NODES,
-    CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
-    HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
-    RESOURCE_SLICES, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
-    VOLUME_ATTRIBUTES_CLASSES,
-};
+use klab_api_machinery::resource::{self, EVENTS, ResourceId};
 
 use super::component::Component;
 use super::controller::Controller;
@@ -29,394 +22,120 @@ pub(super) struct Row {
     name: &'static str,
     /// Whether it can be switched off. What makes a namespace what it is cannot.
     optional: bool,
-    /// The kinds whose changes it sees.
-    watches: Watches,
+    /// The kinds whose changes it sees; without any those of all kinds but events, the most frequent of all objects, which neither
+    /// own nor are owned.
+    watches: &'static [ResourceId],
     /// The kind for whose objects it makes others: when one of these changes, their controller by owner reference is
     /// looked at again.
     owner: Option<ResourceId>,
     /// Makes it.
-    make: fn() -> Box<dyn Reconciler>,
+    make: Make,
 }
 
-/// Whose changes concern a controller.
-enum Watches {
-    /// Those of these kinds.
-    Kinds(&'static [ResourceId]),
-    /// Those of all kinds. Events, the most frequent of all objects, neither own nor are owned.
-    AllButEvents,
+type Make = fn() -> Box<dyn Reconciler>;
+
+macro_rules! table {
+    ($($controller:ident = row($name:literal, $type:ty, [$($kind:ident),* $(,)?])$(.$with:ident($($argument:expr)?))*;)*) => {
+        static TABLE: [Row; Controller::COUNT] = [$(Row {
+            controller: Controller::$controller,
+            name: $name,
+            optional: true,
+            watches: &[$(resource::$kind),*],
+            owner: None,
+            make: || Box::<$type>::default(),
+        }$(.$with($($argument)?))*),*];
+    };
 }
 
-static TABLE: [Row; Controller::COUNT] = [
-    Row {
-        controller: Controller::GarbageCollector,
-        name: "garbage-collector",
-        optional: true,
-        watches: Watches::AllButEvents,
-        owner: None,
-        make: || Box::new(garbage::GarbageCollector),
-    },
-    Row {
-        controller: Controller::ClusterRoleAggregation,
-        name: "clusterrole-aggregation",
-        optional: true,
-        watches: Watches::Kinds(&[CLUSTER_ROLES]),
-        owner: None,
-        make: || Box::new(cluster_roles::ClusterRoles),
-    },
-    Row {
-        controller: Controller::CertificateApproving,
-        name: "certificatesigningrequest-approving",
-        optional: true,
-        watches: Watches::Kinds(&[CERTIFICATE_SIGNING_REQUESTS]),
-        owner: None,
-        make: || Box::new(certificate_approval::CertificateApproving),
-    },
-    Row {
-        controller: Controller::CertificateSigning,
-        name: "certificatesigningrequest-signing",
-        optional: true,
-        watches: Watches::Kinds(&[CERTIFICATE_SIGNING_REQUESTS]),
-        owner: None,
-        make: || Box::new(certificates::CertificateSigning),
-    },
-    Row {
-        controller: Controller::ServiceAccount,
-        name: "serviceaccount",
-        optional: false,
-        watches: Watches::Kinds(&[NAMESPACES, SERVICE_ACCOUNTS]),
-        owner: None,
-        make: || Box::new(service_account::ServiceAccounts),
-    },
-    Row {
-        controller: Controller::AccountToken,
-        name: "serviceaccount-token",
-        optional: true,
-        watches: Watches::Kinds(&[SECRETS, SERVICE_ACCOUNTS]),
-        owner: None,
-        make: || Box::<account_tokens::AccountTokens>::default(),
-    },
-    Row {
-        controller: Controller::RootCertificatePublisher,
-        name: "root-ca-certificate-publisher",
-        optional: true,
-        watches: Watches::Kinds(&[CONFIG_MAPS]),
-        owner: None,
-        make: || Box::new(root_certificate::RootCertificates),
-    },
-    Row {
-        controller: Controller::KubernetesService,
-        name: "kubernetes-service",
-        optional: false,
-        watches: Watches::Kinds(&[SERVICES]),
-        owner: None,
-        make: || Box::<kubernetes_service::KubernetesService>::default(),
-    },
-    Row {
-        controller: Controller::ServiceCidr,
-        name: "service-cidr",
-        optional: true,
-        watches: Watches::Kinds(&[SERVICE_CIDRS, SERVICES]),
-        owner: None,
-        make: || Box::<service_cidrs::ServiceCidrs>::default(),
-    },
-    Row {
-        controller: Controller::ApiServiceAvailability,
-        name: "apiservice-availability",
-        optional: true,
-        watches: Watches::Kinds(&[API_SERVICES, SERVICES, ENDPOINT_SLICES]),
-        owner: None,
-        make: || Box::<api_services::ApiServices>::default(),
-    },
-    Row {
-        controller: Controller::NodeLifecycle,
-        name: "node-lifecycle",
-        optional: true,
-        watches: Watches::Kinds(&[NODES, PODS]),
-        owner: None,
-        make: || Box::<nodes::NodeLifecycle>::default(),
-    },
-    Row {
-        controller: Controller::EphemeralVolume,
-        name: "ephemeral-volume",
-        optional: true,
-        watches: Watches::Kinds(&[PODS, PERSISTENT_VOLUME_CLAIMS]),
-        owner: None,
-        make: || Box::new(volumes::EphemeralVolumes),
-    },
-    Row {
-        controller: Controller::PersistentVolumeBinder,
-        name: "persistentvolume-binder",
-        optional: true,
-        watches: Watches::Kinds(&[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES]),
-        owner: None,
-        make: || Box::<volumes::Claims>::default(),
-    },
-    Row {
-        controller: Controller::ClaimProtection,
-        name: "persistentvolumeclaim-protection",
-        optional: true,
-        watches: Watches::Kinds(&[PERSISTENT_VOLUME_CLAIMS, PODS]),
-        owner: None,
-        make: || Box::<volumes::ClaimProtection>::default(),
-    },
-    Row {
-        controller: Controller::VolumeProtection,
-        name: "persistentvolume-protection",
-        optional: true,
-        watches: Watches::Kinds(&[PERSISTENT_VOLUMES]),
-        owner: None,
-        make: || Box::new(volumes::VolumeProtection),
-    },
-    Row {
-        controller: Controller::AttributesClassProtection,
-        name: "volumeattributesclass-protection",
-        optional: true,
-        watches: Watches::Kinds(&[VOLUME_ATTRIBUTES_CLASSES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS]),
-        owner: None,
-        make: || Box::<volumes::ClassProtection>::default(),
-    },
-    Row {
-        controller: Controller::TaintEviction,
-        name: "taint-eviction",
-        optional: true,
-        watches: Watches::Kinds(&[NODES, PODS]),
-        owner: None,
-        make: || Box::<taint_eviction::TaintEviction>::default(),
-    },
-    Row {
-        controller: Controller::DeviceTaintEviction,
-        name: "device-taint-eviction",
-        optional: true,
-        watches: Watches::Kinds(&[PODS, RESOURCE_CLAIMS, RESOURCE_SLICES]),
-        owner: None,
-        make: || Box::<device_taint_eviction::DeviceTaintEviction>::default(),
-    },
-    Row {
-        controller: Controller::PodGarbageCollector,
-        name: "pod-garbage-collector",
-        optional: true,
-        watches: Watches::Kinds(&[NODES, PODS]),
-        owner: None,
-        make: || Box::new(pod_gc::PodGarbageCollector),
-    },
-    Row {
-        controller: Controller::HollowDevices,
-        name: "hollow-devices",
-        optional: true,
-        watches: Watches::Kinds(&[NODES, RESOURCE_SLICES]),
-        owner: None,
-        make: || Box::new(hollow_devices::HollowDevices),
-    },
-    Row {
-        controller: Controller::ResourceClaim,
-        name: "resourceclaim",
-        optional: true,
-        watches: Watches::Kinds(&[PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES]),
-        owner: None,
-        make: || Box::new(resource_claim::ResourceClaims),
-    },
-    Row {
-        controller: Controller::Schedulers,
-        name: "schedulers",
-        optional: false,
-        watches: Watches::AllButEvents,
-        owner: None,
-        make: || Box::<schedulers::Schedulers>::default(),
-    },
-    Row {
-        controller: Controller::Scheduler,
-        name: "kube-scheduler",
-        optional: true,
-        watches: Watches::Kinds(&[
-            NAMESPACES,
-            NODES,
-            PERSISTENT_VOLUME_CLAIMS,
-            PERSISTENT_VOLUMES,
-            PODS,
-            SERVICES,
-            REPLICA_SETS,
-            STATEFUL_SETS,
-            REPLICATION_CONTROLLERS,
-            POD_DISRUPTION_BUDGETS,
-            STORAGE_CLASSES,
-            CSI_NODES,
-            CSI_STORAGE_CAPACITIES,
-            DEVICE_CLASSES,
-            RESOURCE_SLICES,
-            RESOURCE_CLAIMS,
-        ]),
-        owner: None,
-        make: || Box::<scheduler::Scheduler>::default(),
-    },
-    Row {
-        controller: Controller::Kubelet,
-        name: "kubelet",
-        optional: true,
-        watches: Watches::Kinds(&[
-            NODES,
-            PODS,
-            RESOURCE_CLAIMS,
-            CONTAINER_FILES,
-            CONFIG_MAPS,
-            SECRETS,
-            SERVICES,
-            ENDPOINT_SLICES,
-        ]),
-        owner: None,
-        make: || Box::<kubelet::Kubelet>::default(),
-    },
-    Row {
-        controller: Controller::DaemonSet,
-        name: "daemonset",
-        optional: true,
-        watches: Watches::Kinds(&[DAEMON_SETS, PODS]),
-        owner: Some(DAEMON_SETS),
-        make: || Box::new(daemon_set::DaemonSets),
-    },
-    Row {
-        controller: Controller::StatefulSet,
-        name: "statefulset",
-        optional: true,
-        watches: Watches::Kinds(&[STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS]),
-        owner: Some(STATEFUL_SETS),
-        make: || Box::new(stateful_set::StatefulSets),
-    },
-    Row {
-        controller: Controller::Job,
-        name: "job",
-        optional: true,
-        watches: Watches::Kinds(&[JOBS, PODS]),
-        owner: Some(JOBS),
-        make: || Box::<job::Jobs>::default(),
-    },
-    Row {
-        controller: Controller::TtlAfterFinished,
-        name: "ttl-after-finished",
-        optional: true,
-        watches: Watches::Kinds(&[JOBS]),
-        owner: None,
-        make: || Box::new(ttl_after_finished::TtlAfterFinished),
-    },
-    Row {
-        controller: Controller::CronJob,
-        name: "cronjob",
-        optional: true,
-        watches: Watches::Kinds(&[CRON_JOBS]),
-        owner: Some(CRON_JOBS),
-        make: || Box::new(cron_job::CronJobs),
-    },
-    Row {
-        controller: Controller::ReplicaSet,
-        name: "replicaset",
-        optional: true,
-        watches: Watches::Kinds(&[REPLICA_SETS, PODS]),
-        owner: Some(REPLICA_SETS),
-        make: || Box::new(replica_set::ReplicaSets::SETS),
-    },
-    Row {
-        controller: Controller::ReplicationController,
-        name: "replicationcontroller",
-        optional: true,
-        watches: Watches::Kinds(&[REPLICATION_CONTROLLERS, PODS]),
-        owner: Some(REPLICATION_CONTROLLERS),
-        make: || Box::new(replica_set::ReplicaSets::CONTROLLERS),
-    },
-    Row {
-        controller: Controller::Deployment,
-        name: "deployment",
-        optional: true,
-        watches: Watches::Kinds(&[DEPLOYMENTS, REPLICA_SETS]),
-        owner: Some(DEPLOYMENTS),
-        make: || Box::new(deployment::Deployments),
-    },
-    Row {
-        controller: Controller::EndpointSlice,
-        name: "endpointslice",
-        optional: true,
-        watches: Watches::Kinds(&[SERVICES, ENDPOINTS, ENDPOINT_SLICES, PODS]),
-        owner: None,
-        make: || Box::<endpoints::Endpoints>::default(),
-    },
-    Row {
-        controller: Controller::EndpointSliceMirroring,
-        name: "endpointslice-mirroring",
-        optional: true,
-        watches: Watches::Kinds(&[SERVICES, ENDPOINTS, ENDPOINT_SLICES]),
-        owner: None,
-        make: || Box::new(endpoints::Mirroring),
-    },
-    Row {
-        controller: Controller::Disruption,
-        name: "disruption",
-        optional: true,
-        watches: Watches::Kinds(&[
-            POD_DISRUPTION_BUDGETS,
-            DEPLOYMENTS,
-            REPLICA_SETS,
-            REPLICATION_CONTROLLERS,
-            STATEFUL_SETS,
-            PODS,
-        ]),
-        owner: None,
-        make: || Box::new(disruption::DisruptionBudgets),
-    },
-    Row {
-        controller: Controller::HorizontalPodAutoscaler,
-        name: "horizontal-pod-autoscaler",
-        optional: true,
-        watches: Watches::Kinds(&[HORIZONTAL_POD_AUTOSCALERS]),
-        owner: None,
-        make: || Box::<autoscaler::Autoscalers>::default(),
-    },
-    Row {
-        controller: Controller::ClusterAutoscaler,
-        name: "cluster-autoscaler",
-        optional: true,
-        watches: Watches::Kinds(&[CONFIG_MAPS, NODES, PODS, POD_DISRUPTION_BUDGETS]),
-        owner: None,
-        make: || Box::<cluster_autoscaler::ClusterAutoscaler>::default(),
-    },
-    Row {
-        controller: Controller::PoolUpgrade,
-        name: "pool-upgrade",
-        optional: false,
-        watches: Watches::Kinds(&[CONFIG_MAPS, PODS]),
-        owner: None,
-        make: || Box::<pool_upgrade::PoolUpgrades>::default(),
-    },
-    Row {
-        controller: Controller::SpotEviction,
-        name: "spot-eviction",
-        optional: false,
-        watches: Watches::Kinds(&[NODES]),
-        owner: None,
-        make: || Box::new(spot_eviction::SpotEviction),
-    },
-    Row {
-        controller: Controller::Namespace,
-        name: "namespace",
-        optional: true,
-        watches: Watches::AllButEvents,
-        owner: None,
-        make: || Box::new(namespace::Namespaces),
-    },
-    Row {
-        controller: Controller::EventTtl,
-        name: "event-ttl",
-        optional: false,
-        watches: Watches::Kinds(&[EVENTS]),
-        owner: None,
-        make: || Box::new(event_ttl::EventTtl),
-    },
-    Row {
-        controller: Controller::ApiSilence,
-        name: "api-silence",
-        optional: false,
-        watches: Watches::Kinds(&[NAMESPACES]),
-        owner: None,
-        make: || Box::<api_silence::ApiSilence>::default(),
-    },
-];
+impl Row {
+    const fn of(self, owner: ResourceId) -> Self {
+        Self { owner: Some(owner), ..self }
+    }
+
+    const fn made(self, make: Make) -> Self {
+        Self { make, ..self }
+    }
+
+    const fn always(self) -> Self {
+        Self { optional: false, ..self }
+    }
+}
+
+table! {
+    GarbageCollector = row("garbage-collector", garbage::GarbageCollector, []);
+    ClusterRoleAggregation = row("clusterrole-aggregation", cluster_roles::ClusterRoles, [CLUSTER_ROLES]);
+    CertificateApproving = row("certificatesigningrequest-approving", certificate_approval::CertificateApproving, [
+        CERTIFICATE_SIGNING_REQUESTS,
+    ]);
+    CertificateSigning = row("certificatesigningrequest-signing", certificates::CertificateSigning, [
+        CERTIFICATE_SIGNING_REQUESTS,
+    ]);
+    ServiceAccount = row("serviceaccount", service_account::ServiceAccounts, [NAMESPACES, SERVICE_ACCOUNTS]).always();
+    AccountToken = row("serviceaccount-token", account_tokens::AccountTokens, [SECRETS, SERVICE_ACCOUNTS]);
+    RootCertificatePublisher = row("root-ca-certificate-publisher", root_certificate::RootCertificates, [CONFIG_MAPS]);
+    KubernetesService = row("kubernetes-service", kubernetes_service::KubernetesService, [SERVICES]).always();
+    ServiceCidr = row("service-cidr", service_cidrs::ServiceCidrs, [SERVICE_CIDRS, SERVICES]);
+    ApiServiceAvailability = row("apiservice-availability", api_services::ApiServices, [
+        API_SERVICES, SERVICES, ENDPOINT_SLICES,
+    ]);
+    NodeLifecycle = row("node-lifecycle", nodes::NodeLifecycle, [NODES, PODS]);
+    EphemeralVolume = row("ephemeral-volume", volumes::EphemeralVolumes, [PODS, PERSISTENT_VOLUME_CLAIMS]);
+    PersistentVolumeBinder = row("persistentvolume-binder", volumes::Claims, [
+        PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES,
+    ]);
+    ClaimProtection = row("persistentvolumeclaim-protection", volumes::ClaimProtection, [
+        PERSISTENT_VOLUME_CLAIMS, PODS,
+    ]);
+    VolumeProtection = row("persistentvolume-protection", volumes::VolumeProtection, [PERSISTENT_VOLUMES]);
+    AttributesClassProtection = row("volumeattributesclass-protection", volumes::ClassProtection, [
+        VOLUME_ATTRIBUTES_CLASSES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS,
+    ]);
+    TaintEviction = row("taint-eviction", taint_eviction::TaintEviction, [NODES, PODS]);
+    DeviceTaintEviction = row("device-taint-eviction", device_taint_eviction::DeviceTaintEviction, [
+        PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
+    ]);
+    PodGarbageCollector = row("pod-garbage-collector", pod_gc::PodGarbageCollector, [NODES, PODS]);
+    HollowDevices = row("hollow-devices", hollow_devices::HollowDevices, [NODES, RESOURCE_SLICES]);
+    ResourceClaim = row("resourceclaim", resource_claim::ResourceClaims, [
+        PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES,
+    ]);
+    Schedulers = row("schedulers", schedulers::Schedulers, []).always();
+    Scheduler = row("kube-scheduler", scheduler::Scheduler, [
+        NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SERVICES, REPLICA_SETS, STATEFUL_SETS,
+        REPLICATION_CONTROLLERS, POD_DISRUPTION_BUDGETS, STORAGE_CLASSES, CSI_NODES, CSI_STORAGE_CAPACITIES,
+        DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIMS,
+    ]);
+    Kubelet = row("kubelet", kubelet::Kubelet, [
+        NODES, PODS, RESOURCE_CLAIMS, CONTAINER_FILES, CONFIG_MAPS, SECRETS, SERVICES, ENDPOINT_SLICES,
+    ]);
+    DaemonSet = row("daemonset", daemon_set::DaemonSets, [DAEMON_SETS, PODS]).of(resource::DAEMON_SETS);
+    StatefulSet = row("statefulset", stateful_set::StatefulSets, [
+        STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS,
+    ]).of(resource::STATEFUL_SETS);
+    Job = row("job", job::Jobs, [JOBS, PODS]).of(resource::JOBS);
+    TtlAfterFinished = row("ttl-after-finished", ttl_after_finished::TtlAfterFinished, [JOBS]);
+    CronJob = row("cronjob", cron_job::CronJobs, [CRON_JOBS]).of(resource::CRON_JOBS);
+    ReplicaSet = row("replicaset", replica_set::ReplicaSets, [REPLICA_SETS, PODS]).of(resource::REPLICA_SETS);
+    ReplicationController = row("replicationcontroller", replica_set::ReplicaSets, [REPLICATION_CONTROLLERS, PODS])
+        .of(resource::REPLICATION_CONTROLLERS).made(|| Box::new(replica_set::ReplicaSets::CONTROLLERS));
+    Deployment = row("deployment", deployment::Deployments, [DEPLOYMENTS, REPLICA_SETS]).of(resource::DEPLOYMENTS);
+    EndpointSlice = row("endpointslice", endpoints::Endpoints, [SERVICES, ENDPOINTS, ENDPOINT_SLICES, PODS]);
+    EndpointSliceMirroring = row("endpointslice-mirroring", endpoints::Mirroring, [
+        SERVICES, ENDPOINTS, ENDPOINT_SLICES,
+    ]);
+    Disruption = row("disruption", disruption::DisruptionBudgets, [
+        POD_DISRUPTION_BUDGETS, DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, PODS,
+    ]);
+    HorizontalPodAutoscaler = row("horizontal-pod-autoscaler", autoscaler::Autoscalers, [HORIZONTAL_POD_AUTOSCALERS]);
+    ClusterAutoscaler = row("cluster-autoscaler", cluster_autoscaler::ClusterAutoscaler, [
+        CONFIG_MAPS, NODES, PODS, POD_DISRUPTION_BUDGETS,
+    ]);
+    PoolUpgrade = row("pool-upgrade", pool_upgrade::PoolUpgrades, [CONFIG_MAPS, PODS]).always();
+    SpotEviction = row("spot-eviction", spot_eviction::SpotEviction, [NODES]).always();
+    Namespace = row("namespace", namespace::Namespaces, []);
+    EventTtl = row("event-ttl", event_ttl::EventTtl, [EVENTS]).always();
+    ApiSilence = row("api-silence", api_silence::ApiSilence, [NAMESPACES]).always();
+}
 
 // A controller is found by its number.
 const _: () = {
@@ -463,10 +182,8 @@ impl Controller {
     }
 
     fn watches(self, kind: ResourceId) -> bool {
-        match self.row().watches {
-            Watches::Kinds(kinds) => kinds.contains(&kind),
-            Watches::AllButEvents => kind != EVENTS,
-        }
+        let watches = self.row().watches;
+        if watches.is_empty() { kind != EVENTS } else { watches.contains(&kind) }
     }
 }
 
@@ -489,10 +206,9 @@ pub(super) struct Concerned {
 impl Concerned {
     pub(super) fn new() -> Self {
         let watching = |kind| Controller::ALL.iter().copied().filter(|it: &Controller| it.watches(kind)).collect();
-        let all = |row: &&Row| matches!(row.watches, Watches::AllButEvents);
         Self {
             watching: ResourceId::fixed().map(watching).collect(),
-            watching_all: TABLE.iter().filter(all).map(|row| row.controller).collect(),
+            watching_all: TABLE.iter().filter(|row| row.watches.is_empty()).map(|row| row.controller).collect(),
             owners: TABLE.iter().filter_map(|row| Some((row.owner?.row().kind, row.controller, row.owner?))).collect(),
         }
     }

@@ -27,6 +27,7 @@ const COMPONENT: &str = "cronjob-controller";
 const TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// Makes Jobs at the times of CronJobs.
+#[derive(Default)]
 pub(super) struct CronJobs;
 
 impl Reconciler for CronJobs {

@@ -81,6 +81,7 @@ impl Daemon {
 type ByNode = BTreeMap<Box<str>, Vec<Arc<PodInfo>>>;
 
 /// Makes pods of DaemonSets.
+#[derive(Default)]
 pub(super) struct DaemonSets;
 
 impl Reconciler for DaemonSets {

@@ -29,6 +29,7 @@ const COMPONENT: &str = "controllermanager";
 const DISRUPTION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 
 /// Counts for PodDisruptionBudgets.
+#[derive(Default)]
 pub(super) struct DisruptionBudgets;
 
 impl Reconciler for DisruptionBudgets {

@@ -13,6 +13,7 @@ use crate::clock::later;
 use crate::cluster::DeleteOptions;
 
 /// Deletes events whose lifetime is over.
+#[derive(Default)]
 pub(super) struct EventTtl;
 
 fn key() -> Key {

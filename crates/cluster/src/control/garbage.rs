@@ -18,6 +18,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 /// Deletes objects whose owners are gone.
+#[derive(Default)]
 pub(super) struct GarbageCollector;
 
 impl Reconciler for GarbageCollector {

@@ -44,6 +44,7 @@ impl Devices {
 }
 
 /// Publishes what hollow nodes have.
+#[derive(Default)]
 pub(super) struct HollowDevices;
 
 impl Reconciler for HollowDevices {

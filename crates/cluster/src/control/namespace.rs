@@ -22,6 +22,7 @@ const FINALIZER: &str = "kubernetes";
 const GRACE: SignedDuration = SignedDuration::from_secs(5);
 
 /// Empties namespaces that are deleted.
+#[derive(Default)]
 pub(super) struct Namespaces;
 
 impl Reconciler for Namespaces {

@@ -23,6 +23,7 @@ const PERIOD: SignedDuration = SignedDuration::from_secs(20);
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// Fails pods that are deleted and on no node that could end them.
+#[derive(Default)]
 pub(super) struct PodGarbageCollector;
 
 /// Whether a pod is deleted, and no kubelet will end it.

@@ -37,14 +37,6 @@ pub(super) struct ReplicaSets {
 }
 
 impl ReplicaSets {
-    /// Makes pods of ReplicaSets.
-    pub(super) const SETS: Self = Self {
-        controller: Controller::ReplicaSet,
-        kind: REPLICA_SETS,
-        component: "replicaset-controller",
-        selector: Selector::from_json,
-        counts_terminating: true,
-    };
     /// Makes pods of ReplicationControllers.
     pub(super) const CONTROLLERS: Self = Self {
         controller: Controller::ReplicationController,
@@ -56,6 +48,19 @@ impl ReplicaSets {
 
     fn key(&self, name: ObjectName) -> Key {
         Key::new(self.controller, self.kind, name)
+    }
+}
+
+impl Default for ReplicaSets {
+    /// Makes pods of ReplicaSets.
+    fn default() -> Self {
+        Self {
+            controller: Controller::ReplicaSet,
+            kind: REPLICA_SETS,
+            component: "replicaset-controller",
+            selector: Selector::from_json,
+            counts_terminating: true,
+        }
     }
 }
 

@@ -36,6 +36,7 @@ fn key(resource: ResourceId, name: ObjectName) -> Key {
 }
 
 /// Makes and takes back claims.
+#[derive(Default)]
 pub(super) struct ResourceClaims;
 
 impl Reconciler for ResourceClaims {

@@ -16,6 +16,7 @@ use crate::cluster::{Part, ROOT_CERTIFICATE};
 const DESCRIPTION: &str = "kubernetes.io/description";
 
 /// Puts back the certificate that is deleted or changed.
+#[derive(Default)]
 pub(super) struct RootCertificates;
 
 impl Reconciler for RootCertificates {

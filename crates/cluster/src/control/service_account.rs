@@ -12,6 +12,7 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 
 /// Gives each namespace its first service account.
+#[derive(Default)]
 pub(super) struct ServiceAccounts;
 
 impl Reconciler for ServiceAccounts {

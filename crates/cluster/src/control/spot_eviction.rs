@@ -40,6 +40,7 @@ const EVICTION_RETRY: SignedDuration = SignedDuration::from_secs(5);
 const MONITOR_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
 /// Takes machines back where annotations of their nodes ask for that.
+#[derive(Default)]
 pub(super) struct SpotEviction;
 
 fn key(name: &str) -> Key {

@@ -14,6 +14,7 @@ use crate::clock::later;
 use crate::cluster::{DeleteOptions, Propagation};
 
 /// Deletes finished Jobs whose time to live is over.
+#[derive(Default)]
 pub(super) struct TtlAfterFinished;
 
 impl Reconciler for TtlAfterFinished {

@@ -24,6 +24,7 @@ use crate::cluster::{DeleteOptions, Part};
 const COMPONENT: &str = "deployment-controller";
 
 /// Makes ReplicaSets of Deployments.
+#[derive(Default)]
 pub(super) struct Deployments;
 
 impl Reconciler for Deployments {

@@ -28,6 +28,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MAX_PER_SUBSET: usize = 1000;
 
 /// Mirrors Endpoints that are kept by hand.
+#[derive(Default)]
 pub(in super::super) struct Mirroring;
 
 impl Reconciler for Mirroring {

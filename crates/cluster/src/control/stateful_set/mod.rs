@@ -97,6 +97,7 @@ fn running_and_ready(pod: &PodInfo) -> bool {
 }
 
 /// Makes pods of StatefulSets.
+#[derive(Default)]
 pub(super) struct StatefulSets;
 
 impl Reconciler for StatefulSets {

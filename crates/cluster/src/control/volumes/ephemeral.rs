@@ -18,6 +18,7 @@ use super::binding::{claim_of_ephemeral, claims_of};
 const COMPONENT: &str = "ephemeral_volume";
 
 /// Makes the claims of ephemeral volumes.
+#[derive(Default)]
 pub(in super::super) struct EphemeralVolumes;
 
 fn key(pod: ObjectName) -> Key {

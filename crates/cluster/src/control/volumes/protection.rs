@@ -64,6 +64,7 @@ impl Reconciler for ClaimProtection {
 }
 
 /// Lets volumes go that no claim is bound to.
+#[derive(Default)]
 pub(in super::super) struct VolumeProtection;
 
 impl Reconciler for VolumeProtection {
