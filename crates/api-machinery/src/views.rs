@@ -92,11 +92,6 @@ impl<'a, T: View<'a>> Views<'a, T> {
     pub fn of_type(self, kind: &str) -> Option<T> {
         self.0.into_iter().find(|one| one["type"] == kind).map(T::of)
     }
-
-    /// Whether the condition of that type has status `True`.
-    pub fn is_true(self, kind: &str) -> bool {
-        self.0.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
-    }
 }
 
 impl<'a, T> View<'a> for Views<'a, T> {

@@ -13,12 +13,22 @@ pub struct Row {
     pub table: Option<Transformer>,
 }
 
-const fn row(command: Command) -> Row {
-    Row { command, table: None }
+const fn row(words: &'static str, about: &'static str, flags: &'static [&'static [Flag]]) -> Row {
+    Row { command: Command::new(words, about, flags), table: None }
 }
 
-const fn shown(command: Command, table: Transformer) -> Row {
-    Row { command, table: Some(table) }
+impl Row {
+    const fn shown(self, table: Transformer) -> Self {
+        Self { table: Some(table), ..self }
+    }
+
+    const fn with_moot(self, moot: Moot) -> Self {
+        Self { command: self.command.with_moot(moot), ..self }
+    }
+
+    const fn with_operands(self, operands: &'static str) -> Self {
+        Self { command: self.command.with_operands(operands), ..self }
+    }
 }
 
 const GROUP: &[Flag] = &[Flag::word("--resource-group -g").required().configured("group")];
@@ -144,337 +154,253 @@ const MOOT_OF_CLUSTERS: Moot = Moot {
 
 /// All commands, in the order in which they are listed.
 pub static ROWS: &[Row] = &[
-    shown(
-        Command::new(
-            "account list",
-            "Get a list of subscriptions.",
-            &[&[Flag::switch("--all"), Flag::switch("--refresh")]],
-        ),
-        tables::subscriptions,
-    ),
+    row("account list", "Get a list of subscriptions.", &[&[Flag::switch("--all"), Flag::switch("--refresh")]])
+        .shown(tables::subscriptions),
     row(
-        Command::new(
-            "account set",
-            "Set a subscription to be the current active one.",
-            &[&[Flag::word("--subscription --name -s -n").required()]],
-        ),
+        "account set",
+        "Set a subscription to be the current active one.",
+        &[&[Flag::word("--subscription --name -s -n").required()]],
     ),
+    row("account show", "Get the details of a subscription.", &[&[Flag::word("--subscription --name -s -n")]]),
     row(
-        Command::new(
-            "account show",
-            "Get the details of a subscription.",
-            &[&[Flag::word("--subscription --name -s -n")]],
-        ),
-    ),
-    row(
-        Command::new(
-            "aks create",
-            "Create a cluster: a lab of one system pool.",
+        "aks create",
+        "Create a cluster: a lab of one system pool.",
+        &[
+            OWN_NAME,
+            GROUP,
+            ANY_LOCATION,
+            COUNT,
+            MACHINE,
+            VERSION,
+            BOUNDS,
+            AUTOSCALER_PROFILE,
+            TAGS,
+            TIER,
+            NO_WAIT,
+            YES,
             &[
-                OWN_NAME,
-                GROUP,
-                ANY_LOCATION,
-                COUNT,
-                MACHINE,
-                VERSION,
-                BOUNDS,
-                AUTOSCALER_PROFILE,
-                TAGS,
-                TIER,
-                NO_WAIT,
-                YES,
-                &[
-                    Flag::word("--nodepool-name").or("nodepool1"),
-                    Flag::any_words("--nodepool-labels"),
-                    Flag::word("--nodepool-taints"),
-                    Flag::word("--network-plugin").one_of(&["kubenet", "azure", "none"]),
-                ],
-                UNTOLD,
+                Flag::word("--nodepool-name").or("nodepool1"),
+                Flag::any_words("--nodepool-labels"),
+                Flag::word("--nodepool-taints"),
+                Flag::word("--network-plugin").one_of(&["kubenet", "azure", "none"]),
             ],
-        )
-        .with_moot(MOOT_OF_CLUSTERS),
-    ),
-    row(Command::new("aks delete", "Delete a cluster, and its lab.", &[OWN_NAME, GROUP, NO_WAIT, YES])),
+            UNTOLD,
+        ],
+    )
+    .with_moot(MOOT_OF_CLUSTERS),
+    row("aks delete", "Delete a cluster, and its lab.", &[OWN_NAME, GROUP, NO_WAIT, YES]),
     row(
-        Command::new(
-            "aks get-credentials",
-            "Get access credentials for a cluster.",
+        "aks get-credentials",
+        "Get access credentials for a cluster.",
+        &[
+            OWN_NAME,
+            GROUP,
             &[
-                OWN_NAME,
-                GROUP,
-                &[
-                    Flag::switch("--admin -a"),
-                    Flag::word("--context"),
-                    Flag::word("--file -f"),
-                    Flag::word("--format").one_of(&["azure", "exec"]),
-                    Flag::switch("--overwrite-existing"),
-                    Flag::switch("--public-fqdn"),
-                ],
+                Flag::switch("--admin -a"),
+                Flag::word("--context"),
+                Flag::word("--file -f"),
+                Flag::word("--format").one_of(&["azure", "exec"]),
+                Flag::switch("--overwrite-existing"),
+                Flag::switch("--public-fqdn"),
             ],
-        ),
+        ],
     ),
-    shown(
-        Command::new("aks get-upgrades", "Get the upgrade versions available for a cluster.", &[OWN_NAME, GROUP]),
-        tables::upgrades,
-    ),
-    shown(
-        Command::new("aks get-versions", "Get the versions available for creating a cluster.", &[LOCATION]),
-        tables::versions,
-    ),
+    row("aks get-upgrades", "Get the upgrade versions available for a cluster.", &[OWN_NAME, GROUP])
+        .shown(tables::upgrades),
+    row("aks get-versions", "Get the versions available for creating a cluster.", &[LOCATION]).shown(tables::versions),
+    row("aks install-cli", "Look whether kubectl is there: klab's az installs nothing.", &[]).with_moot(Moot {
+        words: "--client-version --install-location --base-src-url --kubelogin-version --kubelogin-install-location",
+        ..Moot::NONE
+    }),
+    row("aks list", "List clusters: the labs that are up.", &[ANY_GROUP]).shown(tables::clusters),
     row(
-        Command::new("aks install-cli", "Look whether kubectl is there: klab's az installs nothing.", &[]).with_moot(Moot {
-            words: "--client-version --install-location --base-src-url --kubelogin-version --kubelogin-install-location",
-            ..Moot::NONE
-        }),
-    ),
-    shown(
-        Command::new("aks list", "List clusters: the labs that are up.", &[ANY_GROUP]),
-        tables::clusters,
-    ),
-    row(
-        Command::new(
-            "aks nodepool add",
-            "Add a node pool to the cluster.",
+        "aks nodepool add",
+        "Add a node pool to the cluster.",
+        &[
+            CLUSTER,
+            POOL,
+            GROUP,
+            COUNT,
+            MACHINE,
+            VERSION,
+            BOUNDS,
+            TAGS,
+            UPGRADE,
+            NO_WAIT,
             &[
-                CLUSTER,
-                POOL,
-                GROUP,
-                COUNT,
-                MACHINE,
-                VERSION,
-                BOUNDS,
-                TAGS,
-                UPGRADE,
-                NO_WAIT,
-                &[
-                    Flag::any_words("--labels"),
-                    Flag::word("--node-taints"),
-                    Flag::word("--mode").one_of(&MODE).or("User"),
-                    Flag::word("--priority").one_of(&["Regular", "Spot"]).or("Regular"),
-                    Flag::word("--eviction-policy").one_of(&["Delete", "Deallocate"]).or("Delete"),
-                    Flag::word("--spot-max-price"),
-                    Flag::word("--os-type"),
-                ],
+                Flag::any_words("--labels"),
+                Flag::word("--node-taints"),
+                Flag::word("--mode").one_of(&MODE).or("User"),
+                Flag::word("--priority").one_of(&["Regular", "Spot"]).or("Regular"),
+                Flag::word("--eviction-policy").one_of(&["Delete", "Deallocate"]).or("Delete"),
+                Flag::word("--spot-max-price"),
+                Flag::word("--os-type"),
             ],
-        )
-        .with_moot(MOOT_OF_POOLS),
+        ],
+    )
+    .with_moot(MOOT_OF_POOLS),
+    row(
+        "aks nodepool delete",
+        "Delete the node pool.",
+        &[CLUSTER, POOL, GROUP, NO_WAIT, &[Flag::switch("--ignore-pdb -i")]],
+    )
+    .with_moot(Moot { words: "--if-match", ..Moot::NONE }),
+    row(
+        "aks nodepool get-rollback-versions",
+        "Get the versions that a node pool can be rolled back to.",
+        &[CLUSTER, POOL, GROUP],
+    )
+    .shown(tables::rollback_versions),
+    row("aks nodepool get-upgrades", "Get the available upgrade versions for a node pool.", &[CLUSTER, POOL, GROUP]),
+    row("aks nodepool list", "List node pools in the cluster.", &[CLUSTER, GROUP]).shown(tables::pools),
+    row(
+        "aks nodepool manual-scale add",
+        "Add nodes of another size to a node pool of type VirtualMachines.",
+        &[
+            CLUSTER,
+            POOL,
+            GROUP,
+            NO_WAIT,
+            &[Flag::word("--vm-sizes").required(), Flag::number("--node-count -c").required()],
+        ],
     ),
     row(
-        Command::new(
-            "aks nodepool delete",
-            "Delete the node pool.",
-            &[CLUSTER, POOL, GROUP, NO_WAIT, &[Flag::switch("--ignore-pdb -i")]],
-        )
-        .with_moot(Moot { words: "--if-match", ..Moot::NONE }),
-    ),
-    shown(
-        Command::new(
-            "aks nodepool get-rollback-versions",
-            "Get the versions that a node pool can be rolled back to.",
-            &[CLUSTER, POOL, GROUP],
-        ),
-        tables::rollback_versions,
+        "aks nodepool manual-scale delete",
+        "Take the nodes of a size away from a node pool of type VirtualMachines.",
+        &[CLUSTER, POOL, GROUP, NO_WAIT, YES, &[Flag::word("--current-vm-sizes").required()]],
     ),
     row(
-        Command::new(
-            "aks nodepool get-upgrades",
-            "Get the available upgrade versions for a node pool.",
-            &[CLUSTER, POOL, GROUP],
-        ),
-    ),
-    shown(
-        Command::new("aks nodepool list", "List node pools in the cluster.", &[CLUSTER, GROUP]),
-        tables::pools,
-    ),
-    row(
-        Command::new(
-            "aks nodepool manual-scale add",
-            "Add nodes of another size to a node pool of type VirtualMachines.",
-            &[CLUSTER, POOL, GROUP, NO_WAIT, &[Flag::word("--vm-sizes").required(), Flag::number("--node-count -c").required()]],
-        ),
+        "aks nodepool manual-scale update",
+        "Change the number or the size of nodes of a size in a node pool of type VirtualMachines.",
+        &[
+            CLUSTER,
+            POOL,
+            GROUP,
+            NO_WAIT,
+            &[Flag::word("--current-vm-sizes").required(), Flag::word("--vm-sizes"), Flag::number("--node-count -c")],
+        ],
     ),
     row(
-        Command::new(
-            "aks nodepool manual-scale delete",
-            "Take the nodes of a size away from a node pool of type VirtualMachines.",
-            &[CLUSTER, POOL, GROUP, NO_WAIT, YES, &[Flag::word("--current-vm-sizes").required()]],
-        ),
-    ),
+        "aks nodepool operation-abort",
+        "Abort what goes on with the node pool: here, a blue-green upgrade.",
+        &[CLUSTER, POOL, GROUP, NO_WAIT],
+    )
+    .with_moot(Moot { words: "--aks-custom-headers", ..Moot::NONE }),
     row(
-        Command::new(
-            "aks nodepool manual-scale update",
-            "Change the number or the size of nodes of a size in a node pool of type VirtualMachines.",
+        "aks nodepool rollback",
+        "Bring the node pool back to the versions before its last upgrade, within seven days.",
+        &[CLUSTER, POOL, GROUP, NO_WAIT],
+    )
+    .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match", ..Moot::NONE }),
+    row("aks nodepool scale", "Scale the node pool.", &[CLUSTER, POOL, GROUP, COUNT, NO_WAIT]),
+    row("aks nodepool show", "Show the details of a node pool.", &[CLUSTER, POOL, GROUP]).shown(tables::pools),
+    row("aks nodepool start", "Start a stopped node pool.", &[CLUSTER, POOL, GROUP, NO_WAIT]),
+    row("aks nodepool stop", "Stop a node pool: its nodes go, their number is kept.", &[CLUSTER, POOL, GROUP, NO_WAIT]),
+    row(
+        "aks nodepool update",
+        "Update a node pool: labels, taints, mode, autoscaler, size of its machines.",
+        &[
+            CLUSTER,
+            POOL,
+            GROUP,
+            BOUNDS,
+            LESS_AUTOSCALER,
+            TAGS,
+            UPGRADE,
+            NO_WAIT,
             &[
-                CLUSTER,
-                POOL,
-                GROUP,
-                NO_WAIT,
-                &[
-                    Flag::word("--current-vm-sizes").required(),
-                    Flag::word("--vm-sizes"),
-                    Flag::number("--node-count -c"),
-                ],
+                Flag::any_words("--labels"),
+                Flag::word("--node-taints"),
+                Flag::word("--mode").one_of(&MODE),
+                Flag::word("--node-vm-size -s"),
+                Flag::words("--zones -z"),
+                Flag::word("--os-sku").one_of(&["AzureLinux", "AzureLinux3", "Ubuntu", "Ubuntu2204", "Ubuntu2404"]),
             ],
-        ),
-    ),
+        ],
+    )
+    .with_moot(MOOT_OF_POOLS),
     row(
-        Command::new(
-            "aks nodepool operation-abort",
-            "Abort what goes on with the node pool: here, a blue-green upgrade.",
-            &[CLUSTER, POOL, GROUP, NO_WAIT],
-        )
-        .with_moot(Moot { words: "--aks-custom-headers", ..Moot::NONE }),
-    ),
+        "aks nodepool upgrade",
+        "Upgrade the node pool to another Kubernetes version; with surge nodes and drains.",
+        &[CLUSTER, POOL, GROUP, VERSION, UPGRADE, NO_WAIT, YES, &[Flag::switch("--node-image-only")]],
+    )
+    .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match --snapshot-id", ..Moot::NONE }),
+    row("aks nodepool wait", "Wait until the node pool reaches the requested state.", &[CLUSTER, POOL, GROUP, WAIT]),
     row(
-        Command::new(
-            "aks nodepool rollback",
-            "Bring the node pool back to the versions before its last upgrade, within seven days.",
-            &[CLUSTER, POOL, GROUP, NO_WAIT],
-        )
-        .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match", ..Moot::NONE }),
+        "aks scale",
+        "Scale the node pool of a cluster.",
+        &[OWN_NAME, GROUP, NO_WAIT, &[Flag::number("--node-count -c").required(), Flag::word("--nodepool-name")]],
     ),
-    row(Command::new("aks nodepool scale", "Scale the node pool.", &[CLUSTER, POOL, GROUP, COUNT, NO_WAIT])),
-    shown(
-        Command::new("aks nodepool show", "Show the details of a node pool.", &[CLUSTER, POOL, GROUP]),
-        tables::pools,
-    ),
-    row(Command::new("aks nodepool start", "Start a stopped node pool.", &[CLUSTER, POOL, GROUP, NO_WAIT])),
+    row("aks show", "Show the details of a cluster.", &[OWN_NAME, GROUP]).shown(tables::clusters),
+    row("aks start", "Start a stopped cluster.", &[OWN_NAME, GROUP, NO_WAIT]),
+    row("aks stop", "Stop a cluster's machines.", &[OWN_NAME, GROUP, NO_WAIT]),
     row(
-        Command::new(
-            "aks nodepool stop",
-            "Stop a node pool: its nodes go, their number is kept.",
-            &[CLUSTER, POOL, GROUP, NO_WAIT],
-        ),
-    ),
+        "aks update",
+        "Update a cluster: autoscaler and its profile, labels and taints of all pools, tags.",
+        &[
+            OWN_NAME,
+            GROUP,
+            BOUNDS,
+            LESS_AUTOSCALER,
+            AUTOSCALER_PROFILE,
+            TAGS,
+            TIER,
+            NO_WAIT,
+            YES,
+            &[Flag::any_words("--nodepool-labels"), Flag::word("--nodepool-taints")],
+        ],
+    )
+    .with_moot(MOOT_OF_CLUSTERS),
     row(
-        Command::new(
-            "aks nodepool update",
-            "Update a node pool: labels, taints, mode, autoscaler, size of its machines.",
-            &[
-                CLUSTER,
-                POOL,
-                GROUP,
-                BOUNDS,
-                LESS_AUTOSCALER,
-                TAGS,
-                UPGRADE,
-                NO_WAIT,
-                &[
-                    Flag::any_words("--labels"),
-                    Flag::word("--node-taints"),
-                    Flag::word("--mode").one_of(&MODE),
-                    Flag::word("--node-vm-size -s"),
-                    Flag::words("--zones -z"),
-                    Flag::word("--os-sku").one_of(&["AzureLinux", "AzureLinux3", "Ubuntu", "Ubuntu2204", "Ubuntu2404"]),
-                ],
-            ],
-        )
-        .with_moot(MOOT_OF_POOLS),
-    ),
+        "aks upgrade",
+        "Upgrade a cluster to another Kubernetes version, with its pools or without.",
+        &[
+            OWN_NAME,
+            GROUP,
+            VERSION,
+            NO_WAIT,
+            YES,
+            &[Flag::switch("--control-plane-only"), Flag::switch("--node-image-only")],
+        ],
+    )
+    .with_moot(Moot {
+        words: "--if-match --if-none-match --k8s-support-plan --tier --upgrade-override-until",
+        switches: "--disable-force-upgrade --enable-force-upgrade",
+        lists: "",
+    }),
+    row("aks wait", "Wait until the cluster reaches the requested state.", &[OWN_NAME, GROUP, WAIT]),
+    row("config get", "Get a configuration.", &[]).with_operands("KEY"),
+    row("config set", "Set a configuration: defaults.group, defaults.location, core.output.", &[])
+        .with_operands("KEY=VALUE"),
+    row("config unset", "Unset a configuration.", &[]).with_operands("KEY"),
     row(
-        Command::new(
-            "aks nodepool upgrade",
-            "Upgrade the node pool to another Kubernetes version; with surge nodes and drains.",
-            &[CLUSTER, POOL, GROUP, VERSION, UPGRADE, NO_WAIT, YES, &[Flag::switch("--node-image-only")]],
-        )
-        .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match --snapshot-id", ..Moot::NONE }),
+        "configure",
+        "Set defaults.",
+        &[&[Flag::words("--defaults -d"), Flag::switch("--list-defaults -l"), Flag::word("--scope")]],
     ),
-    row(
-        Command::new("aks nodepool wait", "Wait until the node pool reaches the requested state.", &[CLUSTER, POOL, GROUP, WAIT]),
-    ),
-    row(
-        Command::new(
-            "aks scale",
-            "Scale the node pool of a cluster.",
-            &[OWN_NAME, GROUP, NO_WAIT, &[Flag::number("--node-count -c").required(), Flag::word("--nodepool-name")]],
-        ),
-    ),
-    shown(
-        Command::new("aks show", "Show the details of a cluster.", &[OWN_NAME, GROUP]),
-        tables::clusters,
-    ),
-    row(Command::new("aks start", "Start a stopped cluster.", &[OWN_NAME, GROUP, NO_WAIT])),
-    row(Command::new("aks stop", "Stop a cluster's machines.", &[OWN_NAME, GROUP, NO_WAIT])),
-    row(
-        Command::new(
-            "aks update",
-            "Update a cluster: autoscaler and its profile, labels and taints of all pools, tags.",
-            &[
-                OWN_NAME,
-                GROUP,
-                BOUNDS,
-                LESS_AUTOSCALER,
-                AUTOSCALER_PROFILE,
-                TAGS,
-                TIER,
-                NO_WAIT,
-                YES,
-                &[Flag::any_words("--nodepool-labels"), Flag::word("--nodepool-taints")],
-            ],
-        )
-        .with_moot(MOOT_OF_CLUSTERS),
-    ),
-    row(
-        Command::new(
-            "aks upgrade",
-            "Upgrade a cluster to another Kubernetes version, with its pools or without.",
-            &[
-                OWN_NAME,
-                GROUP,
-                VERSION,
-                NO_WAIT,
-                YES,
-                &[Flag::switch("--control-plane-only"), Flag::switch("--node-image-only")],
-            ],
-        )
+    row("extension add", "Add an extension: klab's az has none.", EXTENSION),
+    row("extension list", "List extensions.", &[]),
+    row("extension update", "Update an extension: klab's az has none.", EXTENSION),
+    row("group create", "Create a resource group.", &[GROUP_OF_CREATE, LOCATION, TAGS])
+        .with_moot(Moot { words: "--managed-by", ..Moot::NONE }),
+    row("group delete", "Delete a resource group, and the labs in it.", &[GROUP_NAME, NO_WAIT, YES])
+        .with_moot(Moot { words: "--force-deletion-types", ..Moot::NONE }),
+    row("group exists", "Check if a resource group exists.", &[GROUP_NAME]),
+    row("group list", "List resource groups.", &[&[Flag::word("--tag")]]).shown(tables::groups),
+    row("group show", "Get a resource group.", &[GROUP_NAME]),
+    row("group wait", "Wait until the resource group reaches the requested state.", &[GROUP_NAME, WAIT]),
+    row("login", "Log in: klab's az needs no login.", &[])
         .with_moot(Moot {
-            words: "--if-match --if-none-match --k8s-support-plan --tier --upgrade-override-until",
-            switches: "--disable-force-upgrade --enable-force-upgrade",
-            lists: "",
-        }),
-    ),
-    row(Command::new("aks wait", "Wait until the cluster reaches the requested state.", &[OWN_NAME, GROUP, WAIT])),
-    row(Command::new("config get", "Get a configuration.", &[]).with_operands("KEY")),
-    row(
-        Command::new("config set", "Set a configuration: defaults.group, defaults.location, core.output.", &[])
-            .with_operands("KEY=VALUE"),
-    ),
-    row(Command::new("config unset", "Unset a configuration.", &[]).with_operands("KEY")),
-    row(
-        Command::new(
-            "configure",
-            "Set defaults.",
-            &[&[Flag::words("--defaults -d"), Flag::switch("--list-defaults -l"), Flag::word("--scope")]],
-        ),
-    ),
-    row(Command::new("extension add", "Add an extension: klab's az has none.", EXTENSION)),
-    row(Command::new("extension list", "List extensions.", &[])),
-    row(Command::new("extension update", "Update an extension: klab's az has none.", EXTENSION)),
-    row(
-        Command::new("group create", "Create a resource group.", &[GROUP_OF_CREATE, LOCATION, TAGS])
-            .with_moot(Moot { words: "--managed-by", ..Moot::NONE }),
-    ),
-    row(
-        Command::new("group delete", "Delete a resource group, and the labs in it.", &[GROUP_NAME, NO_WAIT, YES])
-            .with_moot(Moot { words: "--force-deletion-types", ..Moot::NONE }),
-    ),
-    row(Command::new("group exists", "Check if a resource group exists.", &[GROUP_NAME])),
-    shown(Command::new("group list", "List resource groups.", &[&[Flag::word("--tag")]]), tables::groups),
-    row(Command::new("group show", "Get a resource group.", &[GROUP_NAME])),
-    row(Command::new("group wait", "Wait until the resource group reaches the requested state.", &[GROUP_NAME, WAIT])),
-    shown(
-        Command::new("login", "Log in: klab's az needs no login.", &[]).with_moot(Moot {
             words: "--username -u --password -p --tenant -t",
             switches: "--use-device-code --service-principal --identity",
             lists: "",
-        }),
-        tables::subscriptions,
-    ),
-    row(Command::new("logout", "Log out.", &[])),
-    row(Command::new("provider register", "Register a provider.", &[NAMESPACE, &[Flag::switch("--wait")]])),
-    row(Command::new("provider show", "Get a provider.", &[NAMESPACE])),
-    row(Command::new("version", "Show the versions of az and klab.", &[])),
-    row(Command::new("vm list-sizes", "List the sizes that nodes can have.", &[LOCATION])),
+        })
+        .shown(tables::subscriptions),
+    row("logout", "Log out.", &[]),
+    row("provider register", "Register a provider.", &[NAMESPACE, &[Flag::switch("--wait")]]),
+    row("provider show", "Get a provider.", &[NAMESPACE]),
+    row("version", "Show the versions of az and klab.", &[]),
+    row("vm list-sizes", "List the sizes that nodes can have.", &[LOCATION]),
 ];
 
 const GROUP_OF_CREATE: &[Flag] = &[Flag::word("--name -n --resource-group -g").required()];

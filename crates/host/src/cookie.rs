@@ -47,11 +47,6 @@ pub fn set_for(seconds: i64, name: &str, value: &str, base: &str, is_secure: boo
     format!("{name}={value}; Path={base}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
-/// The header that takes a cookie away.
-pub fn forget(name: &str, base: &str) -> String {
-    format!("{name}=; Path={base}/; Max-Age=0; HttpOnly; SameSite=Strict")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,17 +59,6 @@ impl LearnerProgress {
         document["stuck"] = json!(self.is_stuck(now));
         document
     }
-
-    /// `2 of 5 taint`.
-    pub fn position(&self) -> String {
-        if self.steps > 0 && self.done >= self.steps {
-            return "all done".to_owned();
-        }
-        match self.step {
-            0 => "set-up".to_owned(),
-            step => format!("{step} of {} `{}`", self.steps, self.step_name),
-        }
-    }
 }
 
 /// How many learners are at each step of a lab: at the set-up, at step 1 …, and done with all.

@@ -68,11 +68,6 @@ impl Standings {
         self.lock().all.get(&seat).cloned()
     }
 
-    /// Where all are.
-    pub fn all(&self) -> BTreeMap<SeatId, LearnerProgress> {
-        self.lock().all.clone()
-    }
-
     /// Those that came after a change, and the number of the newest one.
     pub fn since(&self, number: u64) -> (u64, Vec<LearnerProgress>) {
         let inner = self.lock();

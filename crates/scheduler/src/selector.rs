@@ -129,11 +129,6 @@ pub enum Selector {
 }
 
 impl Selector {
-    /// Selects everything.
-    pub const fn everything() -> Self {
-        Self::All(Vec::new())
-    }
-
     /// Whether there is no requirement at all, so that everything is selected.
     pub const fn is_empty(&self) -> bool {
         matches!(self, Self::All(requirements) if requirements.is_empty())

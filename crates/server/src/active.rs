@@ -11,7 +11,6 @@ use klab_cluster::control::Settings;
 pub(super) struct Active {
     pub(super) api: Api,
     pub(super) settings: Settings,
-    /// None while it is frozen.
     running: Mutex<Option<Running>>,
     /// The version up to which the log is on the disk.
     pub(super) synced: AtomicU64,

@@ -57,11 +57,6 @@ impl Activity {
         self.active.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// How many are awake.
-    pub(super) fn count_active(&self) -> usize {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
     /// When the next parked cluster is due.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).by_time.first().map(|(instant, _)| *instant)

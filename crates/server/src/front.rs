@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use klab_api_machinery::status::Status;
@@ -27,11 +27,6 @@ pub enum Asker {
     Owner,
     /// A client with a token that the front knows.
     Guest,
-}
-
-/// Whether a request to the API of a cluster may change anything there: what executes a command does, though it is a GET.
-pub fn changes(method: &Method, path: &str) -> bool {
-    klab_cluster::api::changes(method, path)
 }
 
 /// What stands before the clusters of a public server.

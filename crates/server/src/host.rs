@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustls::ServerConfig;
@@ -50,7 +49,6 @@ pub(super) struct Host {
     pub(super) activity: Activity,
     /// What carries the clusters' calls to webhooks.
     pub(super) webhooks: Arc<dyn Transport>,
-    pub(super) counts: Counts,
     /// Copies that could not be woken, with the reason.
     broken: Mutex<BTreeMap<String, String>>,
 }
@@ -115,7 +113,6 @@ impl Host {
             waking: Semaphore::new(processors),
             activity: Activity::default(),
             webhooks,
-            counts: Counts::default(),
             broken: Mutex::default(),
         };
         host.set_limits(limits);
@@ -175,21 +172,5 @@ impl Host {
                 authority: self.identity.authority.clone(),
             },
         }
-    }
-}
-
-/// What has happened since the server started.
-#[derive(Default)]
-pub(super) struct Counts {
-    pub(super) requests: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) woken: AtomicU64,
-    pub(super) parked: AtomicU64,
-}
-
-impl Counts {
-    /// One more.
-    pub(super) fn add(count: &AtomicU64) {
-        count.fetch_add(1, Ordering::Relaxed);
     }
 }

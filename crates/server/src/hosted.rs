@@ -14,15 +14,14 @@ use tokio::sync::watch;
 
 use super::active::Active;
 use super::credentials::{Digest, Token};
-use super::host::{Counts, Host};
+use super::host::Host;
 use super::kubeconfig::{self, Place};
 use super::quota::Quota;
-use super::refusal::frozen;
 use super::register::{CopyOf, Entry, Note, Parked};
 use super::tls;
 use crate::files::{create_private_folder, gone, write_private, write_private_later};
 use klab_cluster::account_token::Signed;
-use klab_cluster::api::{Api, Body, User, changes, receive_at_most, status_response, user_of};
+use klab_cluster::api::{Api, Body, User, receive_at_most, status_response, user_of};
 use klab_cluster::certificates::Holder;
 use klab_cluster::cluster::{Cluster, ControlFault, EverDefined, Voice};
 use klab_cluster::seed::{Figures, Seed};
@@ -46,7 +45,6 @@ pub(super) struct Hosted {
     pub(super) kinds: EverDefined,
     /// Whether its API server answers.
     pub(super) voice: Arc<watch::Sender<Voice>>,
-    frozen: AtomicBool,
     /// What its metrics show, where that was changed since it was made.
     pub(super) figures: Mutex<Option<Figures>>,
     /// When it was last asked for anything: milliseconds since 1970, 0 for never.
@@ -148,7 +146,6 @@ impl Hosted {
             quota: Quota::new(),
             kinds: EverDefined::default(),
             voice: Arc::new(watch::Sender::new(Voice::Answers)),
-            frozen: AtomicBool::new(entry.frozen),
             figures: Mutex::default(),
             used: AtomicI64::new(parked.used.map_or(0, Timestamp::as_millisecond)),
             checked: AtomicBool::new(false),
@@ -197,15 +194,9 @@ impl Hosted {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let limits = self.host.limits();
-        Counts::add(&self.host.counts.requests);
         self.is_used();
         if let Some(refused) = self.quota.refused(&limits) {
-            Counts::add(&self.host.counts.refused);
             return refused;
-        }
-        if self.is_frozen() && changes(request.method(), request.uri().path()) {
-            Counts::add(&self.host.counts.refused);
-            return frozen();
         }
         if self.is_silent() && request.extensions().get::<OfKlab>().is_none() {
             // The connection ends, unless something else is under way on it.
@@ -299,15 +290,6 @@ impl Hosted {
         let _ = self.voice.subscribe().wait_for(|voice| *voice != Voice::Answers).await;
     }
 
-    /// Whether nothing in it changes any more.
-    pub(super) fn is_frozen(&self) -> bool {
-        self.frozen.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_frozen(&self, frozen: bool) {
-        self.frozen.store(frozen, Ordering::Relaxed);
-    }
-
     /// What the register is to say of it; nothing of one whose folder says all.
     pub(super) fn entry(&self) -> Option<Entry> {
         let parked = match &*self.stage() {
@@ -315,13 +297,11 @@ impl Hosted {
             Stage::Parked(parked) => Some(*parked),
             Stage::Active(_) => None,
         };
-        if self.copy.is_none() && !self.is_frozen() {
-            return None;
-        }
+        let copy = self.copy.clone()?;
         let certificate = self.certificate().as_ref().map(Digest::text);
         let token = self.token();
-        let copy = self.copy.clone().map(|copy| CopyOf { token: token.text().to_owned(), ..copy });
-        Some(Entry { copy, certificate, frozen: self.is_frozen(), parked })
+        let copy = CopyOf { token: token.text().to_owned(), ..copy };
+        Some(Entry { copy: Some(copy), certificate, parked })
     }
 
     /// What its clients show.

@@ -48,7 +48,7 @@ mod write_timeout;
 pub use access::{ACCESS_FILE, Access};
 pub use admin::{ClusterAccess, Copied, Health, Removed};
 pub use credentials::{Digest, Token};
-pub use front::{Asker, BodyError, Front, FrontBody, changes};
+pub use front::{Asker, BodyError, Front, FrontBody};
 pub use hosted::is_served;
 pub use klab_api_machinery::renaming::Renaming;
 pub use klab_cluster::seed::{Delays, Figures, Seed};
@@ -58,7 +58,7 @@ pub use offline::remove_saved;
 pub use public::{Certificate, Public};
 pub use quiescence::Quiescence;
 pub use server::{Server, ServerOptions};
-pub use shared::{ClusterState, NewCopy, ServerFigures};
+pub use shared::{ClusterState, NewCopy};
 pub use start_error::StartError;
 pub use webhooks::{HttpsWebhooks, Webhooks};
 

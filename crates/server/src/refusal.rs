@@ -21,12 +21,6 @@ pub(super) fn too_many_requests(what: &str, again_in: Duration) -> Response<Body
     status_response(&Status { details: json!({ "retryAfterSeconds": seconds }), ..status })
 }
 
-/// A write to a cluster in which nothing changes any more.
-pub(super) fn frozen() -> Response<Body> {
-    let what = "the cluster is frozen: it can be looked at, and nothing in it changes any more";
-    status_response(&Status::new(403, "Forbidden", what))
-}
-
 /// A request at which the embedded cluster panicked.
 pub(super) fn panicked() -> Status {
     let what =

@@ -36,9 +36,6 @@ pub(super) struct Entry {
     /// Digest of its client certificate, if one was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) certificate: Option<String>,
-    /// Whether nothing in it changes any more.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) frozen: bool,
     /// How it was put away; none while it is awake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parked: Option<Parked>,

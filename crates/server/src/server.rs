@@ -23,10 +23,10 @@ use super::limits::Limits;
 use super::public::{Certificate, Public};
 use super::quiescence::Quiescence;
 use super::register::Register;
-use super::shared::{ClusterState, NewCopy, ServerFigures, Shared};
+use super::shared::{ClusterState, NewCopy, Shared};
 use super::start_error::StartError;
 use super::webhooks::{HttpsWebhooks, Webhooks};
-use super::{admin, connection, hosted, maintenance, tls};
+use super::{admin, connection, maintenance, tls};
 
 /// How to start a server.
 #[derive(Debug, Clone)]
@@ -164,47 +164,12 @@ impl Server {
         self.shared.copy(self.shared.template(&admin::found(&self.shared, of)?)?.id(), copies)
     }
 
-    /// Makes a template of what a cluster holds, once its controllers have nothing left to do, and gives its id. It is kept
-    /// until [`Server::let_go`] is called and no copy refers to it; the cluster itself may go or change.
-    ///
-    /// # Errors
-    /// When there is no such cluster, or the template cannot be written.
-    pub fn template(&self, of: &str) -> Result<String, Status> {
-        Ok(self.shared.template(&admin::found(&self.shared, of)?)?.keep())
-    }
-
-    /// Does not keep a template any longer than copies refer to it.
-    ///
-    /// # Errors
-    /// When its file cannot be removed.
-    pub fn let_go(&self, template: &str) -> Result<(), Status> {
-        let done = self.shared.host.templates.let_go(template);
-        done.map_err(|error| hosted::io_status("remove the template", &error))
-    }
-
-    /// Makes copies of a template; says of each whether it is new. A cluster of such a name stays as it is. They are born
-    /// parked: nothing is opened until somebody asks for it, or something is due.
-    ///
-    /// # Errors
-    /// When there is no such template, or the register of clusters cannot be written.
-    pub fn copy_template(&self, template: &str, copies: &[NewCopy]) -> Result<Vec<Result<bool, Status>>, Status> {
-        self.shared.copy(template, copies)
-    }
-
     /// Puts what its template holds in the place of all that a copy holds. Its credentials stay; watches end with 410.
     ///
     /// # Errors
     /// When there is no such cluster, it is no copy, or its files cannot be used.
     pub fn reset(&self, name: &str) -> Result<(), Status> {
         admin::found(&self.shared, name)?.reset()
-    }
-
-    /// Has nothing in a cluster change any more (it can be looked at, writes are refused with 403), or lets it go on.
-    ///
-    /// # Errors
-    /// When there is no such cluster, or the register of clusters cannot be written.
-    pub fn freeze(&self, name: &str, frozen: bool) -> Result<(), Status> {
-        admin::found(&self.shared, name)?.freeze(frozen)
     }
 
     /// Removes clusters and all they kept; says of each whether there was one.
@@ -215,11 +180,6 @@ impl Server {
     /// How a cluster is; it is not woken for it.
     pub fn state(&self, name: &str) -> Option<ClusterState> {
         self.shared.state(name)
-    }
-
-    /// How the server is, in figures that cost nothing, however many clusters there are.
-    pub fn figures(&self) -> ServerFigures {
-        self.shared.figures()
     }
 
     /// Sets what each cluster may use from now on.

@@ -26,7 +26,7 @@ use klab_cluster::certificates::{self, Holder};
 use klab_cluster::seed::Seed;
 
 pub use self::copies::NewCopy;
-pub use self::state::{ClusterState, ServerFigures};
+pub use self::state::ClusterState;
 
 /// What all connections see.
 pub(super) struct Shared {
@@ -140,11 +140,6 @@ impl Shared {
         self.clusters().by_name.values().cloned().collect()
     }
 
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.clusters().by_name.len()
-    }
-
     /// Those that are awake.
     pub(super) fn active(&self) -> Vec<Arc<Hosted>> {
         let names = self.host.activity.active();
@@ -209,7 +204,7 @@ impl Shared {
                 self.files_written.store(true, Ordering::Relaxed);
             }
             let due = entry.parked.map_or_else(|| Some(self.host.clock.now()), |parked| parked.due);
-            self.host.activity.is_parked(hosted.shared_name(), due.filter(|_| !entry.frozen));
+            self.host.activity.is_parked(hosted.shared_name(), due);
             clusters.insert(hosted);
         }
         for entry in std::fs::read_dir(folder)? {
@@ -313,7 +308,7 @@ impl Shared {
         };
         removed.iter().flatten().for_each(|hosted| hosted.close());
         // What the register does not know any more is removed by the next server, if this one is killed here.
-        let known = removed.iter().flatten().filter(|hosted| hosted.copy.is_some() || hosted.is_frozen());
+        let known = removed.iter().flatten().filter(|hosted| hosted.copy.is_some());
         let gone: Vec<Note> = known.map(|hosted| Note::Gone(hosted.name().to_owned())).collect();
         let noted = if gone.is_empty() { Ok(()) } else { self.host.register.note(gone) };
         let noted = noted.map_err(|error| failed(error).message);

@@ -196,12 +196,6 @@ impl Hold<'_> {
     pub(super) fn id(&self) -> &str {
         &self.id
     }
-
-    /// Keeps it until [`Templates::let_go`] is called.
-    pub(super) fn keep(self) -> String {
-        self.templates.known().entry(self.id.clone()).or_default().holds += 1;
-        self.id.clone()
-    }
 }
 
 impl Drop for Hold<'_> {

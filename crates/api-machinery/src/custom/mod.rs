@@ -6,7 +6,7 @@
 //! ```
 
 #[cfg(test)]
-mod costs;
+mod cost_tests;
 mod declaration;
 mod definition;
 mod fill;

@@ -67,7 +67,7 @@ mod tests {
         let stored = ResourceId::fixed().filter(|id| id.row().is_stored());
         let named: Vec<_> = stored.filter_map(|id| schema_names(id.row(), "")).map(|(name, _)| name).collect();
         let found = catalogue.with_references(named.iter().map(String::as_str));
-        for name in named {
+        for name in &named {
             let schema: Value = serde_json::from_str(found[name.as_str()]).unwrap();
             assert!(schema["properties"]["metadata"].is_object() && schema["description"].is_string(), "{name}");
         }

@@ -186,11 +186,6 @@ impl Console {
         &self.lacks
     }
 
-    /// Whether each command runs as a user of its own.
-    pub fn has_users(&self) -> bool {
-        self.scratch.has_users()
-    }
-
     fn try_out(&mut self) -> Result<()> {
         let place = self
             .scratch

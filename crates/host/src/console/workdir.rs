@@ -41,11 +41,6 @@ impl Scratch {
         Ok(Self { folder, users, free: Mutex::new((0..most).rev().collect()) })
     }
 
-    /// Whether commands run as users of their own.
-    pub(super) fn has_users(&self) -> bool {
-        self.users.is_some()
-    }
-
     /// A folder for one command, with a kubeconfig and files; none where all are taken.
     pub(super) fn open(self: &Arc<Self>, kubeconfig: &str, files: &Files) -> io::Result<Option<Workdir>> {
         let Some(number) = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop() else { return Ok(None) };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::spec::Lab;
-use crate::verify::fixture::{Cluster, lab, running, starting, terminating};
+use crate::verify::tests::fixture::{Cluster, lab, running, starting, terminating};
 use crate::verify::{Context, Snapshot, clusters, evaluate};
 
 const LAB: &str = r#"

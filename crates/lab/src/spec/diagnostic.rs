@@ -246,11 +246,6 @@ impl Diagnostics {
         self.items.iter().filter(|item| item.severity == Severity::Error).count()
     }
 
-    /// Number of warnings.
-    pub fn warnings(&self) -> usize {
-        self.items.len() - self.errors()
-    }
-
     /// Puts the problems in the order of the files, and those of one place in the order in which they were found.
     pub fn sort(&mut self) {
         self.items.sort_by_key(|item| {

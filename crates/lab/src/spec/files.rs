@@ -59,12 +59,6 @@ impl Files {
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str)
     }
-
-    /// Adds a file under the path that a lab writes.
-    pub fn insert(&mut self, pattern: &str, path: &str, bytes: Vec<u8>) {
-        let content = FileContent { path: path.to_owned(), bytes, outside: false };
-        self.by_pattern.entry(pattern.to_owned()).or_default().push(content);
-    }
 }
 
 /// Values are left out: they may be secret.

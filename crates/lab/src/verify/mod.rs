@@ -30,11 +30,9 @@ mod verdict;
 mod view;
 
 #[cfg(test)]
-pub(crate) mod fixture;
-#[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use before::Before;
 pub use cause::{Cause, Hindrance, NodeGroup, NodeReason, Suggestion};

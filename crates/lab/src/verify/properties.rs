@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::explain::properties::clusters;
-use super::fixture::*;
+use super::tests::fixture::*;
 use super::{Context, Report, diagnose, evaluate};
 use crate::report::{Styles, human, json};
 use crate::spec::{Check, Condition, Count, NodeSet, Subject};

@@ -57,11 +57,6 @@ impl Template {
         Ok(Self { spec, capacity, daemons })
     }
 
-    /// The labels of a new node.
-    pub fn label(&self, key: &str) -> Option<&str> {
-        self.spec.labels.get(key).map(String::as_str)
-    }
-
     /// The node under another name.
     pub(super) fn named(&self, name: &str) -> NodeSpec {
         let mut spec = self.spec.clone();

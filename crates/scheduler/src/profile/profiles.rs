@@ -40,11 +40,6 @@ impl Profile {
         &self.name
     }
 
-    /// The weight of a plugin's score; `None` if it does not score.
-    pub fn weight(&self, plugin: PluginName) -> Option<i64> {
-        self.scores.iter().find(|(name, _)| *name == plugin).map(|(_, weight)| *weight)
-    }
-
     /// Whether NodeResourcesFit favours nodes of which less is taken.
     pub(crate) fn favours_free(&self) -> bool {
         self.arguments.fit.scoring.as_ref().is_none_or(|scoring| scoring.strategy == Strategy::LeastAllocated)

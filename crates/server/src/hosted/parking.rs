@@ -1,4 +1,4 @@
-//! How a cluster is woken, parked, reset, frozen and stopped. It is parked when no other code holds any part of it, so that there are
+//! How a cluster is woken, parked, reset and stopped. It is parked when no other code holds any part of it, so that there are
 //! never two of one cluster.
 
 use std::io;
@@ -15,7 +15,6 @@ use super::{Hosted, LOG_FILE, SEED_FILE, SEEDED_FILE, STOPPED_FILE, Stage, io_fa
 use crate::active::Active;
 use crate::control_thread::Rest;
 use crate::files::{gone, write_private};
-use crate::host::Counts;
 use crate::register::{CopyOf, Note, Parked};
 use klab_cluster::api::Api;
 use klab_cluster::cluster::{Cluster, Voice};
@@ -65,7 +64,6 @@ impl Hosted {
         self.host.activity.note_active(self.shared_name());
         if self.copy.is_some() {
             self.host.broken().remove(self.name());
-            Counts::add(&self.host.counts.woken);
             self.note(Note::Active(self.name().to_owned()));
         }
         Ok(active)
@@ -89,11 +87,8 @@ impl Hosted {
         Ok(active)
     }
 
-    /// Has its controllers work, unless it is frozen. They begin later where it rests.
+    /// Has its controllers work. They begin later where it rests.
     fn run_control(&self, active: &Active, rest: Option<Rest>) -> Result<(), Status> {
-        if self.is_frozen() {
-            return Ok(());
-        }
         let cluster = Arc::clone(active.api.cluster());
         let running = self.host.control.run(self.shared_name(), cluster, active.settings.clone(), rest);
         *active.running() = Some(running.map_err(io_failure("control plane"))?);
@@ -204,8 +199,7 @@ impl Hosted {
         let (version, written) = (rest.version, cluster.is_written());
         let parked = Parked { due: rest.due, used: self.used(), objects, bytes, version, written };
         *stage = Stage::Parked(parked);
-        self.host.activity.is_parked(self.shared_name(), if self.is_frozen() { None } else { parked.due });
-        Counts::add(&self.host.counts.parked);
+        self.host.activity.is_parked(self.shared_name(), parked.due);
         if self.copy.is_some() {
             self.note(Note::Parked(self.name().to_owned(), parked));
         }
@@ -235,28 +229,6 @@ impl Hosted {
         let done = active.api.cluster().return_to_template();
         self.run_control(&active, None)?;
         done.map_err(|error| io_status("reset the cluster", &error))
-    }
-
-    /// Has nothing in it change any more, or lets it go on.
-    pub(crate) fn freeze(&self, frozen: bool) -> Result<(), Status> {
-        let stage = self.stage();
-        if self.is_frozen() == frozen {
-            return Ok(());
-        }
-        self.set_frozen(frozen);
-        match &*stage {
-            Stage::Active(active) if frozen => active.end_control(),
-            Stage::Active(active) => self.run_control(active, None)?,
-            // What was due meanwhile is done now.
-            Stage::Parked(_) => {
-                self.host.activity.is_parked(self.shared_name(), (!frozen).then(|| self.host.clock.now()));
-            }
-            Stage::Gone => {}
-        }
-        drop(stage);
-        let entry = self.entry().unwrap_or_default();
-        let noted = self.host.register.note([Note::Is(self.name().to_owned(), entry)]);
-        noted.map_err(|error| io_status("write the register", &error))
     }
 
     /// Stops its API server, also for servers that serve it later, or lets it run again. What runs in the cluster goes on.

@@ -31,12 +31,11 @@ fn each_is_told_of_the_kinds_it_lists_and_owners_are_among_them() {
         assert!(told.is_sorted() && told.contains(&Controller::GarbageCollector) == (kind != EVENTS), "{kind:?}");
     }
     for row in &TABLE {
-        if let Watches::Kinds(kinds) = row.watches {
-            assert!(kinds.iter().all(|kind| concerned.by_kind(*kind).contains(&row.controller)), "{}", row.name);
-            assert!(kinds.iter().all(|kind| kind.row().is_stored() != (*kind == CONTAINER_FILES)));
-            assert!(kinds.iter().all(|kind| kind.row().stored_as.is_none()));
-            assert!(row.owner.is_none_or(|owner| kinds.contains(&owner)), "{}", row.name);
-        }
+        let kinds = row.watches;
+        assert!(kinds.iter().all(|kind| concerned.by_kind(*kind).contains(&row.controller)), "{}", row.name);
+        assert!(kinds.iter().all(|kind| kind.row().is_stored() != (*kind == resource::CONTAINER_FILES)));
+        assert!(kinds.iter().all(|kind| kind.row().stored_as.is_none()));
+        assert!(row.owner.is_none_or(|owner| kinds.contains(&owner)), "{}", row.name);
         if let Some(owner) = row.owner {
             assert_eq!(concerned.by_owner(owner.row().kind), Some((row.controller, owner)));
         }

@@ -61,7 +61,7 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::verify::fixture::{Cluster, lab};
+    use crate::verify::tests::fixture::{Cluster, lab};
     use crate::verify::{Context, evaluate};
 
     #[test]

@@ -120,7 +120,7 @@ fn old_standing(group: &Group<'_, '_>, old: &str) -> Standing {
 #[cfg(test)]
 mod tests {
     use crate::spec::condition_keys;
-    use crate::verify::fixture::{Cluster, lab};
+    use crate::verify::tests::fixture::{Cluster, lab};
     use crate::verify::{Context, evaluate};
 
     /// What may stand behind a key.

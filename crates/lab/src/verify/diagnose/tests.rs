@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::report::{Styles, human};
-use crate::verify::fixture::{Cluster, from, lab, running, unschedulable};
+use crate::verify::tests::fixture::{Cluster, from, lab, running, unschedulable};
 use crate::verify::{Context, diagnose, evaluate};
 
 const LAB: &str = r#"

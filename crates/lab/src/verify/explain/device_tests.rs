@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::explain;
 use crate::report::{Styles, explanation_json, explanation_text};
-use crate::verify::fixture::{Cluster, from};
+use crate::verify::tests::fixture::{Cluster, from};
 use crate::verify::{Context, DeviceObjects, Snapshot};
 
 #[derive(Debug)]

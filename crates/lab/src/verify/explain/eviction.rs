@@ -53,7 +53,7 @@ mod tests {
     use serde_json::json;
 
     use crate::report::{Styles, explanation_text};
-    use crate::verify::fixture::Cluster;
+    use crate::verify::tests::fixture::Cluster;
     use crate::verify::{Context, explain};
 
     #[test]

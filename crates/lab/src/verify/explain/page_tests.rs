@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::explain;
 use crate::code::{Example, pages};
 use crate::report::{Styles, explanation_text};
-use crate::verify::fixture::{Cluster, from, running, starting, terminating, unschedulable};
+use crate::verify::tests::fixture::{Cluster, from, running, starting, terminating, unschedulable};
 use crate::verify::{Context, DeviceObjects};
 
 /// A Pending pod of Deployment `web`, with a spec, and a node `main-0` beside these.

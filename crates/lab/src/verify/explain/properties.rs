@@ -11,7 +11,7 @@ use super::edit::{Edit, new_node};
 use super::question::Question;
 use super::reasons::{Refusal, group};
 use super::suggest::{Remedy, suggest, unbound};
-use crate::verify::fixture::{Cluster, from, of_revision, running, unschedulable};
+use crate::verify::tests::fixture::{Cluster, from, of_revision, running, unschedulable};
 use crate::verify::view::{PodView, View};
 use crate::verify::{Context, Snapshot, model};
 use klab_scheduler::{Outcome, PluginName, Reason, TieBreak};

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::report::{Styles, explanation_text};
-use crate::verify::fixture::{Cluster, unschedulable};
+use crate::verify::tests::fixture::{Cluster, unschedulable};
 use crate::verify::{Context, explain};
 
 /// The explanation of a target in plain text.
@@ -68,7 +68,7 @@ fn a_slip_of_the_pen_in_the_selector() {
 fn too_little_cpu_for_some_pods() {
     let mut cluster = cluster().deployment("web", 3).deployment("other", 2);
     for node in ["extra-0", "main-0", "main-1"] {
-        let mut busy = crate::verify::fixture::running(node);
+        let mut busy = crate::verify::tests::fixture::running(node);
         busy["spec"]["containers"] = requests("1500m")["containers"].clone();
         cluster = cluster.pod("other", &busy);
     }
@@ -100,7 +100,7 @@ fn more_than_any_node_has() {
 #[test]
 fn cordoned_and_port_taken() {
     let port = |node: Option<&str>| {
-        let mut pod = node.map_or_else(|| unschedulable(""), crate::verify::fixture::running);
+        let mut pod = node.map_or_else(|| unschedulable(""), crate::verify::tests::fixture::running);
         pod["spec"]["containers"] =
             json!([{"name": "main", "image": "nginx", "ports": [{"containerPort": 80, "hostPort": 8080}]}]);
         pod
@@ -166,7 +166,7 @@ fn rules_between_pods() {
     let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}]}}});
     let with = |node: &str| {
-        let mut pod = crate::verify::fixture::running(node);
+        let mut pod = crate::verify::tests::fixture::running(node);
         pod["spec"]["affinity"] = apart["affinity"].clone();
         pod
     };
@@ -209,7 +209,7 @@ fn rules_between_pods() {
 fn a_pod_that_has_its_place() {
     let preferred = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 1, "preference": {"matchExpressions": [{"key": "workload", "operator": "In", "values": ["extra"]}]}}]}}});
-    let mut pod = crate::verify::fixture::running("extra-0");
+    let mut pod = crate::verify::tests::fixture::running("extra-0");
     pod["spec"]["affinity"] = preferred["affinity"].clone();
     let cluster = cluster()
         .node("gpu", 0, json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}))
@@ -273,7 +273,7 @@ fn objects_of_no_lab_are_changed_by_commands() {
         let mut pod = pending(spec.clone());
         pod["metadata"] = json!({"namespace": "team"});
         let mut cluster = cluster().deployment_with("web", 1, template(spec)).replica_set("web", 1).pod("web", &pod);
-        cluster.snapshot.pods[0] = crate::verify::fixture::from(pod_with_owner(&cluster));
+        cluster.snapshot.pods[0] = crate::verify::tests::fixture::from(pod_with_owner(&cluster));
         said(&cluster, "deployment.apps/web")
     };
     let affinity = |kind: &str| {
@@ -378,7 +378,7 @@ fn a_slip_of_the_pen_in_a_topology_key() {
     // The lab says which, also where it looks like nothing that is there.
     let text = "lab = 'x'\n[pool.main]\nnodes = 2\n[workload.web]\n[[workload.web.topology_spread]]\nmaxSkew = 1\n\
                 topologyKey = 'topology.kubernetes.io/zone'\nwhenUnsatisfiable = 'DoNotSchedule'\n";
-    let lab = crate::verify::fixture::lab(text);
+    let lab = crate::verify::tests::fixture::lab(text);
     let cluster = cluster.pod("web", &spread("area"));
     let said = explanation_text(&explain(&cluster.snapshot, &Context::of(&lab), "web", None).unwrap(), Styles::plain());
     let fix = "fix: restore the topology spread of `deployment/web` as the lab says:\n       kubectl";

@@ -8,10 +8,9 @@ mod tests;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -329,12 +328,4 @@ fn key_of(pod: &Pod) -> (String, String) {
 fn is_of(pod: &PodView<'_>, root: &Root) -> bool {
     let own = root.kind == "Pod" && pod.name == root.name && pod.owner.meta().is_none();
     pod.namespace == root.namespace && (own || (pod.owner.kind() == root.kind && pod.owner.name() == root.name))
-}
-
-/// Nodes as a snapshot, for a cluster that does not exist yet.
-impl Snapshot {
-    /// A snapshot of nothing but nodes.
-    pub fn of_nodes(nodes: impl IntoIterator<Item = Node>) -> Self {
-        Self { nodes: nodes.into_iter().map(Arc::new).collect(), ..Self::default() }
-    }
 }

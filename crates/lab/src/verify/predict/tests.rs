@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::verify::fixture::{Cluster as Fixture, running};
+use crate::verify::tests::fixture::{Cluster as Fixture, running};
 
 fn deployment(name: &str, replicas: u32, spec: Value) -> Value {
     let mut pod =

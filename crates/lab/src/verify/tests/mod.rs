@@ -2,6 +2,7 @@
 
 mod before;
 mod counts;
+pub(crate) mod fixture;
 mod placement;
 mod subjects;
 mod windows;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::fixture::*;
+use self::fixture::*;
 use super::*;
 use crate::spec::{Check, Condition, Count, NodeSet, ObjectRef, Subject};
 

@@ -110,7 +110,7 @@ fn pods_under_way_change_no_nodes() {
     assert_eq!(look(&pods, &cluster).0, "not yet: 2 pods are on nodes that are gone");
     // An autoscaler may bring nodes for what happens to pods.
     let text = "lab = 'x'\n[pool.main]\nmode = 'system'\n[pool.burst]\nautoscale = { min = 1, max = 3 }\n";
-    let lab = crate::verify::fixture::lab(text);
+    let lab = crate::verify::tests::fixture::lab(text);
     let report = evaluate(&[wanted(2)], &cluster.snapshot, &Context::of(&lab));
     assert!(matches!(report.checks[0].verdict, Verdict::NotYet { .. }), "{:?}", report.checks[0].verdict);
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::client::bearer::{self, Trust};
 use crate::error::{Code, Error, Result};
-use klab_cluster::seed::{Figures, Seed};
+use klab_cluster::seed::Seed;
 use klab_server::{ACCESS_FILE, Access, ClusterAccess, ClusterState, Copied, Health, NewCopy, Removed};
 
 /// How many objects are sent in one request: some MiB of nodes.
@@ -159,15 +159,6 @@ impl Client {
     /// When there is no such cluster, or the server does not answer.
     pub async fn state(&self, name: &str) -> Result<ClusterState> {
         self.send(Method::GET, &format!("/clusters/{name}/state"), &()).await
-    }
-
-    /// Chooses what `kubectl top` shows.
-    ///
-    /// # Errors
-    /// When there is no such cluster, or the server does not answer.
-    pub async fn set_metrics(&self, name: &str, figures: Figures) -> Result<()> {
-        let _: serde_json::Value = self.send(Method::PUT, &format!("/clusters/{name}/metrics"), &figures).await?;
-        Ok(())
     }
 
     /// Asks the server to stop; it ends its connections and exits.
