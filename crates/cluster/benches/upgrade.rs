@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
+use klab_api_machinery::node_pools::{ADDRESS, NAME, NAMESPACE, NodeNames, NodePool, POOL_LABEL};
+use klab_api_machinery::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade};
 use klab_api_machinery::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS};
 use klab_cluster::clock::SteppedClock;
 use klab_cluster::cluster::{Cluster, DeleteOptions, WriteOptions};
 use klab_cluster::control::{ControlPlane, Settings};
-use klab_cluster::node_pools::{ADDRESS, NAME, NAMESPACE, NodeNames, NodePool, POOL_LABEL};
-use klab_cluster::pool_upgrades::{End, POOL_UPGRADES, PoolUpgrade};
 use serde_json::{Value, json};
 
 /// klab's own.

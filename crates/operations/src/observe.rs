@@ -34,7 +34,7 @@ use crate::client::NoAnswer;
 use crate::client::objects::{self, Watched};
 use crate::drain::refused_evictions;
 use crate::error::{Code, Context, Error, Result};
-use klab_cluster::node_pools::{NAMESPACE, STATUS};
+use klab_api_machinery::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
 use klab_lab::verify::{BackOff, DeviceObjects, FetchedObject, Snapshot};
 use klab_scheduler::typed::Typed;

@@ -12,7 +12,7 @@ use super::form::{back, form};
 use super::parameters;
 use super::webhooks::Chain;
 use crate::dynamic_admission::condition::{Verdict, failed, judge};
-use crate::dynamic_admission::policy::definition::{Mutation, Policy};
+use crate::dynamic_admission::policy::{Mutation, Policy};
 use crate::dynamic_admission::request::Request;
 use crate::dynamic_admission::scene::Scene;
 use crate::transaction::Transaction;

@@ -6,7 +6,7 @@ use klab_api_machinery::resource::ResourceId;
 use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
-use crate::dynamic_admission::policy::definition::{Binding, Policy};
+use crate::dynamic_admission::policy::{Binding, Policy};
 use crate::transaction::State;
 
 /// The kind of parameters: one of Kubernetes' own, or one that a definition defines.

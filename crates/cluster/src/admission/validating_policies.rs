@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use super::form::form;
 use super::parameters;
 use crate::dynamic_admission::condition::{Verdict, failed, judge};
-use crate::dynamic_admission::policy::definition::{Binding, Policy, Rule};
+use crate::dynamic_admission::policy::{Binding, Policy, Rule};
 use crate::dynamic_admission::request::Request;
 use crate::dynamic_admission::scene::Scene;
 use crate::transaction::Transaction;

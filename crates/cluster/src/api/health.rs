@@ -11,8 +11,8 @@ use super::super::cluster::{Cluster, ControlFault};
 use super::call::{Call, Target};
 use super::{answer, present};
 use crate::body::Body;
-use crate::node_pools::NAMESPACE;
-use crate::pool_upgrades::{Member, POOL_UPGRADES, Phase, PoolUpgrade};
+use klab_api_machinery::node_pools::NAMESPACE;
+use klab_api_machinery::pool_upgrades::{Member, POOL_UPGRADES, Phase, PoolUpgrade};
 
 use crate::KUBERNETES_VERSION as VERSION;
 

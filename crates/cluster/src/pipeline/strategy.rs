@@ -7,9 +7,9 @@ use klab_api_machinery::value::time_text;
 use serde_json::{Value, json};
 
 use crate::builtin;
-use crate::dynamic_admission::policy::type_check;
 use crate::rbac::User;
 use crate::transaction::Transaction;
+use klab_api_machinery::policy_type_check;
 
 /// A new namespace is held until what it contains is gone.
 // upstream: pkg/registry/core/namespace/strategy.go PrepareForCreate (v1.36)
@@ -39,7 +39,7 @@ pub(super) fn check_types(transaction: &Transaction<'_>, old: Option<&Value>, ne
             let version = definition.versions.iter().find(|known| known.id.row().version == version)?;
             Some((version.id, version.declaration()?))
         };
-        new["status"] = type_check::status(new, before + 1, &of_custom);
+        new["status"] = policy_type_check::status(new, before + 1, &of_custom);
     }
 }
 

@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::Taint as ApiTaint;
 use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
+use klab_api_machinery::node_pools::{NAMESPACE, NODE_POOLS, STATUS};
+use klab_api_machinery::pool_upgrades::POOL_UPGRADES;
 use klab_cluster::VERSION_ANNOTATION;
-use klab_cluster::node_pools::{NAMESPACE, NODE_POOLS, STATUS};
-use klab_cluster::pool_upgrades::POOL_UPGRADES;
 use klab_lab::names::{
     LAB_LABEL, MANAGED_BY_LABEL, MANAGER, POOL_LABEL, WORKLOAD_LABEL, is_system_namespace as system,
 };

@@ -8,7 +8,7 @@ use super::configuration::config_map;
 use crate::cluster::{Part, WriteOptions};
 use crate::control::events::reference;
 use crate::control::plane::Plane;
-use crate::node_pools::{NAMESPACE, STATUS};
+use klab_api_machinery::node_pools::{NAMESPACE, STATUS};
 
 /// Its name in events.
 pub(super) const COMPONENT: &str = "cluster-autoscaler";

@@ -11,8 +11,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::node_pools::{NAMESPACE, NODE_POOLS, NodePool, PRIORITIES, PROFILE};
-use crate::pool_upgrades::{POOL_UPGRADES, PoolUpgrade};
+use klab_api_machinery::node_pools::{NAMESPACE, NODE_POOLS, NodePool, PRIORITIES, PROFILE};
+use klab_api_machinery::pool_upgrades::{POOL_UPGRADES, PoolUpgrade};
 use klab_scheduler::autoscaler::{Expander, NodeGroup, Profile};
 
 /// The names of the ConfigMaps that the autoscaler reads.

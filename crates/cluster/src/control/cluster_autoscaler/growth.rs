@@ -21,7 +21,7 @@ use super::machines::{self, start};
 use crate::clock::later;
 use crate::control::plane::Plane;
 use crate::control::view::PodInfo;
-use crate::node_pools::NodePool;
+use klab_api_machinery::node_pools::NodePool;
 use klab_scheduler::autoscaler::{
     Backoffs, EXPENDABLE_BELOW, Failure, NEW_PODS_WAIT, NodeGroup, Profile, Resize, ScaleUp, Template, scale_up,
 };

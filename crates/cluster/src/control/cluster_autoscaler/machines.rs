@@ -13,7 +13,7 @@ use super::configuration::pools;
 use crate::clock::{earlier, later};
 use crate::cluster::{Cluster, Part};
 use crate::control::plane::Plane;
-use crate::node_pools::{MAX_NODES, NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL, Present, STARTING};
+use klab_api_machinery::node_pools::{MAX_NODES, NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL, Present, STARTING};
 
 /// Changes which machines of a pool are being started. All else in the ConfigMap is others' and stays as it is at that moment.
 fn change_starting(cluster: &Cluster, name: &str, change: impl FnOnce(&mut Vec<Timestamp>)) -> Result<(), Status> {

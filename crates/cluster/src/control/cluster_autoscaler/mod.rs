@@ -29,7 +29,7 @@ use super::plane::Plane;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
-use crate::node_pools::{NAMESPACE, NODE_POOLS, NodePool};
+use klab_api_machinery::node_pools::{NAMESPACE, NODE_POOLS, NodePool};
 
 /// Lets pools grow and shrink.
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ use super::removal::Removals;
 use crate::clock::later;
 use crate::control::plane::Plane;
 use crate::control::view::NodeInfo;
-use crate::node_pools::{NodePool, POOL_LABEL};
+use klab_api_machinery::node_pools::{NodePool, POOL_LABEL};
 use klab_scheduler::autoscaler::{
     Budgets, Candidate, DELETION_CANDIDATE, Judgement, NodeGroup, Obstacle, Owner, Profile, SCALE_DOWN_DISABLED,
     TAINTS, Unneeded, Verdict, judge,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::component::writes;
 use crate::cluster::Part;
 use crate::control::plane::Plane;
-use crate::node_pools::{NAMESPACE, NodePool, POOL_LABEL, STATUS};
+use klab_api_machinery::node_pools::{NAMESPACE, NodePool, POOL_LABEL, STATUS};
 use klab_scheduler::autoscaler::{Backoffs, Failure, NodeGroup};
 
 const LAST_UPDATED: &str = "cluster-autoscaler.kubernetes.io/last-updated";

@@ -26,8 +26,8 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::node_pools::NAMESPACE;
-use crate::pool_upgrades::{End, Member, POOL_UPGRADES, Phase, PoolUpgrade};
+use klab_api_machinery::node_pools::NAMESPACE;
+use klab_api_machinery::pool_upgrades::{End, Member, POOL_UPGRADES, Phase, PoolUpgrade};
 
 /// How long after an upgrade a pool can be rolled back.
 // See https://learn.microsoft.com/azure/aks/roll-back-node-pool-version (seven days after upgrade completion)

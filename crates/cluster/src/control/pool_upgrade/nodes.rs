@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::control::events::reference;
 use crate::control::plane::Plane;
-use crate::node_pools::{NodePool, Present};
-use crate::pool_upgrades::{Member, Phase, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL};
+use klab_api_machinery::node_pools::{NodePool, Present};
+use klab_api_machinery::pool_upgrades::{Member, Phase, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL};
 
 /// The name of AKS's upgrader in events.
 pub(super) const COMPONENT: &str = "upgrader";

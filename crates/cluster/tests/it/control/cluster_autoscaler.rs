@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use klab_cluster::node_pools::{ADDRESS, NAME, NODE_POOLS, NodeNames, NodePool, POOL_LABEL, PROFILE};
+use klab_api_machinery::node_pools::{ADDRESS, NAME, NODE_POOLS, NodeNames, NodePool, POOL_LABEL, PROFILE};
 
 use super::*;
 

@@ -2,8 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use klab_cluster::node_pools::{ADDRESS, NAME, NodeNames, NodePool, POOL_LABEL};
-use klab_cluster::pool_upgrades::{BlueGreen, End, POOL_UPGRADES, PoolUpgrade, UPGRADE_STATUS_LABEL, UsedVersion};
+use klab_api_machinery::node_pools::{ADDRESS, NAME, NodeNames, NodePool, POOL_LABEL};
+use klab_api_machinery::pool_upgrades::{
+    BlueGreen, End, POOL_UPGRADES, PoolUpgrade, UPGRADE_STATUS_LABEL, UsedVersion,
+};
 
 use super::*;
 

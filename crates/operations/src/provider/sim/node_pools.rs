@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::apply::patch_parameters;
 use crate::client::{cause, objects};
 use crate::error::{Code, Error, Result};
-use klab_cluster::node_pools::{ADDRESS, NAME, NAMESPACE, NODE_POOLS, NUMBER, NodeNames, NodePool, PROFILE};
+use klab_api_machinery::node_pools::{ADDRESS, NAME, NAMESPACE, NODE_POOLS, NUMBER, NodeNames, NodePool, PROFILE};
 use klab_lab::names::DECLARED_ANNOTATION;
 use klab_lab::nodes;
 use klab_lab::plan::Declared;

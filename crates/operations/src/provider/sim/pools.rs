@@ -15,8 +15,8 @@ use crate::client::{cause, objects};
 use crate::drain;
 use crate::error::{Code, Error, Result};
 use crate::event::{About, Events, Verb};
+use klab_api_machinery::pool_upgrades::{End, UPGRADE_STATUS_LABEL};
 use klab_cluster::VERSION_ANNOTATION;
-use klab_cluster::pool_upgrades::{End, UPGRADE_STATUS_LABEL};
 use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, NODE_IMAGE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
 use klab_lab::plan::{

@@ -16,8 +16,8 @@ use crate::client::{cause, objects};
 use crate::error::{Code, Error, Result};
 use crate::event::Activity;
 use crate::provider::upgrading;
-use klab_cluster::node_pools::NodePool;
-use klab_cluster::pool_upgrades::{
+use klab_api_machinery::node_pools::NodePool;
+use klab_api_machinery::pool_upgrades::{
     BlueGreen, End, Member, POOL_UPGRADES, PoolUpgrade, QUARANTINED, UPGRADE_STATUS_LABEL, UsedVersion,
 };
 use klab_lab::names::{NODE_IMAGE_LABEL, SIZE_LABEL};

@@ -3,14 +3,10 @@
 // upstream: staging/src/k8s.io/pod-security-admission/admission/admission.go Validate, ValidateNamespace, ValidatePod,
 // ValidatePodController, EvaluatePodsInNamespace, isSignificantPodUpdate (v1.36)
 
-#[cfg(test)]
-mod check_tests;
-mod checks;
-mod level;
-
 use std::collections::BTreeMap;
 
 use klab_api_machinery::part::Part;
+use klab_api_machinery::pod_security::{Finding, Level, Modes, Standard, Template, evaluate};
 use klab_api_machinery::resource::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, POD_TEMPLATES, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
     ResourceId, STATEFUL_SETS,
@@ -19,8 +15,6 @@ use klab_api_machinery::status::Status;
 use klab_api_machinery::validation::Errors;
 use serde_json::Value;
 
-use self::checks::{Finding, Pod, evaluate};
-use self::level::{Level, Modes, Standard};
 use crate::transaction::Transaction;
 
 /// How many pods of a namespace are looked at when its labels become stricter.
@@ -126,7 +120,7 @@ fn warn_of_pods(transaction: &mut Transaction<'_>, namespace: &str, enforce: Sta
 }
 
 /// The pod that an object is, or makes others of.
-fn template(resource: ResourceId, value: &Value) -> Option<Pod<'_>> {
+fn template(resource: ResourceId, value: &Value) -> Option<Template<'_>> {
     let template = match resource {
         PODS => value,
         POD_TEMPLATES => &value["template"],
@@ -137,7 +131,7 @@ fn template(resource: ResourceId, value: &Value) -> Option<Pod<'_>> {
         _ => return None,
     };
     let spec = &template["spec"];
-    spec.is_object().then(|| Pod { annotations: &template["metadata"]["annotations"], spec })
+    spec.is_object().then(|| Template { annotations: &template["metadata"]["annotations"], spec })
 }
 
 /// Whether a change of a pod is one that may make it violate a standard: other containers, or other images.

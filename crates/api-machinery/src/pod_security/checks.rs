@@ -9,20 +9,20 @@ use serde_json::Value;
 use super::level::{Level, Standard};
 
 /// A pod, or what one will be made of.
-pub(super) struct Pod<'a> {
-    pub(super) annotations: &'a Value,
-    pub(super) spec: &'a Value,
+pub struct Template<'a> {
+    pub annotations: &'a Value,
+    pub spec: &'a Value,
 }
 
 /// What a pod does that a standard forbids.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) reason: String,
-    pub(super) detail: String,
+pub struct Finding {
+    pub reason: String,
+    pub detail: String,
 }
 
 /// Looks at a pod by the rules of a minor version.
-type Look = fn(&Pod<'_>, u32) -> Option<Finding>;
+type Look = fn(&Template<'_>, u32) -> Option<Finding>;
 
 pub(super) struct Check {
     pub(super) id: &'static str,
@@ -70,7 +70,7 @@ const fn restricted(id: &'static str, since: u32, instead_of: &'static str, look
 }
 
 /// What a pod does that a standard forbids, in upstream's order.
-pub(super) fn evaluate(standard: Standard, pod: &Pod<'_>) -> Vec<Finding> {
+pub fn evaluate(standard: Standard, pod: &Template<'_>) -> Vec<Finding> {
     let minor = standard.version.unwrap_or(LATEST).min(LATEST);
     let applies = |check: &&Check| check.level <= standard.level && check.since <= minor;
     let needless = |id: &str| CHECKS.iter().filter(applies).any(|check| check.instead_of == id);
@@ -78,7 +78,7 @@ pub(super) fn evaluate(standard: Standard, pod: &Pod<'_>) -> Vec<Finding> {
     checks.filter_map(|check| (check.look)(pod, minor)).collect()
 }
 
-impl Pod<'_> {
+impl Template<'_> {
     fn containers(&self) -> impl Iterator<Item = &Value> {
         let lists = ["initContainers", "containers", "ephemeralContainers"];
         lists.into_iter().flat_map(|list| self.spec[list].as_array().into_iter().flatten())
@@ -128,17 +128,17 @@ fn finding(reason: &str, detail: String) -> Option<Finding> {
 }
 
 /// KEP-127: from 1.35 on, who is root in a user namespace only is not root.
-fn in_user_namespace(pod: &Pod<'_>, minor: u32) -> bool {
+fn in_user_namespace(pod: &Template<'_>, minor: u32) -> bool {
     minor >= 35 && pod.spec["hostUsers"] == false
 }
 
 /// From 1.25 on, fields that a Windows pod cannot have are not asked of it.
-fn is_exempt(pod: &Pod<'_>, minor: u32) -> bool {
+fn is_exempt(pod: &Template<'_>, minor: u32) -> bool {
     minor >= 25 && pod.is_of_windows()
 }
 
 /// Whether the pod gives a profile that is none of the good ones, which of its containers do, and which profiles.
-fn bad_profiles(pod: &Pod<'_>, field: &str) -> (bool, Vec<String>, BTreeSet<String>) {
+fn bad_profiles(pod: &Template<'_>, field: &str) -> (bool, Vec<String>, BTreeSet<String>) {
     let mut values = BTreeSet::new();
     let mut bad = |context: &Value| {
         let profile = &context[field];
@@ -153,7 +153,7 @@ fn bad_profiles(pod: &Pod<'_>, field: &str) -> (bool, Vec<String>, BTreeSet<Stri
     (of_pod, containers, values)
 }
 
-fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn app_armor(pod: &Template<'_>, _: u32) -> Option<Finding> {
     const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
     let (of_pod, containers, values) = bad_profiles(pod, "appArmorProfile");
     let mut setters: Vec<String> = blamed(of_pod, &containers).into_iter().collect();
@@ -174,7 +174,7 @@ fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
 }
 
 /// Containers that add capabilities beside those allowed, and which.
-fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
+fn adding(pod: &Template<'_>, allowed: &[&str]) -> Option<String> {
     let mut forbidden = BTreeSet::new();
     let containers = pod.containers_that(|container| {
         let added = container["securityContext"]["capabilities"]["add"].as_array().into_iter().flatten();
@@ -189,7 +189,7 @@ fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     (!containers.is_empty()).then(said)
 }
 
-fn added_capabilities(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn added_capabilities(pod: &Template<'_>, _: u32) -> Option<Finding> {
     const ALLOWED: &[&str] = &[
         "AUDIT_WRITE",
         "CHOWN",
@@ -208,7 +208,7 @@ fn added_capabilities(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     finding("non-default capabilities", adding(pod, ALLOWED)?)
 }
 
-fn dropped_capabilities(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn dropped_capabilities(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     if is_exempt(pod, minor) {
         return None;
     }
@@ -222,13 +222,13 @@ fn dropped_capabilities(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
     if details.is_empty() { None } else { finding("unrestricted capabilities", details.join("; ")) }
 }
 
-fn host_namespaces(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn host_namespaces(pod: &Template<'_>, _: u32) -> Option<Finding> {
     let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| pod.spec[*field] == true);
     let shared: Vec<String> = shared.map(|field| format!("{field}=true")).collect();
     if shared.is_empty() { None } else { finding("host namespaces", shared.join(", ")) }
 }
 
-fn host_paths(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn host_paths(pod: &Template<'_>, _: u32) -> Option<Finding> {
     let volumes = pod.spec["volumes"].as_array().into_iter().flatten();
     let volumes = volumes.filter(|volume| volume["hostPath"].is_object());
     let volumes: Vec<String> = volumes.map(|volume| text(&volume["name"]).to_owned()).collect();
@@ -238,7 +238,7 @@ fn host_paths(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     finding("hostPath volumes", format!("{} {}", number("volume", "volumes", volumes.len()), quoted(&volumes)))
 }
 
-fn host_ports(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn host_ports(pod: &Template<'_>, _: u32) -> Option<Finding> {
     let mut ports = BTreeSet::new();
     let containers = pod.containers_that(|container| {
         let before = ports.len();
@@ -257,7 +257,7 @@ fn host_ports(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     finding("hostPort", format!("{} {uses} {what} {}", named(&containers), ports.join(", ")))
 }
 
-fn probe_hosts(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn probe_hosts(pod: &Template<'_>, _: u32) -> Option<Finding> {
     let mut hosts = BTreeSet::new();
     let mut containers = pod.containers_that(|container| {
         let lifecycle = &container["lifecycle"];
@@ -285,13 +285,13 @@ fn probe_hosts(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     finding("probe or lifecycle host", format!("{} {uses} {what} {}", named(&containers), quoted(&hosts)))
 }
 
-fn privileged(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn privileged(pod: &Template<'_>, _: u32) -> Option<Finding> {
     let containers = pod.containers_that(|container| container["securityContext"]["privileged"] == true);
     let blamed = blamed(false, &containers)?;
     finding("privileged", format!("{blamed} must not set securityContext.privileged=true"))
 }
 
-fn proc_mounts(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn proc_mounts(pod: &Template<'_>, _: u32) -> Option<Finding> {
     let mut kinds = BTreeSet::new();
     let containers = pod.containers_that(|container| {
         let kind = container["securityContext"]["procMount"].as_str().filter(|kind| *kind != "Default");
@@ -302,7 +302,7 @@ fn proc_mounts(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     finding("procMount", format!("{blamed} must not set securityContext.procMount to {}", quoted(&kinds)))
 }
 
-fn se_linux(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn se_linux(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     let (mut types, mut user, mut role) = (BTreeSet::new(), false, false);
     let mut bad = |context: &Value| {
         let options = &context["seLinuxOptions"];
@@ -330,7 +330,7 @@ fn se_linux(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
 }
 
 /// Who gives a seccomp profile that is none of the good ones, and which.
-fn bad_seccomp(pod: &Pod<'_>) -> Option<Finding> {
+fn bad_seccomp(pod: &Template<'_>) -> Option<Finding> {
     let (of_pod, containers, values) = bad_profiles(pod, "seccompProfile");
     let blamed = blamed(of_pod, &containers)?;
     finding(
@@ -339,7 +339,7 @@ fn bad_seccomp(pod: &Pod<'_>) -> Option<Finding> {
     )
 }
 
-fn given_seccomp(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn given_seccomp(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     // Before there was a field for it.
     const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     if minor >= 19 {
@@ -365,7 +365,7 @@ fn given_seccomp(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
     finding("seccompProfile", format!("forbidden {what} {}", forbidden.join(", ")))
 }
 
-fn seccomp(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn seccomp(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     if is_exempt(pod, minor) {
         return None;
     }
@@ -382,7 +382,7 @@ fn seccomp(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
     finding("seccompProfile", detail)
 }
 
-fn sysctls(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn sysctls(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     const ALLOWED: &[(&str, u32)] = &[
         ("kernel.shm_rmid_forced", 0),
         ("net.ipv4.ip_local_port_range", 0),
@@ -403,13 +403,13 @@ fn sysctls(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
     if forbidden.is_empty() { None } else { finding("forbidden sysctls", forbidden.join(", ")) }
 }
 
-fn host_process(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn host_process(pod: &Template<'_>, _: u32) -> Option<Finding> {
     let is = |holder: &Value| holder["securityContext"]["windowsOptions"]["hostProcess"] == true;
     let blamed = blamed(is(pod.spec), &pod.containers_that(is))?;
     finding("hostProcess", format!("{blamed} must not set securityContext.windowsOptions.hostProcess=true"))
 }
 
-fn escalation(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn escalation(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     if is_exempt(pod, minor) {
         return None;
     }
@@ -419,7 +419,7 @@ fn escalation(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
     finding("allowPrivilegeEscalation != false", detail)
 }
 
-fn volumes(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+fn volumes(pod: &Template<'_>, _: u32) -> Option<Finding> {
     const ALLOWED: &[&str] = &[
         "configMap",
         "csi",
@@ -471,7 +471,7 @@ fn volumes(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     finding("restricted volume types", format!("{volumes} {} {uses} {what} {}", quoted(&names), quoted(&kinds)))
 }
 
-fn non_root(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn non_root(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     if in_user_namespace(pod, minor) {
         return None;
     }
@@ -486,7 +486,7 @@ fn non_root(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
     finding("runAsNonRoot != true", format!("pod or {blamed} must set securityContext.runAsNonRoot=true"))
 }
 
-fn root(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+fn root(pod: &Template<'_>, minor: u32) -> Option<Finding> {
     if in_user_namespace(pod, minor) {
         return None;
     }

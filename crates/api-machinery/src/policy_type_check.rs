@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use klab_api_machinery::policy_expression::{Names, Wanted, compile, type_errors};
-use klab_api_machinery::resource::ResourceId;
-use klab_api_machinery::schema::{self, Scalar, TypeId, schema};
+use crate::policy_expression::{Names, Wanted, compile, type_errors};
+use crate::resource::ResourceId;
+use crate::schema::{self, Scalar, TypeId, schema};
 use klab_cel::{Declaration, Field, ListKind, ObjectType, Shape, Type};
 use serde_json::{Value as Json, json};
 
@@ -17,10 +17,10 @@ const MAX_KINDS: usize = 10;
 const MAX_DEPTH: usize = 20;
 
 /// The type of a custom resource by group, version and plural, and its kind.
-pub(crate) type OfCustom<'a> = &'a dyn Fn(&str, &str, &str) -> Option<(ResourceId, Declaration)>;
+pub type OfCustom<'a> = &'a dyn Fn(&str, &str, &str) -> Option<(ResourceId, Declaration)>;
 
 /// The status of a policy.
-pub(crate) fn status(policy: &Json, generation: i64, of_custom: OfCustom<'_>) -> Json {
+pub fn status(policy: &Json, generation: i64, of_custom: OfCustom<'_>) -> Json {
     let warnings = warnings(&policy["spec"], of_custom);
     let checked = if warnings.is_empty() { json!({}) } else { json!({ "expressionWarnings": warnings }) };
     json!({ "observedGeneration": generation, "typeChecking": checked })

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::checks::{CHECKS, LATEST, Pod, evaluate};
+use super::checks::{CHECKS, LATEST, Template, evaluate};
 use super::level::{Level, Standard};
 
 fn found(level: Level, version: Option<u32>, spec: &Value) -> String {
-    let pod = Pod { annotations: &spec["annotations"], spec };
+    let pod = Template { annotations: &spec["annotations"], spec };
     let found = evaluate(Standard { level, version }, &pod);
     found.iter().map(|finding| format!("{}: {}", finding.reason, finding.detail)).collect::<Vec<_>>().join(" | ")
 }

@@ -24,7 +24,7 @@ pub const STATUS: &str = "cluster-autoscaler-status";
 /// The label of a node that names its pool.
 pub const POOL_LABEL: &str = "agentpool";
 /// The key of a pool under which the autoscaler notes the machines that it starts: no other is the autoscaler's.
-pub(crate) const STARTING: &str = "starting";
+pub const STARTING: &str = "starting";
 /// Most nodes of a pool. A ConfigMap may say any number; a greater one counts as this.
 pub const MAX_NODES: u32 = 10_000;
 
@@ -76,20 +76,20 @@ pub enum NodeNames {
 
 /// A node that there is, as far as new ones depend on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Present {
+pub struct Present {
     name: String,
     address: String,
-    pub(crate) pool: String,
+    pub pool: String,
 }
 
 impl Present {
     /// Its internal address.
-    pub(crate) fn address(&self) -> &str {
+    pub fn address(&self) -> &str {
         &self.address
     }
 
     /// A node by its JSON.
-    pub(crate) fn of(node: &Value) -> Self {
+    pub fn of(node: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
         let internal = addresses.find(|address| address["type"] == "InternalIP");
@@ -156,17 +156,17 @@ impl NodePool {
     }
 
     /// A node as the scheduler would see it, under the template's own name.
-    pub(crate) fn sample(&self) -> Option<Value> {
+    pub fn sample(&self) -> Option<Value> {
         Some(filled(self.template(0)?, &self.group, 0, &self.address(0)))
     }
 
     /// The node with this number, under this name, by the template of this place, else by the one of its number.
-    pub(crate) fn node(&self, number: u32, name: &str, template: Option<u32>) -> Option<Value> {
+    pub fn node(&self, number: u32, name: &str, template: Option<u32>) -> Option<Value> {
         Some(filled(self.template(template.unwrap_or(number))?, name, number, &self.address(number)))
     }
 
     /// The next nodes of the pool of this name where these are there: each takes up the first number that is free.
-    pub(crate) fn new_nodes<'a>(&'a self, pool: &str, present: &'a [Present]) -> impl Iterator<Item = Value> + 'a {
+    pub fn new_nodes<'a>(&'a self, pool: &str, present: &'a [Present]) -> impl Iterator<Item = Value> + 'a {
         let of_pool = present.iter().filter(|node| node.pool == pool);
         let addresses: BTreeSet<&str> = of_pool.map(|node| node.address.as_str()).collect();
         let taken: BTreeSet<&str> = present.iter().map(|node| node.name.as_str()).collect();

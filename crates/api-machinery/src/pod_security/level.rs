@@ -10,7 +10,7 @@ const PREFIX: &str = "pod-security.kubernetes.io/";
 
 /// How much pods may do, the freest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub enum Level {
     #[default]
     Privileged,
     Baseline,
@@ -19,10 +19,10 @@ pub(super) enum Level {
 
 /// A level, by the rules of a version.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Standard {
-    pub(super) level: Level,
+pub struct Standard {
+    pub level: Level,
     /// The minor version; `None` is the latest.
-    pub(super) version: Option<u32>,
+    pub version: Option<u32>,
 }
 
 impl fmt::Display for Standard {
@@ -41,17 +41,17 @@ impl fmt::Display for Standard {
 
 /// What is refused, and what is warned of. (There is no audit log: the level for it is checked and has no effect.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Modes {
-    pub(super) enforce: Standard,
-    pub(super) warn: Standard,
+pub struct Modes {
+    pub enforce: Standard,
+    pub warn: Standard,
 }
 
 /// A label that names no standard: the label, its value, what is wrong.
-pub(super) type Fault = (String, String, &'static str);
+pub type Fault = (String, String, &'static str);
 
 impl Modes {
     /// What labels ask for. Where they cannot be read, the strictest is enforced, and nothing is warned of.
-    pub(super) fn of(labels: &Value) -> (Self, Vec<Fault>) {
+    pub fn of(labels: &Value) -> (Self, Vec<Fault>) {
         let mut faults = Vec::new();
         let label = |name: &str| labels.get(format!("{PREFIX}{name}")).and_then(Value::as_str);
         let mut level = |name: &str| {
