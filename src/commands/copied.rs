@@ -34,14 +34,20 @@ impl Copied {
         at_work(context, Verb::ReadCluster, "what placement depends on", || self.capture(context))
     }
 
-    /// The lab that is up, where it is asked about one.
-    pub(super) fn lab(&self, context: &Context) -> Option<Lab> {
-        let lab = self.lab.as_deref();
-        let is_kept = lab.is_some_and(|lab| capture::file_of(Path::new(lab)).is_some());
-        if self.elsewhere.is_meant() || is_kept {
-            return None;
+    /// The lab that is up, or whose file stands beside a capture; what a capture alone does not say of its pools, it says.
+    ///
+    /// # Errors
+    /// When the lab file beside a capture is wrong.
+    pub(super) fn lab(&self, context: &Context) -> Result<Option<Lab>> {
+        if self.elsewhere.is_meant() {
+            return Ok(None);
         }
-        running_lab::lab(context, lab, &self.options).ok()
+        let lab = self.lab.as_deref();
+        let Some(file) = lab.and_then(|lab| capture::file_of(Path::new(lab))) else {
+            return Ok(running_lab::lab(context, lab, &self.options).ok());
+        };
+        let lab = file.with_file_name("lab.toml");
+        lab.is_file().then(|| context.load(&lab, &self.options.load_options())).transpose()
     }
 
     fn capture(&self, context: &Context) -> Result<Capture> {

@@ -70,7 +70,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let capture = arguments.cluster.read(context)?;
     if changes.iter().any(|change| matches!(change, Change::Upgrade { .. })) {
-        let lab = arguments.cluster.lab(context);
+        let lab = arguments.cluster.lab(context)?;
         for change in &mut changes {
             if let Change::Upgrade { pool, settings } = change {
                 *settings = lab.as_ref().and_then(|lab| lab.pool(pool)).map(|pool| pool.upgrade).unwrap_or_default();

@@ -104,6 +104,24 @@ fn a_change_is_tried_on_a_lab_that_is_up_and_on_what_was_captured_of_it() {
 }
 
 #[test]
+fn the_lab_file_beside_a_capture_says_how_a_pool_is_upgraded() {
+    let environment = up();
+    environment.succeeds(&["capture", "-o", "kept"]);
+    environment.succeeds(&["down"]);
+    let upgraded = || environment.klab(&["whatif", "kept", "--upgrade", "general"]);
+    assert!(upgraded().contains("What if pool general is upgraded with AKS's default max_surge of 10%"));
+    let lab = environment.read("kept/lab.toml");
+    let with = |upgrade: &str| {
+        environment.write("kept/lab.toml", &lab.replace("[pool.general]", &format!("[pool.general]\n{upgrade}")));
+        upgraded()
+    };
+    let shown = with("upgrade = { max_surge = 2 }");
+    assert!(shown.contains("What if pool general is upgraded with its max_surge of 2"), "{shown}");
+    let shown = with("upgrade = { max_surge = true }");
+    assert!(shown.contains("kept/lab.toml:") && shown.contains("--- status 2"), "{shown}");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_what_there_is() {
     let environment = up();
     environment.succeeds(&["capture", "-o", "kept"]);

@@ -95,13 +95,8 @@ pub enum TryError {
     #[error(transparent)]
     Twin(#[from] TwinError),
     /// A change cannot be tried.
-    #[error("{change}: {why}")]
-    Change {
-        /// The change in words.
-        change: String,
-        /// Why.
-        why: Box<ChangeError>,
-    },
+    #[error(transparent)]
+    Change(Box<ChangeError>),
 }
 
 /// Tries changes, one after the other, on copies of a captured cluster.
@@ -160,8 +155,7 @@ fn run(original: &Original, changes: &[Change], seed: u64, is_first: bool) -> Re
     let before = if is_first { World::of(&twin.cluster) } else { World::default() };
     let mut trial = Trial { seed, ..Trial::default() };
     for change in changes {
-        let failed = |why| TryError::Change { change: change.words(), why: Box::new(why) };
-        trial.perform(&twin.cluster, change).map_err(failed)?;
+        trial.perform(&twin.cluster, change).map_err(|why| TryError::Change(Box::new(why)))?;
     }
     rest(&twin.cluster);
     Ok(Run { before, after: World::of(&twin.cluster), trial })

@@ -155,11 +155,10 @@ impl Change {
     /// # Errors
     /// What is wrong with the text.
     pub fn scale(text: &str) -> Result<Self, String> {
-        let (workload, count) = pair(text, "[NAMESPACE/]KIND/NAME=REPLICAS")?;
+        let form = "[NAMESPACE/]KIND/NAME=REPLICAS, such as deployment/web=3";
+        let (workload, count) = pair(text, form)?;
         let workload = match parts(workload) {
-            (_, "", _) => {
-                return Err(format!("`{workload}` is not of the form [NAMESPACE/]KIND/NAME, such as deployment/web"));
-            }
+            (_, "", _) => return Err(format!("`{text}` is not of the form {form}")),
             (None, kind, name) => format!("{}/{name}", singular(kind)),
             (Some(namespace), kind, name) => format!("{namespace}/{}/{name}", singular(kind)),
         };
@@ -262,7 +261,7 @@ mod tests {
             (words(Change::scale("team/deploy/web=30")), "team/deployment/web has 30 pods"),
             (
                 words(Change::scale("web=30")),
-                "error: `web` is not of the form [NAMESPACE/]KIND/NAME, such as deployment/web",
+                "error: `web=30` is not of the form [NAMESPACE/]KIND/NAME=REPLICAS, such as deployment/web=3",
             ),
         ] {
             assert_eq!(said, meant);

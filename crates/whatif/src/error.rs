@@ -43,9 +43,9 @@ pub enum ChangeError {
         all: String,
     },
     /// There would be too many pods.
-    #[error("it makes {0} pods, and klab tries at most {MAX_PODS}")]
+    #[error("the change makes {0} pods, and klab tries at most {MAX_PODS}")]
     TooManyPods(u64),
     /// The API server refuses the change.
-    #[error("the API server refuses it: {0}")]
+    #[error("the API server refuses the change: {0}")]
     Refused(#[from] Status),
 }

@@ -11,9 +11,9 @@ use klab_scheduler::{Cluster, TieBreak};
 use crate::capture::Capture;
 use crate::captured::Captured;
 use crate::pool::{pool_of, zone_of};
-use crate::sanitise::stays;
+use crate::sanitise::{is_remade, stays};
 use crate::twin::TwinError;
-use crate::world::{is_remade, node_price};
+use crate::world::node_price;
 
 /// Why a pod without an owner is lost with its node.
 pub(crate) const NOTHING: &str = "nothing makes it again";

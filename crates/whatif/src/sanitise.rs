@@ -65,6 +65,11 @@ pub(crate) fn stays(owner_kind: &str) -> bool {
     matches!(owner_kind, "DaemonSet" | "Node")
 }
 
+/// Whether a copy makes the pods of an owner of this kind again.
+pub(crate) fn is_remade(kind: &str) -> bool {
+    ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"].contains(&kind)
+}
+
 /// The specification of an object's pods, where it has one.
 pub(crate) fn pod_spec(object: &mut Value) -> Option<&mut Value> {
     let path = match object["kind"].as_str()? {

@@ -6,7 +6,7 @@ use klab_scheduler::message::without_preemption;
 
 use crate::answer::{Answer, COPIES, PoolState, WorkloadChange};
 use crate::model::{NOTHING, UNKNOWN};
-use crate::world::is_remade;
+use crate::sanitise::is_remade;
 
 /// How many workloads a heading lists; the others are counted.
 const MAX_LISTED: usize = 20;

@@ -12,7 +12,8 @@ use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, KeptObjects, Stepp
 use serde_json::{Value, json};
 
 use crate::capture::Capture;
-use crate::sanitise::pod_spec;
+use crate::kinds::Kind;
+use crate::sanitise::{is_remade, pod_spec};
 
 /// Controllers that a copy does without: those that depend on what a capture leaves out, and those that change no placement.
 const WITHOUT: [&str; 7] = [
@@ -126,7 +127,13 @@ fn disown(object: &mut Value, uids: &BTreeSet<&str>) {
     let is_there = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| uids.contains(uid));
     let lost = owners.iter().find(|owner| owner["controller"] == true && !is_there(owner)).map(|owner| {
         let text = |field: &str| owner[field].as_str().unwrap_or_default();
-        format!("{}/{}", text("kind"), text("name"))
+        match text("apiVersion").split_once('/') {
+            // Others have kinds of the same names.
+            Some((group, _)) if is_remade(text("kind")) && Kind::of(owner).is_none() => {
+                format!("{}.{group}/{}", text("kind"), text("name"))
+            }
+            _ => format!("{}/{}", text("kind"), text("name")),
+        }
     });
     owners.retain(is_there);
     if let Some(owner) = lost {

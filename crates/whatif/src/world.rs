@@ -29,11 +29,6 @@ pub struct Workload {
     pub name: String,
 }
 
-/// Whether a copy makes the pods of an owner of this kind again.
-pub(crate) fn is_remade(kind: &str) -> bool {
-    ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"].contains(&kind)
-}
-
 impl std::fmt::Display for Workload {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} {}/{}", self.kind.to_lowercase(), self.namespace, self.name)

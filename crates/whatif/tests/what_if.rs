@@ -153,7 +153,7 @@ fn pools_grow_and_shrink_and_get_another_size() {
     let (_, nodes, cpu, fails) = state(&[pool("general.size=Standard_D8s_v5")]);
     assert_eq!((nodes, cpu > 19_000, fails), (3, true, true), "one old node is kept by the budget");
     let error = what_if(&capture, &[pool("other=1")]).unwrap_err().to_string();
-    assert_eq!(error, "pool other has 1 node: there is no pool `other`; there are: general, system");
+    assert_eq!(error, "there is no pool `other`; there are: general, system");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_zone_fails_with_its_nodes() {
     assert_eq!((answer.pools["general"].after.nodes, answer.pools["system"].after.nodes), (1, 0));
     assert!(answer.fails());
     let error = what_if(&capture, &[Change::ZoneDown { zone: "9".to_owned() }]).unwrap_err().to_string();
-    assert_eq!(error, "zone 9 is down: no node is in a zone `9`; the zones are: westeurope-1, westeurope-2");
+    assert_eq!(error, "no node is in a zone `9`; the zones are: westeurope-1, westeurope-2");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn workloads_are_scaled_added_and_applied() {
     let larger = lines(&capture, &[Change::Apply { objects: vec![workload("Deployment", "web", 4, "3500m")] }]);
     assert!(larger[0].contains("fails") || larger[0].contains("wait"), "{larger:?}");
     let error = what_if(&capture, &[Change::scale("deployment/none=1").unwrap()]).unwrap_err().to_string();
-    assert_eq!(error, "deployment/none has 1 pod: there is no workload `deployment/none`");
+    assert_eq!(error, "there is no workload `deployment/none`");
 }
 
 #[test]
@@ -409,8 +409,8 @@ fn what_others_own_stays_in_the_copy_and_is_not_made_again() {
     cluster.add_objects(&[namespace, canary, pod]).unwrap();
     cluster.advance(Duration::from_mins(1));
     let mut capture = captured(&cluster);
-    for (name, owner) in [("canary", "Rollout"), ("broker", "StrimziPodSet")] {
-        let reference = json!([{ "apiVersion": "x/v1", "kind": owner, "name": name, "uid": format!("of-{name}"), "controller": true }]);
+    for (name, owner) in [("canary", "Rollout"), ("broker", "StatefulSet")] {
+        let reference = json!([{ "apiVersion": "x.io/v1", "kind": owner, "name": name, "uid": format!("of-{name}"), "controller": true }]);
         edit(&mut capture, name, |object| object["metadata"]["ownerReferences"] = reference.clone());
     }
     assert_eq!(lines(&capture, &[]), Vec::<String>::new());
@@ -419,7 +419,8 @@ fn what_others_own_stays_in_the_copy_and_is_not_made_again() {
     more.extend(all);
     let answer = what_if(&capture, &more).unwrap();
     let of = |kind: &str| answer.workloads.iter().find(|change| change.workload.kind == kind).unwrap();
-    assert_eq!((of("StrimziPodSet").placed, of("StrimziPodSet").fails), ((1, 0), true));
+    let broker = of("StatefulSet.x.io");
+    assert_eq!((broker.placed, broker.fails), ((1, 0), true));
     let survival = survive(&capture).unwrap();
     let lost: Vec<_> = survival.nodes.values().flatten().filter(|lost| lost.pod == "default/broker").collect();
     assert_eq!(lost[0].why, "klab does not know the controller that makes such pods again");
