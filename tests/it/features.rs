@@ -32,13 +32,15 @@ fn a_lab_has_the_features_of_its_file_until_it_is_made_again() {
         assert!(is_good, "{line:?}: {words}");
     }
     environment.write("gates.toml", LAB.replace("= ON", "= true, EnvFiles = false"));
-    let change = "only a new cluster can change this: features TaintTolerationComparisonOperators=true,batch/v1=false become \
+    let change = "features TaintTolerationComparisonOperators=true,batch/v1=false become \
                   EnvFiles=false,TaintTolerationComparisonOperators=true,batch/v1=false";
-    for line in [["plan", &file], ["up", &file]] {
-        let (is_good, words) = said(&environment, &line);
-        assert!(!is_good && words.contains(change), "{line:?}: {words}");
-    }
-    for line in [&["down", "gates"][..], &["up", &file], &["down", "gates"]] {
+    let (is_good, words) = said(&environment, &["up", &file]);
+    assert!(!is_good && words.contains(&format!("only a new cluster can change this: {change}")), "{words}");
+    let (is_good, words) = said(&environment, &["plan", &file]);
+    assert!(is_good && words.contains("only with --recreate") && words.contains(change), "{words}");
+    let (is_good, words) = said(&environment, &["up", "--recreate", &file]);
+    assert!(is_good && words.contains("Recreating the cluster of lab gates"), "{words}");
+    for line in [&["plan", &file][..], &["up", &file], &["down", "gates"]] {
         let (is_good, words) = said(&environment, line);
         assert!(is_good, "{line:?}: {words}");
     }

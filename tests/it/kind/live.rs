@@ -132,7 +132,7 @@ fn what_only_a_new_cluster_can_change_is_asked_for() {
     assert!(talk.contains("feature gates none becomes A=true") && talk.contains("--recreate"), "{talk}");
     stage.pair.forget_calls();
     let talk = stage.succeeds(&["up", "--recreate", "pools.toml"]);
-    assert!(talk.contains("Recreating cluster klab-pools"), "{talk}");
+    assert!(talk.contains("Recreating the cluster of lab pools"), "{talk}");
     assert_eq!(stage.nodes().len(), 4);
     stage.down();
 }

@@ -61,7 +61,7 @@ pub fn perform(
     actions: Vec<Action>,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let options = Options { replace_pools: true, ..Options::default() };
+    let options = Options { replace_pools: true };
     let (updates, others): (Vec<_>, Vec<_>) =
         actions.into_iter().partition(|action| matches!(action, Action::UpdatePool { .. }));
     if lab.provider.profile().has_managed_pools {

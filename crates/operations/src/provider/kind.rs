@@ -359,25 +359,11 @@ impl Provider for KindProvider {
         commands::live(&session, lab, actions, self.version(&session)?)
     }
 
-    fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {
+    fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
         let name = &lab.name.value;
-        let mut session = self.session(name)?;
+        let session = self.session(name)?;
         let kind = self.version(&session)?;
-        let differences = Self::settings_that_differ(&session, lab)?;
-        let mut create = actions.contains(&Action::CreateCluster);
-        if !differences.is_empty() && !create {
-            if !options.recreate {
-                let message = format!("only a new cluster can change this: {}", differences.join("; "));
-                return Err(Error::message(Code::NeedsNewNodes, message)
-                    .hint("`klab up --recreate` removes the cluster with all that is in it and recreates it"));
-            }
-            work.events
-                .about(About::Cluster, &session.names.cluster)
-                .note(Verb::RecreateCluster, format!("cluster {}: {}", session.names.cluster, differences.join("; ")));
-            teardown::remove(&session, work)?;
-            session = self.session(name)?;
-            create = true;
-        }
+        let create = actions.contains(&Action::CreateCluster);
         let (record, starts) = if create {
             (create::create(&session, lab, kind, work)?, Starts::new())
         } else {

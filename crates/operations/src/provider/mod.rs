@@ -49,8 +49,6 @@ pub struct Foreign(pub String);
 pub struct Options {
     /// Pools may be recreated where something changed that nodes cannot change.
     pub replace_pools: bool,
-    /// The whole cluster may be recreated where something changed that it cannot change.
-    pub recreate: bool,
 }
 
 /// A maker of clusters. Synchronous: providers call outside tools, and callers decide what runs side by side.
@@ -91,8 +89,7 @@ pub trait Provider {
         None
     }
 
-    /// What differs from the lab file that only a new cluster can change, in words; done when
-    /// [`Options::recreate`] allows it.
+    /// What differs from the lab file that only a new cluster can change, in words.
     ///
     /// # Errors
     /// When the world does not answer.

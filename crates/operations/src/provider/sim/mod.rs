@@ -197,25 +197,22 @@ impl Provider for Sim {
         self.block_on(pools::observe(client, file))
     }
 
-    fn refusals(&self, lab: &Lab, actions: &[Action]) -> Vec<Error> {
+    fn recreation(&self, lab: &Lab) -> Result<Vec<String>> {
         let name = &lab.name.value;
-        if actions.contains(&Action::CreateCluster) || !self.exists(name) {
-            return Vec::new();
+        if !self.exists(name) {
+            return Ok(Vec::new());
         }
-        let found = self.client(name).and_then(|client| self.block_on(scheduler::other_features(client, lab)));
-        let needs = |difference: String| {
-            Error::message(Code::NeedsNewNodes, format!("only a new cluster can change this: {difference}"))
-                .hint(format!("`klab down {name}` removes it; `klab up` with its lab file then recreates it"))
-        };
-        // One that does not answer refuses nothing: what comes next says so.
-        found.unwrap_or_default().map(needs).into_iter().collect()
+        // Not by the client that is kept: the cluster may go.
+        let differences = self.block_on(async {
+            let client = connect(&self.kubeconfig(name)?).await?;
+            scheduler::other_features(&client, lab).await
+        });
+        // One that does not answer is no reason: what comes next says so.
+        Ok(differences.unwrap_or_default().into_iter().collect())
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
         let is_new = actions.contains(&Action::CreateCluster);
-        if let Some(refusal) = self.refusals(lab, actions).pop() {
-            return Err(refusal);
-        }
         actions.iter().try_for_each(|action| self.perform(lab, action, work))?;
         // A new cluster was made with it; an annotation says so to those that change it later.
         if is_new && (lab.scheduler.is_none() || lab.configures_scheduler_by_object()) {
