@@ -1,6 +1,7 @@
 //! Clusters that klab did not make: the embedded cluster of one klab plays that of somebody else for another.
 
 mod az;
+mod capture;
 mod explain;
 mod lab;
 

@@ -36,7 +36,7 @@ pub(crate) const MAX_PODS: u64 = 150_000;
 #[derive(Debug, thiserror::Error)]
 pub enum TwinError {
     /// There is no node in it.
-    #[error("the capture has no nodes, and without nodes no pod can run")]
+    #[error("the capture has no nodes, and without nodes no pod can run; klab needs the right to list them")]
     NoNodes,
     /// There would be too many pods.
     #[error("{0} pods are wanted, and klab copies clusters of at most {MAX_PODS}")]

@@ -447,6 +447,6 @@ fn a_capture_that_was_changed_by_hand_is_refused_where_it_is_no_cluster() {
     );
     assert_eq!(
         what_if(&Capture::default(), &[]).unwrap_err().to_string(),
-        "the capture has no nodes, and without nodes no pod can run"
+        "the capture has no nodes, and without nodes no pod can run; klab needs the right to list them"
     );
 }
