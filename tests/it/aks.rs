@@ -451,7 +451,7 @@ fn version_back_is_refused_with_what_can_be_done() {
     let setup = Setup::new();
     setup.up(LAB, Options::default()).unwrap();
     let older = LAB.replace("\"1.34\"", "\"1.33\"");
-    for options in [Options::default(), Options { replace_pools: true, ..Options::default() }] {
+    for options in [Options::default(), Options { replace_pools: true }] {
         let error = setup.up(&older, options).unwrap_err();
         assert!(error.to_string().contains("AKS does not go back to 1.33"), "{error}");
         assert!(error.hints[0].contains("klab down"), "{:?}", error.hints);

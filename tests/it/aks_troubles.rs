@@ -420,7 +420,7 @@ fn pools_of_others_are_neither_removed_nor_taken_for_a_stand_in() {
     let larger = LAB.replacen("nodes = 2\nsize = \"Standard_B2ms\"", "nodes = 2\nsize = \"Standard_B4ms\"", 1);
     setup.fake.take_calls();
     // Nothing answers behind the stand-in's kubeconfig, so that it goes as far as the drain.
-    setup.up(&larger, Options { replace_pools: true, ..Options::default() }).unwrap_err();
+    setup.up(&larger, Options { replace_pools: true }).unwrap_err();
     let calls = setup.fake.take_calls();
     assert!(
         calls.iter().any(|call| call.starts_with("aks nodepool add") && call.contains(" -n extray ")),

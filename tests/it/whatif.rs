@@ -112,7 +112,7 @@ fn the_lab_file_beside_a_capture_says_how_a_pool_is_upgraded() {
     assert!(upgraded().contains("What if pool general is upgraded with AKS's default max_surge of 10%"));
     let lab = environment.read("kept/lab.toml");
     let with = |upgrade: &str| {
-        environment.write("kept/lab.toml", &lab.replace("[pool.general]", &format!("[pool.general]\n{upgrade}")));
+        environment.write("kept/lab.toml", lab.replace("[pool.general]", &format!("[pool.general]\n{upgrade}")));
         upgraded()
     };
     let shown = with("upgrade = { max_surge = 2 }");
