@@ -7,27 +7,60 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The types that have views, with all that is below them.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 53] = [
+    "ConfigMap",
+    "Endpoints",
+    "Event",
+    "LimitRange",
+    "Namespace",
     "Node",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "Pod",
     "PodTemplate",
     "ReplicationController",
+    "ResourceQuota",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "admissionregistration.MutatingAdmissionPolicy",
+    "admissionregistration.MutatingAdmissionPolicyBinding",
+    "admissionregistration.MutatingWebhookConfiguration",
+    "admissionregistration.ValidatingAdmissionPolicy",
+    "admissionregistration.ValidatingAdmissionPolicyBinding",
     "apps.ControllerRevision",
     "apps.DaemonSet",
     "apps.Deployment",
     "apps.ReplicaSet",
     "apps.StatefulSet",
+    "autoscaling2.HorizontalPodAutoscaler",
     "batch.CronJob",
     "batch.Job",
+    "certificates.CertificateSigningRequest",
+    "coordination.Lease",
+    "discovery.EndpointSlice",
+    "flowcontrol.FlowSchema",
+    "flowcontrol.PriorityLevelConfiguration",
+    "networking.IPAddress",
+    "networking.Ingress",
+    "networking.IngressClass",
+    "networking.NetworkPolicy",
+    "networking.ServiceCIDR",
+    "node.RuntimeClass",
     "policy.PodDisruptionBudget",
+    "rbac.ClusterRole",
+    "rbac.RoleBinding",
     "resource.DeviceClass",
     "resource.ResourceClaim",
     "resource.ResourceClaimTemplate",
     "resource.ResourceSlice",
+    "scheduling.PriorityClass",
+    "storage.CSIDriver",
     "storage.CSINode",
+    "storage.CSIStorageCapacity",
     "storage.StorageClass",
+    "storage.VolumeAttachment",
+    "storage.VolumeAttributesClass",
 ];
 
 /// The name and the type of each field, by the type that has it.
@@ -104,14 +137,18 @@ fn methods(
     (methods, lifetime)
 }
 
-/// Go's name; where a core type and another one share it, the core type says so.
+/// Go's name; where a core type and another one share it, the core type says so, and where two others do, both.
 fn type_name(id: &str, seen: &BTreeSet<&str>) -> String {
-    let is_taken = || seen.iter().any(|other| other.strip_suffix(id).is_some_and(|package| package.ends_with('.')));
-    match id.split_once('.') {
-        Some((_, name)) => name.to_owned(),
-        None if is_taken() => format!("Core{id}"),
-        None => id.to_owned(),
-    }
+    let (package, name) = id.split_once('.').unwrap_or(("core", id));
+    let is_named = |other: &&&str| **other != id && other.split_once('.').is_some_and(|(_, other)| other == name);
+    let package = if seen.iter().any(|other| is_named(&other)) { package } else { "" };
+    package
+        .chars()
+        .take(1)
+        .map(|first| first.to_ascii_uppercase())
+        .chain(package.chars().skip(1))
+        .chain(name.chars())
+        .collect()
 }
 
 /// The type that a field is read as: optional where Go has a pointer to a scalar, or where zero is nothing, as in times.

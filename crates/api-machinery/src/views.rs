@@ -172,7 +172,12 @@ impl<'a> PodSpec<'a> {
     }
 }
 
-impl Toleration<'_> {
+impl<'a> Toleration<'a> {
+    /// What tells it from others: not for how long.
+    pub(crate) fn identity(self) -> [&'a str; 4] {
+        [self.key(), self.operator(), self.value(), self.effect()]
+    }
+
     /// Whether a pod with this toleration stands a node with that taint.
     pub fn tolerates(self, taint: Taint<'_>) -> bool {
         let toleration = taint::Toleration {

@@ -237,7 +237,7 @@ impl Walk {
                     let cost = program.cost().max.saturating_mul(cardinality);
                     self.cost(format!("{path}.rule"), "estimated rule cost", cost);
                 }
-                Err(error) => self.cel.invalid_shown(format!("{path}.rule"), &shown(rule), error),
+                Err(error) => self.cel.invalid_as(format!("{path}.rule"), &shown(rule), error),
             }
             match &compiled.message {
                 Some(Ok(program)) if compiled.program.is_ok() => {
@@ -245,7 +245,7 @@ impl Walk {
                     self.cost(format!("{path}.messageExpression"), name, program.cost().max);
                 }
                 Some(Err(error)) if compiled.program.is_ok() => {
-                    self.cel.invalid_shown(format!("{path}.messageExpression"), &shown(rule), error);
+                    self.cel.invalid_as(format!("{path}.messageExpression"), &shown(rule), error);
                 }
                 _ => {}
             }

@@ -303,7 +303,7 @@ impl Rules {
             "FieldValueRequired" => errors.required(place, &detail),
             "FieldValueDuplicate" => errors.duplicate(place, new),
             _ if whole => errors.invalid(place, new, detail),
-            _ => errors.invalid_without_value(place, &detail),
+            _ => errors.invalid_without(place, &detail),
         }
     }
 }

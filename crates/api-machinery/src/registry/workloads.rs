@@ -33,7 +33,7 @@ kinds! {
         validation: Validation::Each(validation::workload::deployment),
         update_validation: Some(validation::workload::same_selector),
         generation: Some(strategy::spec_or_annotations),
-        warnings: Some(validation::warnings::deployment),
+        warnings: Some(validation::warnings::replica_set),
         columns: "Name:name|Ready|Up-to-date|Available|Age|Containers*|Images*|Selector*",
         cells: table::workloads::deployment,
     }

@@ -9,218 +9,179 @@ use klab_cel::names;
 use klab_cel::{Type, is_word};
 use serde_json::{Value, json};
 
-use super::field::{entries, supported, text};
 use super::{Errors, Place, admission_rules, metadata};
 use crate::policy_expression::{Names, Wanted, compile};
-use crate::schema::Path;
+use crate::views::{
+    MatchCondition, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, Mutation, ParamKind, ParamRef,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec, Validation, Views,
+};
 
-const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
-const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const MAX_ANNOTATIONS: usize = 20;
 const MAX_CONDITIONS: usize = 64;
 
 /// A ValidatingAdmissionPolicy.
 pub(crate) fn validating(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    head(spec, &path, errors);
-    let known = variables(spec, &path, errors);
-    let names =
-        Names { params: spec["paramKind"].is_object(), authorizer: true, variables: &known, ..Names::default() };
-    let has = |field: &str| entries(spec, field).next().is_some();
-    if !has("validations") && !has("auditAnnotations") {
-        for field in ["validations", "auditAnnotations"] {
-            errors.required(path.field(field), "validations or auditAnnotations must contain at least one item");
-        }
+    let policy = Place::<ValidatingAdmissionPolicy<'_>>::root(value);
+    let spec = policy.spec();
+    head(&spec, errors);
+    let known = variables(&spec, errors);
+    let names = Names { variables: &known, ..of_policy(&spec) };
+    let (validations, annotations) = (spec.validations(), spec.audit_annotations());
+    if validations.is_empty() && annotations.is_empty() {
+        let needed = "validations or auditAnnotations must contain at least one item";
+        errors.required(&validations, needed);
+        errors.required(&annotations, needed);
     }
-    let list = path.field("validations");
-    for (at, validation) in entries(spec, "validations") {
-        rule(validation, &names, &list.index(at), errors);
-    }
-    let list = path.field("auditAnnotations");
-    if entries(spec, "auditAnnotations").count() > MAX_ANNOTATIONS {
-        let message = format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations");
-        errors.invalid(list, &spec["auditAnnotations"], message);
+    validations.each().for_each(|validation| rule(&validation, &names, errors));
+    if annotations.len() > MAX_ANNOTATIONS {
+        errors.invalid_at(&annotations, format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations"));
     }
     let mut seen = HashSet::new();
-    for (at, annotation) in entries(spec, "auditAnnotations") {
-        let path = list.index(at);
-        let key = format!("{}/{}", text(&value["metadata"], "name"), text(annotation, "key"));
-        for fault in names::qualified(&key) {
-            errors.invalid(path.field("key"), &json!(key), fault);
-        }
-        expression(annotation, "valueExpression", &names, Wanted::TextOrNull, &path, errors);
-        if !seen.insert(text(annotation, "key")) {
-            errors.duplicate(list.index(at).field("key"), &annotation["key"]);
-        }
+    for annotation in annotations.each() {
+        let key = annotation.key();
+        errors.faults(&key, &format!("{}/{}", *policy.metadata().name(), *key), names::qualified);
+        expression(&annotation.value_expression(), &names, Wanted::TextOrNull, errors);
+        key.unique(&mut seen, errors);
     }
 }
 
 /// A MutatingAdmissionPolicy.
 pub(crate) fn mutating(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    head(spec, &path, errors);
-    let known = variables(spec, &path, errors);
-    let names =
-        Names { params: spec["paramKind"].is_object(), authorizer: true, variables: &known, ..Names::default() };
-    let constraints = path.field("matchConstraints");
-    let rules = constraints.field("resourceRules");
-    for (_, rule) in entries(&spec["matchConstraints"], "resourceRules") {
-        for (_, operation) in entries(rule, "operations") {
-            supported(operation, &rules.field("operations"), &["*", "CONNECT", "CREATE", "UPDATE"], errors);
+    let policy = Place::<MutatingAdmissionPolicy<'_>>::root(value);
+    let spec = policy.spec();
+    // Both kinds of policies begin alike.
+    let alike = spec.cast();
+    head(&alike, errors);
+    let known = variables(&alike, errors);
+    let names = Names { variables: &known, ..of_policy(&alike) };
+    let constraints = spec.match_constraints();
+    let rules = constraints.resource_rules();
+    for rule in rules.each() {
+        // Upstream leaves out which one it is.
+        let rule = rule.called(rules.path);
+        let list = rule.operations();
+        for operation in list.each() {
+            operation.called(list.path).supported(&["*", "CONNECT", "CREATE", "UPDATE"], errors);
         }
     }
-    if entries(spec, "mutations").next().is_none() {
-        errors.required(path.field("mutations"), "mutations must contain at least one item");
+    if spec.mutations().is_empty() {
+        errors.required(spec.mutations(), "mutations must contain at least one item");
     }
-    let list = path.field("mutations");
-    for (at, mutation) in entries(spec, "mutations") {
-        let path = list.index(at);
-        let (own, other) = match text(mutation, "patchType") {
-            "JSONPatch" => ("jsonPatch", "applyConfiguration"),
-            "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
-            "" => {
-                errors.required(path.field("patchType"), "");
-                continue;
-            }
-            _ => {
-                let choices = ["ApplyConfiguration", "JSONPatch"];
-                errors.unsupported(path.field("patchType"), &mutation["patchType"], &choices);
-                continue;
-            }
-        };
-        let kind = text(mutation, "patchType");
-        if mutation[own].is_object() {
-            let wanted = if kind == "JSONPatch" { Wanted::Patches } else { Wanted::Configuration };
-            expression(&mutation[own], "expression", &names, wanted, &path.field(own), errors);
-        } else {
-            errors.required(path.field(own), &format!("must be specified when patchType is {kind}"));
-        }
-        if mutation[other].is_object() {
-            let message = format!("must not be specified when patchType is {kind}");
-            errors.invalid(path.field(other), &json!(format!("{{{other}}}")), message);
-        }
+    spec.mutations().each().for_each(|one| mutation(&one, &names, errors));
+    spec.reinvocation_policy().needed(errors);
+    spec.reinvocation_policy().supported(&["IfNeeded", "Never"], errors);
+}
+
+fn mutation(mutation: &Place<'_, Mutation<'_>>, names: &Names<'_>, errors: &mut Errors) {
+    let kind = mutation.patch_type();
+    // Both have an expression.
+    let (patch, configuration) = (mutation.json_patch(), mutation.apply_configuration().cast());
+    let (own, other, wanted) = match *kind {
+        "JSONPatch" => (patch, configuration, Wanted::Patches),
+        "ApplyConfiguration" => (configuration, patch, Wanted::Configuration),
+        _ => return kind.needed_of(&["ApplyConfiguration", "JSONPatch"], errors),
+    };
+    if own.is_set() {
+        expression(&own.expression(), names, wanted, errors);
+    } else {
+        errors.required(own, &format!("must be specified when patchType is {}", *kind));
     }
-    if text(spec, "reinvocationPolicy").is_empty() {
-        errors.required(path.field("reinvocationPolicy"), "");
+    if other.is_set() {
+        let shown = json!(format!("{{{}}}", other.field_name()));
+        errors.invalid(other, &shown, format!("must not be specified when patchType is {}", *kind));
     }
-    supported(&spec["reinvocationPolicy"], &path.field("reinvocationPolicy"), &["IfNeeded", "Never"], errors);
 }
 
 /// The binding of a ValidatingAdmissionPolicy.
 pub(crate) fn validating_binding(value: &Value, errors: &mut Errors) {
     mutating_binding(value, errors);
-    let spec = Path::Root.field("spec");
-    let list = spec.field("validationActions");
-    let actions = &value["spec"]["validationActions"];
+    let binding = Place::<ValidatingAdmissionPolicyBinding<'_>>::root(value);
+    let spec = binding.spec();
+    let actions = spec.validation_actions();
     let mut seen = HashSet::new();
-    for (at, action) in entries(&value["spec"], "validationActions") {
-        supported(action, &list.index(at), &ACTIONS, errors);
-        if !seen.insert(action.as_str().unwrap_or_default()) {
-            errors.duplicate(list.index(at), action);
-        }
+    for action in actions.each() {
+        action.supported(&["Audit", "Deny", "Warn"], errors);
+        action.unique(&mut seen, errors);
     }
     if seen.contains("Deny") && seen.contains("Warn") {
-        errors.invalid(
-            list,
-            actions,
+        errors.invalid_at(
+            &actions,
             "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)",
         );
     }
     if seen.is_empty() {
-        errors.required(list, "at least one validation action is required");
+        errors.required(actions, "at least one validation action is required");
     }
 }
 
 /// The binding of a MutatingAdmissionPolicy.
 pub(crate) fn mutating_binding(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let policy = text(spec, "policyName");
-    if policy.is_empty() {
-        errors.required(path.field("policyName"), "");
-    } else {
-        for fault in names::subdomain(policy) {
-            errors.invalid(path.field("policyName"), &spec["policyName"], fault);
-        }
+    let binding = Place::<MutatingAdmissionPolicyBinding<'_>>::root(value);
+    let spec = binding.spec();
+    spec.policy_name().needed_as(names::subdomain, errors);
+    if spec.param_ref().is_set() {
+        reference(&spec.param_ref(), errors);
     }
-    if spec["paramRef"].is_object() {
-        reference(&spec["paramRef"], &path.field("paramRef"), errors);
-    }
-    if spec["matchResources"].is_object() {
-        admission_rules::resources(&spec["matchResources"], &path.field("matchResources"), errors);
-    }
+    admission_rules::resources(&spec.match_resources(), errors);
 }
 
-fn head(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    supported(&spec["failurePolicy"], &path.field("failurePolicy"), &FAILURE_POLICIES, errors);
-    if spec["paramKind"].is_object() {
-        parameters(&spec["paramKind"], &path.field("paramKind"), errors);
+fn head(spec: &Place<'_, ValidatingAdmissionPolicySpec<'_>>, errors: &mut Errors) {
+    spec.failure_policy().supported(&["Fail", "Ignore"], errors);
+    if spec.param_kind().is_set() {
+        parameters(&spec.param_kind(), errors);
     }
-    let constraints = path.field("matchConstraints");
-    if !spec["matchConstraints"].is_object() {
+    let constraints = spec.match_constraints();
+    if !constraints.is_set() {
         return errors.required(constraints, "");
     }
-    admission_rules::resources(&spec["matchConstraints"], &constraints, errors);
-    if entries(&spec["matchConstraints"], "resourceRules").next().is_none() {
-        errors.required(constraints.field("resourceRules"), "");
+    admission_rules::resources(&constraints, errors);
+    if constraints.resource_rules().is_empty() {
+        errors.required(constraints.resource_rules(), "");
     }
-    conditions(spec, spec["paramKind"].is_object(), path, errors);
+    conditions(&spec.match_conditions(), &of_policy(spec), errors);
+}
+
+/// What the expressions of a policy may name, but for its variables.
+fn of_policy(spec: &Place<'_, ValidatingAdmissionPolicySpec<'_>>) -> Names<'static> {
+    Names { params: spec.param_kind().is_set(), authorizer: true, ..Names::default() }
 }
 
 /// `matchConditions`.
-pub(crate) fn conditions(value: &Value, params: bool, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("matchConditions");
-    let count = entries(value, "matchConditions").count();
-    if count > MAX_CONDITIONS {
-        errors.too_many(list, count, MAX_CONDITIONS);
-    }
-    let names = Names { params, authorizer: true, ..Names::default() };
+pub(crate) fn conditions<'a>(list: &Place<'_, Views<'a, MatchCondition<'a>>>, names: &Names<'_>, errors: &mut Errors) {
+    list.at_most(MAX_CONDITIONS, errors);
     let mut seen = HashSet::new();
-    for (at, condition) in entries(value, "matchConditions") {
-        let path = list.index(at);
-        let source = text(condition, "expression").trim();
+    for condition in list.each() {
+        let (name, expression) = (condition.name(), condition.expression());
+        let source = expression.trim();
         if source.is_empty() {
-            errors.required(path.field("expression"), "");
-        } else if let Err(because) = compile(source, &names, Wanted::Bool) {
-            errors.invalid(path.field("expression"), &json!(source), because);
+            errors.required(expression, "");
+        } else if let Err(because) = compile(source, names, Wanted::Bool) {
+            errors.invalid(expression, &json!(source), because);
         }
-        let name = text(condition, "name");
-        if name.is_empty() {
-            errors.required(path.field("name"), "");
-            continue;
-        }
-        for fault in names::qualified(name) {
-            errors.invalid(path.field("name"), &condition["name"], fault);
-        }
-        if !seen.insert(name) {
-            errors.duplicate(path.field("name"), &condition["name"]);
+        name.needed_as(names::qualified, errors);
+        if !name.is_empty() {
+            name.unique(&mut seen, errors);
         }
     }
 }
 
 /// The variables of a policy, and what they come to.
-fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) -> Vec<(String, Type)> {
-    let list = path.field("variables");
-    let params = spec["paramKind"].is_object();
+fn variables(spec: &Place<'_, ValidatingAdmissionPolicySpec<'_>>, errors: &mut Errors) -> Vec<(String, Type)> {
     let mut known: Vec<(String, Type)> = Vec::new();
-    for (at, variable) in entries(spec, "variables") {
-        let path = list.index(at);
-        let (name, source) = (text(variable, "name"), text(variable, "expression"));
+    for variable in spec.variables().each() {
+        let (name, source) = (variable.name(), variable.expression());
         if name.trim().is_empty() {
-            errors.required(path.field("name"), "name is not specified");
-        } else if !is_identifier(name) {
-            errors.invalid(path.field("name"), &variable["name"], "must be a valid CEL identifier");
+            errors.required(name, "name is not specified");
+        } else if !is_identifier(*name) {
+            errors.invalid_at(&name, "must be a valid CEL identifier");
         }
         if source.trim().is_empty() {
-            errors.required(path.field("expression"), "expression is not specified");
+            errors.required(source, "expression is not specified");
             continue;
         }
-        let names = Names { params, authorizer: true, variables: &known, ..Names::default() };
-        match compile(source, &names, Wanted::Anything) {
-            Ok(program) => known.push((name.to_owned(), program.output().clone())),
-            Err(because) => errors.invalid(path.field("expression"), &variable["expression"], because),
+        match compile(*source, &Names { variables: &known, ..of_policy(spec) }, Wanted::Anything) {
+            Ok(program) => known.push(((*name).to_owned(), program.output().clone())),
+            Err(because) => errors.invalid_at(&source, because),
         }
     }
     known
@@ -233,87 +194,70 @@ fn is_identifier(name: &str) -> bool {
         && !is_word(name)
 }
 
-fn rule(validation: &Value, names: &Names<'_>, path: &Path<'_>, errors: &mut Errors) {
-    expression(validation, "expression", names, Wanted::Bool, path, errors);
-    let said = text(validation, "messageExpression");
-    if !said.is_empty() && said.trim().is_empty() {
-        let place = path.field("messageExpression");
-        errors.invalid(place, &validation["messageExpression"], "must be non-empty if specified");
-    } else if !said.is_empty() {
-        let names = Names { authorizer: false, ..*names };
-        expression(validation, "messageExpression", &names, Wanted::Text, path, errors);
+fn rule(validation: &Place<'_, Validation<'_>>, names: &Names<'_>, errors: &mut Errors) {
+    expression(&validation.expression(), names, Wanted::Bool, errors);
+    let (computed, message) = (validation.message_expression(), validation.message());
+    let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
+    if is_blank(*computed) {
+        errors.invalid_at(&computed, "must be non-empty if specified");
+    } else if !computed.is_empty() {
+        expression(&computed, &Names { authorizer: false, ..*names }, Wanted::Text, errors);
     }
-    let message = text(validation, "message");
-    if !message.is_empty() && message.trim().is_empty() {
-        errors.invalid(path.field("message"), &validation["message"], "must be non-empty if specified");
+    if is_blank(*message) {
+        errors.invalid_at(&message, "must be non-empty if specified");
     } else if message.trim().contains(['\n', '\r']) {
-        errors.invalid(path.field("message"), &validation["message"], "must not contain line breaks");
+        errors.invalid_at(&message, "must not contain line breaks");
     }
-    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
-    supported(&validation["reason"], &path.field("reason"), &reasons, errors);
+    validation.reason().supported(&["Forbidden", "Invalid", "RequestEntityTooLarge"], errors);
 }
 
-fn expression(value: &Value, field: &str, names: &Names<'_>, wanted: Wanted, path: &Path<'_>, errors: &mut Errors) {
-    let source = text(value, field);
-    let place = path.field(field);
+fn expression(source: &Place<'_, &str>, names: &Names<'_>, wanted: Wanted, errors: &mut Errors) {
     if source.trim().is_empty() {
-        return errors.required(place, &format!("{field} is not specified"));
-    }
-    if let Err(because) = compile(source, names, wanted) {
-        errors.invalid(place, &value[field], because);
+        errors.required(source, &format!("{} is not specified", source.field_name()));
+    } else if let Err(because) = compile(source, names, wanted) {
+        errors.invalid_at(source, because);
     }
 }
 
-fn parameters(kind: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let given = text(kind, "apiVersion");
-    let (group, version) = given.split_once('/').unwrap_or(("", given));
+fn parameters(parameters: &Place<'_, ParamKind<'_>>, errors: &mut Errors) {
+    let (given, kind) = (parameters.api_version(), parameters.kind());
+    let (group, version) = given.split_once('/').unwrap_or(("", *given));
     if given.is_empty() {
-        errors.required(path.field("apiVersion"), "");
+        errors.required(given, "");
     } else if version.contains('/') {
-        let message = format!("unexpected GroupVersion string: {given}");
-        errors.invalid(path.field("apiVersion"), &kind["apiVersion"], message);
+        errors.invalid_at(&given, format!("unexpected GroupVersion string: {}", *given));
     } else {
         let faults = if group.is_empty() { Vec::new() } else { names::subdomain(group) };
         if !faults.is_empty() {
-            errors.invalid(path.field("apiVersion"), &json!(group), faults.join(","));
+            errors.invalid(given, &json!(group), faults.join(","));
         }
         let faults = names::label_1035(version);
         if version.is_empty() {
-            errors.invalid(path.field("apiVersion"), &kind["apiVersion"], "version must be specified");
+            errors.invalid_at(&given, "version must be specified");
         } else if !faults.is_empty() {
-            errors.invalid(path.field("apiVersion"), &json!(version), faults.join(","));
+            errors.invalid(given, &json!(version), faults.join(","));
         }
     }
-    let name = text(kind, "kind");
-    let faults = names::label_1035(&name.to_lowercase());
-    if name.is_empty() {
-        errors.required(path.field("kind"), "");
+    let faults = names::label_1035(&kind.to_lowercase());
+    if kind.is_empty() {
+        errors.required(kind, "");
     } else if !faults.is_empty() {
         let message = format!("may have mixed case, but should otherwise match: {}", faults.join(","));
-        errors.invalid(path.field("kind"), &kind["kind"], message);
+        errors.invalid_at(&kind, message);
     }
 }
 
-fn reference(reference: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let name = text(reference, "name");
-    let selects = reference["selector"].is_object();
-    if !name.is_empty() {
-        for fault in names::path_segment(name) {
-            errors.invalid(path.field("name"), &reference["name"], fault);
-        }
-        if selects {
-            errors.forbidden(path.field("name"), "name and selector are mutually exclusive");
-        }
+fn reference(reference: &Place<'_, ParamRef<'_>>, errors: &mut Errors) {
+    let (name, selector) = (reference.name(), reference.selector());
+    name.check_if_set(names::path_segment, errors);
+    if !name.is_empty() && selector.is_set() {
+        errors.forbidden(name, "name and selector are mutually exclusive");
     }
-    if selects {
-        metadata::selector(&Place::new(path.field("selector"), &reference["selector"]), errors);
-        if !name.is_empty() {
-            errors.forbidden(path.field("selector"), "name and selector are mutually exclusive");
-        }
+    metadata::selector(&selector, errors);
+    match (name.is_empty(), selector.is_set()) {
+        (false, true) => errors.forbidden(selector, "name and selector are mutually exclusive"),
+        (true, false) => errors.required(reference, "one of name or selector must be specified"),
+        _ => {}
     }
-    if name.is_empty() && !selects {
-        errors.required(path, "one of name or selector must be specified");
-    }
-    let action = path.field("parameterNotFoundAction");
-    supported(&reference["parameterNotFoundAction"], &action, &["Deny", "Allow"], errors);
+    reference.parameter_not_found_action().supported(&["Deny", "Allow"], errors);
 }

@@ -3,23 +3,17 @@
 // upstream: pkg/apis/autoscaling/validation/validation.go (v1.36)
 
 use klab_cel::names;
+use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::field::{entries, supported, text};
-use super::{Errors, container};
-use crate::schema::Path;
-use klab_scheduler::quantity::Quantity;
+use super::{Errors, Place, container};
+use crate::views::{
+    ContainerResourceMetricSource, CrossVersionObjectReference, HPAScalingRules, HorizontalPodAutoscaler, MetricSpec,
+    MetricTarget, ObjectMetricSource,
+};
 
 const MAX_PERIOD: i64 = 1800;
 const MAX_WINDOW: i64 = 3600;
-/// The types of metrics, with their fields, in the order in which upstream looks at them.
-const METRICS: [(&str, &str); 5] = [
-    ("Object", "object"),
-    ("External", "external"),
-    ("Pods", "pods"),
-    ("Resource", "resource"),
-    ("ContainerResource", "containerResource"),
-];
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
 /// A new autoscaler.
@@ -29,210 +23,178 @@ pub fn create(value: &Value, errors: &mut Errors) {
 
 /// A changed one. The version of what it scales is looked at only where it changes.
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, after) = (&old["spec"]["scaleTargetRef"], &new["spec"]["scaleTargetRef"]);
-    let same = ["apiVersion", "kind"].iter().all(|field| before[*field] == after[*field]);
-    check(new, !same, errors);
+    let target = |value| HorizontalPodAutoscaler(value).spec().scale_target_ref();
+    let (had, has) = (target(old), target(new));
+    check(new, (had.api_version(), had.kind()) != (has.api_version(), has.kind()), errors);
 }
 
 fn check(value: &Value, is_new_target: bool, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let (low, high) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or_default());
-    if low.is_some_and(|low| low < 1) {
-        errors.invalid(path.field("minReplicas"), &spec["minReplicas"], "must be greater than or equal to 1");
+    let autoscaler = Place::<HorizontalPodAutoscaler<'_>>::root(value);
+    let spec = autoscaler.spec();
+    let (low, high) = (spec.min_replicas(), spec.max_replicas());
+    low.within(1.., "must be greater than or equal to 1", errors);
+    if *high == 0 {
+        errors.required(high, "must be set and greater than 0");
+    } else {
+        high.within(1.., "must be greater than or equal to 1", errors);
     }
-    let place = path.field("maxReplicas");
-    if high == 0 {
-        errors.required(place, "must be set and greater than 0");
-    } else if high < 0 {
-        errors.invalid(place, &spec["maxReplicas"], "must be greater than or equal to 1");
+    if low.is_some_and(|low| *high < low) {
+        errors.invalid(high, &json!(*high), "must be greater than or equal to `minReplicas`");
     }
-    if low.is_some_and(|low| high < low) {
-        errors.invalid(place, &json!(high), "must be greater than or equal to `minReplicas`");
-    }
-    let target = &spec["scaleTargetRef"];
-    let place = path.field("scaleTargetRef");
-    reference(target, &place, errors);
+    let target = spec.scale_target_ref();
+    reference(&target, errors);
     if is_new_target {
-        let of_core = target["kind"] == "ReplicationController";
-        version(target, of_core, &place, errors);
+        version(&target, *target.kind() == "ReplicationController", errors);
     }
-    let list = path.field("metrics");
-    for (at, one) in entries(spec, "metrics") {
-        metric(one, &list.index(at), errors);
+    let metrics = spec.metrics();
+    metrics.each().for_each(|one| metric(&one, errors));
+    let scales_from_zero = |metric: Place<'_, MetricSpec<'_>>| matches!(*metric.type_(), "Object" | "External");
+    if *low == Some(0) && !metrics.each().any(scales_from_zero) {
+        let fault = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.forbidden(&metrics, fault);
     }
-    let of_zero = |(_, metric): (usize, &Value)| matches!(text(metric, "type"), "Object" | "External");
-    if low == Some(0) && !entries(spec, "metrics").any(of_zero) {
-        errors
-            .forbidden(list, "must specify at least one Object or External metric to support scaling to zero replicas");
-    }
-    let place = path.field("behavior");
-    for direction in ["scaleUp", "scaleDown"] {
-        if spec["behavior"][direction].is_object() {
-            rules(&spec["behavior"][direction], &place.field(direction), errors);
-        }
+    let behavior = spec.behavior();
+    for direction in [behavior.scale_up(), behavior.scale_down()].iter().filter(|direction| direction.is_set()) {
+        rules(direction, errors);
     }
 }
 
-fn reference(target: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in ["kind", "name"] {
-        if text(target, field).is_empty() {
-            errors.required(path.field(field), "");
-        }
-        for fault in names::path_segment(text(target, field)) {
-            errors.invalid(path.field(field), &target[field], fault);
-        }
-    }
+fn reference(target: &Place<'_, CrossVersionObjectReference<'_>>, errors: &mut Errors) {
+    target.kind().needed_as(names::path_segment, errors);
+    target.name().needed_as(names::path_segment, errors);
 }
 
 /// The version of an object, which is of a group where there is none in the core group that would do.
-fn version(target: &Value, of_core: bool, path: &Path<'_>, errors: &mut Errors) {
-    let version = text(target, "apiVersion");
+fn version(target: &Place<'_, CrossVersionObjectReference<'_>>, of_core: bool, errors: &mut Errors) {
+    let version = target.api_version();
     let has_group = version.split_once('/').is_some_and(|(group, _)| !group.is_empty());
-    let fault = if version.matches('/').count() > 1 {
-        format!("unexpected GroupVersion string: {version}")
-    } else if has_group || of_core {
-        return;
-    } else {
-        "apiVersion must specify API group".to_owned()
+    if version.matches('/').count() > 1 {
+        errors.invalid_text(&version, format!("unexpected GroupVersion string: {}", *version));
+    } else if !has_group && !of_core {
+        errors.invalid_text(&version, "apiVersion must specify API group");
+    }
+}
+
+fn metric(metric: &Place<'_, MetricSpec<'_>>, errors: &mut Errors) {
+    let kind = metric.type_();
+    // In the order in which upstream looks at them.
+    let sources = [
+        ("Object", metric.object().cast::<&Value>()),
+        ("External", metric.external().cast()),
+        ("Pods", metric.pods().cast()),
+        ("Resource", metric.resource().cast()),
+        ("ContainerResource", metric.container_resource().cast()),
+    ];
+    if kind.is_empty() {
+        errors.required(kind, "must specify a metric source type");
+    }
+    kind.one_of(&TYPES, errors);
+    let given = || sources.iter().filter(|(_, source)| source.is_set());
+    if let Some((name, first)) = given().next() {
+        source(name, first, errors);
+    }
+    let Some((_, wanted)) = sources.iter().find(|(name, _)| *name == *kind) else {
+        // As upstream, which looks twice.
+        return kind.one_of(&TYPES, errors);
     };
-    errors.invalid(path.field("apiVersion"), &json!(version), fault);
+    if !wanted.is_set() {
+        errors.required(wanted, "must populate information for the given metric source");
+    }
+    if given().count() != 1 {
+        for (_, other) in given().filter(|(name, _)| *name != *kind) {
+            errors.forbidden(other, "must populate the given metric source only");
+        }
+    }
 }
 
-fn metric(metric: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let kind = text(metric, "type");
-    let known = METRICS.iter().find(|(name, _)| *name == kind);
+fn source(kind: &str, source: &Place<'_, &Value>, errors: &mut Errors) {
+    // Each source has some of the fields of these two.
+    let (of_object, of_container) =
+        (source.cast::<ObjectMetricSource<'_>>(), source.cast::<ContainerResourceMetricSource<'_>>());
+    if kind == "Object" {
+        reference(&of_object.described_object(), errors);
+        version(&of_object.described_object(), true, errors);
+    }
+    let (metric, name) = (of_object.metric(), of_container.name());
+    if matches!(kind, "Object" | "External" | "Pods") {
+        if metric.name().is_empty() {
+            errors.required(metric.name(), "must specify a metric name");
+        }
+        metric.name().check_if_set(names::path_segment, errors);
+    } else if name.is_empty() {
+        errors.required(name, "must specify a resource name");
+    } else if kind == "ContainerResource" {
+        container::resource_name(*name, &name.path, errors);
+    }
+    if kind == "ContainerResource" {
+        let container = of_container.container();
+        if container.is_empty() {
+            errors.required(container, "must specify a container");
+        }
+        container.check_if_set(names::label, errors);
+    }
+    target(&of_object.target(), errors);
+    needed(kind, &of_object.target(), errors);
+}
+
+fn target(target: &Place<'_, MetricTarget<'_>>, errors: &mut Errors) {
+    let kind = target.type_();
     if kind.is_empty() {
-        errors.required(path.field("type"), "must specify a metric source type");
+        errors.required(kind, "must specify a metric target type");
     }
-    if known.is_none() {
-        errors.unsupported(path.field("type"), &json!(kind), &TYPES);
+    if !matches!(*kind, "Utilization" | "Value" | "AverageValue") {
+        errors.invalid_text(&kind, "must be either Utilization, Value, or AverageValue");
     }
-    let given: Vec<&str> = METRICS.iter().map(|(_, field)| *field).filter(|field| metric[*field].is_object()).collect();
-    if let Some(first) = given.first() {
-        source(first, &metric[*first], &path.field(first), errors);
-    }
-    let Some((_, wanted)) = known else { return errors.unsupported(path.field("type"), &json!(kind), &TYPES) };
-    if !given.contains(wanted) {
-        errors.required(path.field(wanted), "must populate information for the given metric source");
-    }
-    if given.len() != 1 {
-        for other in given.iter().filter(|field| *field != wanted) {
-            errors.forbidden(path.field(other), "must populate the given metric source only");
+    for amount in [target.value(), target.average_value()] {
+        if Quantity::parse(amount.text()).is_ok_and(|amount| amount.is_zero() || amount.is_negative()) {
+            errors.invalid_at(&amount, "must be positive");
         }
     }
-}
-
-fn source(kind: &str, source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if kind == "object" {
-        let place = path.field("describedObject");
-        reference(&source["describedObject"], &place, errors);
-        version(&source["describedObject"], true, &place, errors);
-    }
-    if matches!(kind, "object" | "external" | "pods") {
-        let place = path.field("metric");
-        let name = text(&source["metric"], "name");
-        if name.is_empty() {
-            errors.required(place.field("name"), "must specify a metric name");
-        }
-        for fault in names::path_segment(name) {
-            errors.invalid(place.field("name"), &json!(name), fault);
-        }
-    } else if text(source, "name").is_empty() {
-        errors.required(path.field("name"), "must specify a resource name");
-    } else if kind == "containerResource" {
-        container::resource_name(text(source, "name"), &path.field("name"), errors);
-    }
-    if kind == "containerResource" {
-        let place = path.field("container");
-        if text(source, "container").is_empty() {
-            errors.required(place, "must specify a container");
-        } else {
-            for fault in names::label(text(source, "container")) {
-                errors.invalid(place, &source["container"], fault);
-            }
-        }
-    }
-    let place = path.field("target");
-    target(&source["target"], &place, errors);
-    needed(kind, &source["target"], &place, errors);
-}
-
-fn target(target: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let kind = text(target, "type");
-    if kind.is_empty() {
-        errors.required(path.field("type"), "must specify a metric target type");
-    }
-    if !matches!(kind, "Utilization" | "Value" | "AverageValue") {
-        errors.invalid(path.field("type"), &json!(kind), "must be either Utilization, Value, or AverageValue");
-    }
-    for field in ["value", "averageValue"] {
-        let amount = target[field].as_str().and_then(|text| Quantity::parse(text).ok());
-        if amount.is_some_and(|amount| amount.is_zero() || amount.is_negative()) {
-            errors.invalid(path.field(field), &target[field], "must be positive");
-        }
-    }
-    if target["averageUtilization"].as_i64().is_some_and(|percent| percent < 1) {
-        errors.invalid(path.field("averageUtilization"), &target["averageUtilization"], "must be greater than 0");
-    }
+    target.average_utilization().within(1.., "must be greater than 0", errors);
 }
 
 /// Which amounts a target has to have, and which not together.
-fn needed(kind: &str, target: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let has = |field: &str| !target[field].is_null();
+fn needed(kind: &str, target: &Place<'_, MetricTarget<'_>>, errors: &mut Errors) {
+    let (value, average) = (target.value(), target.average_value());
+    let percent = target.average_utilization().cast::<&Value>();
     let (first, missing, text) = match kind {
-        "object" => ("value", "averageValue", "must set either a target value or averageValue"),
-        "external" => ("value", "averageValue", "must set either a target value for metric or a per-pod target"),
-        "pods" => ("averageValue", "averageValue", "must specify a positive target averageValue"),
-        _ => ("averageUtilization", "averageUtilization", "must set either a target raw value or a target utilization"),
+        "Object" => (&value, &average, "must set either a target value or averageValue"),
+        "External" => (&value, &average, "must set either a target value for metric or a per-pod target"),
+        "Pods" => (&average, &average, "must specify a positive target averageValue"),
+        _ => (&percent, &percent, "must set either a target raw value or a target utilization"),
     };
-    if !has(first) && !has("averageValue") {
-        errors.required(path.field(missing), text);
+    if !first.is_set() && !average.is_set() {
+        errors.required(missing, text);
     }
-    let (field, text) = match kind {
-        "external" => ("value", "may not set both a target value for metric and a per-pod target"),
-        "resource" | "containerResource" => {
-            ("averageValue", "may not set both a target raw value and a target utilization")
-        }
+    let (place, text) = match kind {
+        "External" => (&value, "may not set both a target value for metric and a per-pod target"),
+        "Resource" | "ContainerResource" => (&average, "may not set both a target raw value and a target utilization"),
         _ => return,
     };
-    if has(first) && has("averageValue") {
-        errors.forbidden(path.field(field), text);
+    if first.is_set() && average.is_set() {
+        errors.forbidden(place, text);
     }
 }
 
-fn rules(rules: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let window = &rules["stabilizationWindowSeconds"];
-    let fault = match window.as_i64() {
-        Some(..0) => Some("must be greater than or equal to zero".to_owned()),
-        Some(seconds) if seconds > MAX_WINDOW => Some(format!("must be less than or equal to {MAX_WINDOW}")),
-        _ => None,
-    };
-    if let Some(fault) = fault {
-        errors.invalid(path.field("stabilizationWindowSeconds"), window, fault);
+fn rules(rules: &Place<'_, HPAScalingRules<'_>>, errors: &mut Errors) {
+    let window = rules.stabilization_window_seconds();
+    window.within(0.., "must be greater than or equal to zero", errors);
+    window.within(..=MAX_WINDOW, "must be less than or equal to 3600", errors);
+    rules.select_policy().supported(&["Disabled", "Max", "Min"], errors);
+    if rules.policies().is_empty() {
+        errors.required(rules.policies(), "must specify at least one Policy");
     }
-    supported(&rules["selectPolicy"], &path.field("selectPolicy"), &["Disabled", "Max", "Min"], errors);
-    let list = path.field("policies");
-    if entries(rules, "policies").next().is_none() {
-        errors.required(list, "must specify at least one Policy");
-    }
-    for (at, policy) in entries(rules, "policies") {
-        let path = list.index(at);
-        supported(&json!(text(policy, "type")), &path.field("type"), &["Percent", "Pods"], errors);
-        for field in ["value", "periodSeconds"] {
-            let number = policy[field].as_i64().unwrap_or_default();
-            if number <= 0 {
-                errors.invalid(path.field(field), &json!(number), "must be greater than zero");
-            }
-            if field == "periodSeconds" && number > MAX_PERIOD {
-                let fault = format!("must be less than or equal to {MAX_PERIOD}");
-                errors.invalid(path.field(field), &json!(number), fault);
-            }
+    for policy in rules.policies().each() {
+        let (value, period) = (policy.value(), policy.period_seconds());
+        policy.type_().one_of(&["Percent", "Pods"], errors);
+        for number in [&value, &period].into_iter().filter(|number| ***number <= 0) {
+            errors.invalid(number, &json!(**number), "must be greater than zero");
         }
+        period.within(..=MAX_PERIOD, "must be less than or equal to 1800", errors);
     }
-    let tolerance = &rules["tolerance"];
-    if tolerance.as_str().and_then(|text| Quantity::parse(text).ok()).is_some_and(Quantity::is_negative) {
-        errors.invalid(path.field("tolerance"), tolerance, "must be greater than or equal to 0");
+    let tolerance = rules.tolerance();
+    if Quantity::parse(tolerance.text()).is_ok_and(Quantity::is_negative) {
+        errors.invalid_at(&tolerance, "must be greater than or equal to 0");
     }
 }
 

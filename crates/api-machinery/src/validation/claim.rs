@@ -7,7 +7,7 @@ use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::{Errors, Place, claim_spec};
-use crate::schema::Path;
+use crate::views::{Entries, PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference};
 
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
@@ -16,68 +16,65 @@ const CONTEXT: usize = 3;
 
 /// A claim.
 pub fn check(value: &Value, errors: &mut Errors) {
-    claim_spec::check(&Place::new(Path::Root.field("spec"), &value["spec"]), errors);
+    claim_spec::check(&Place::<PersistentVolumeClaim<'_>>::root(value).spec(), errors);
 }
 
 /// What is wrong with a change of a claim.
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let bound = new["status"]["phase"] == "Bound";
-    let (before, mut after) = (&old["spec"], new["spec"].clone());
-    for field in ["volumeName", "storageClassName"] {
-        if before[field].is_null() || (field == "volumeName" && before[field] == "") {
-            after[field] = before[field].clone();
-        }
+    let (old, new) = (PersistentVolumeClaim(old), PersistentVolumeClaim(new));
+    let is_bound = new.status().phase() == "Bound";
+    let (before, mut after) = (old.spec(), new.spec().0.clone());
+    let mut set_back = |field: &str| after[field] = before.0[field].clone();
+    if before.volume_name().is_empty() {
+        set_back("volumeName");
     }
-    if bound {
-        after["resources"]["requests"]["storage"] = before["resources"]["requests"]["storage"].clone();
-        after["volumeAttributesClassName"] = before["volumeAttributesClassName"].clone();
+    if before.storage_class_name().is_none() {
+        set_back("storageClassName");
     }
-    let (left, right) = (shown(before), shown(&after));
+    if is_bound {
+        set_back("volumeAttributesClassName");
+        let amount = before.resources().requests().get("storage");
+        after["resources"]["requests"]["storage"] = amount.cloned().unwrap_or_default();
+    }
+    let (left, right) = (shown(&Place::root(before.0)), shown(&Place::root(&after)));
     if left != right {
         errors.forbidden("spec", format!("{IMMUTABLE}\n{}", difference(&left, &right)));
     }
-    let size = |of: &Value| of.as_str().and_then(|text| Quantity::parse(text).ok());
-    let wanted = size(&new["spec"]["resources"]["requests"]["storage"]);
-    let had = size(&old["spec"]["resources"]["requests"]["storage"]);
-    let actual = size(&old["status"]["capacity"]["storage"]);
-    if bound && wanted < had && wanted <= actual {
+    let size = |of: Entries<'_, &Value>| Quantity::parse(of.get("storage")?.as_str()?).ok();
+    let (had, wanted) = (size(before.resources().requests()), size(new.spec().resources().requests()));
+    if is_bound && wanted < had && wanted <= size(old.status().capacity()) {
         errors.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity");
     }
 }
 
 /// The specification as Go prints the struct, a line for each field.
-fn shown(spec: &Value) -> Vec<String> {
-    let reference = |of: &Value, with_namespace: bool| {
-        if of.is_null() {
-            return Vec::new();
-        }
-        let mut fields =
-            vec![("APIGroup", of["apiGroup"].clone()), ("Kind", of["kind"].clone()), ("Name", of["name"].clone())];
-        if with_namespace {
-            fields.push(("Namespace", of["namespace"].clone()));
-        }
-        fields
+fn shown(spec: &Place<'_, PersistentVolumeClaimSpec<'_>>) -> Vec<String> {
+    let resources = spec.resources();
+    let (source, target) = (spec.data_source(), spec.data_source_ref());
+    let source = source.cast::<TypedObjectReference<'_>>();
+    let parts = |of: &Place<'_, TypedObjectReference<'_>>| {
+        let (group, kind, name) = (of.api_group().json.clone(), of.kind().json.clone(), of.name().json.clone());
+        [("APIGroup", group), ("Kind", kind), ("Name", name), ("Namespace", of.namespace().json.clone())]
     };
-    let resources =
-        vec![("Limits", spec["resources"]["limits"].clone()), ("Requests", spec["resources"]["requests"].clone())];
+    let amounts = [("Limits", resources.limits().json.clone()), ("Requests", resources.requests().json.clone())];
     let mut lines = vec!["{".to_owned()];
-    field(&mut lines, 1, "AccessModes", &spec["accessModes"], false);
-    field(&mut lines, 1, "Selector", &spec["selector"], false);
-    group(&mut lines, "Resources", &resources);
-    field(&mut lines, 1, "VolumeName", &json!(spec["volumeName"].as_str().unwrap_or_default()), false);
-    field(&mut lines, 1, "StorageClassName", &spec["storageClassName"], false);
-    field(&mut lines, 1, "VolumeMode", &spec["volumeMode"], false);
-    group(&mut lines, "DataSource", &reference(&spec["dataSource"], false));
-    group(&mut lines, "DataSourceRef", &reference(&spec["dataSourceRef"], true));
-    field(&mut lines, 1, "VolumeAttributesClassName", &spec["volumeAttributesClassName"], true);
+    field(&mut lines, 1, "AccessModes", spec.access_modes().json, false);
+    field(&mut lines, 1, "Selector", spec.selector().json, false);
+    group(&mut lines, "Resources", true, &amounts);
+    field(&mut lines, 1, "VolumeName", &json!(*spec.volume_name()), false);
+    field(&mut lines, 1, "StorageClassName", spec.storage_class_name().json, false);
+    field(&mut lines, 1, "VolumeMode", spec.volume_mode().json, false);
+    // Only the reference has a namespace.
+    group(&mut lines, "DataSource", source.is_set(), &parts(&source)[..3]);
+    group(&mut lines, "DataSourceRef", target.is_set(), &parts(&target));
+    field(&mut lines, 1, "VolumeAttributesClassName", spec.volume_attributes_class_name().json, true);
     lines.push("}".to_owned());
     lines
 }
 
-fn group(lines: &mut Vec<String>, name: &str, fields: &[(&str, Value)]) {
-    if fields.is_empty() {
-        lines.push(format!(" \"{name}\": null,"));
-        return;
+fn group(lines: &mut Vec<String>, name: &str, is_set: bool, fields: &[(&str, Value)]) {
+    if !is_set {
+        return lines.push(format!(" \"{name}\": null,"));
     }
     lines.push(format!(" \"{name}\": {{"));
     for (at, (name, value)) in fields.iter().enumerate() {

@@ -48,7 +48,7 @@ pub(super) fn access_modes<'a>(modes: &Place<'_, Views<'a, &'a str>>, errors: &m
 fn sources(spec: &Place<'_, PersistentVolumeClaimSpec<'_>>, errors: &mut Errors) {
     let (source, reference) = (spec.data_source(), spec.data_source_ref());
     // Both have these fields, and only the reference has a namespace.
-    for source in [&source.to(), &reference].into_iter().filter(|source| source.is_set()) {
+    for source in [&source.cast(), &reference].into_iter().filter(|source| source.is_set()) {
         source.name().needed(errors);
         source.kind().needed(errors);
         if !source.api_group().text().is_empty() {

@@ -5,10 +5,9 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{supported, text};
 use super::workload::int_or_percent;
 use super::{Errors, Place, metadata};
-use crate::schema::Path;
+use crate::views::{ConfigMap, PodDisruptionBudget, PriorityClass};
 
 /// Most bytes in a ConfigMap or a Secret.
 pub(super) const DATA_LIMIT: usize = 1024 * 1024;
@@ -18,17 +17,15 @@ const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
 pub fn config_map(value: &Value, errors: &mut Errors) {
+    let map = Place::<ConfigMap<'_>>::root(value);
     let mut size = 0;
-    for part in ["data", "binaryData"] {
-        let path = Path::Root.field(part);
-        for (key, content) in value[part].as_object().into_iter().flatten() {
-            for fault in names::config_key(key) {
-                errors.invalid(path.key(key), &json!(key), fault);
+    for (part, others) in [(map.data(), None), (map.binary_data(), Some(*map.data()))] {
+        for (key, content) in part.each() {
+            errors.faults(&content, key, names::config_key);
+            if others.is_some_and(|others| others.get(key).is_some()) {
+                errors.invalid(content, &json!(key), "duplicate of key present in data");
             }
-            if part == "binaryData" && value["data"].get(key).is_some() {
-                errors.invalid(path.key(key), &json!(key), "duplicate of key present in data");
-            }
-            size += content.as_str().unwrap_or_default().len();
+            size += content.len();
         }
     }
     if size > DATA_LIMIT {
@@ -36,71 +33,61 @@ pub fn config_map(value: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is marked immutable stays.
+/// What is marked immutable stays, in ConfigMaps and Secrets.
 pub fn frozen(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["immutable"] != true {
+    let (old, new) = (Place::<ConfigMap<'_>>::root(old), Place::<ConfigMap<'_>>::root(new));
+    if *old.immutable() != Some(true) {
         return;
     }
-    if new["immutable"] != true {
-        errors.forbidden("immutable", "field is immutable when `immutable` is set");
+    let fault = "field is immutable when `immutable` is set";
+    if *new.immutable() != Some(true) {
+        errors.forbidden(new.immutable(), fault);
     }
-    for part in ["data", "binaryData"] {
-        if old[part] != new[part] {
-            errors.forbidden(part, "field is immutable when `immutable` is set");
+    for (had, has) in [(old.data(), new.data()), (old.binary_data(), new.binary_data())] {
+        if had.json != has.json {
+            errors.forbidden(has, fault);
         }
     }
 }
 
 pub fn priority_class(value: &Value, errors: &mut Errors) {
-    let name = text(&value["metadata"], "name");
-    let number = value["value"].as_i64().unwrap_or_default();
+    let class = Place::<PriorityClass<'_>>::root(value);
+    let (metadata, number) = (class.metadata(), class.value());
+    let name = metadata.name();
     if name.starts_with("system-") {
-        match SYSTEM_CLASSES.iter().find(|(system, _)| *system == name) {
-            Some((_, wanted)) if *wanted == number => {}
-            Some((_, wanted)) => errors.forbidden(
-                "metadata.name",
-                format!("priority class names with 'system-' prefix are reserved for system use only. error: value of {name} PriorityClass must be {wanted}"),
-            ),
-            None => errors.forbidden(
-                "metadata.name",
-                format!("priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"),
-            ),
+        let fault = match SYSTEM_CLASSES.iter().find(|(system, _)| system == &*name) {
+            Some((_, wanted)) if *wanted == *number => None,
+            Some((_, wanted)) => Some(format!("value of {} PriorityClass must be {wanted}", *name)),
+            None => Some(format!("{} is not a known system priority class", *name)),
+        };
+        if let Some(fault) = fault {
+            let rule = "priority class names with 'system-' prefix are reserved for system use only. error: ";
+            errors.forbidden(name, format!("{rule}{fault}"));
         }
-    } else if number > HIGHEST_USER_PRIORITY {
-        errors
-            .forbidden("value", format!("maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"));
+    } else if *number > HIGHEST_USER_PRIORITY {
+        let fault = format!("maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}");
+        errors.forbidden(number, fault);
     }
-    supported(
-        &value["preemptionPolicy"],
-        &Path::Root.field("preemptionPolicy"),
-        &["PreemptLowerPriority", "Never"],
-        errors,
-    );
+    class.preemption_policy().supported(&["PreemptLowerPriority", "Never"], errors);
 }
 
 pub(crate) fn priority_class_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["value"] != new["value"] {
-        errors.forbidden("value", "may not be changed in an update.");
+    let (old, new) = (Place::<PriorityClass<'_>>::root(old), Place::<PriorityClass<'_>>::root(new));
+    if *old.value() != *new.value() {
+        errors.forbidden(new.value(), "may not be changed in an update.");
     }
-    if old["preemptionPolicy"] != new["preemptionPolicy"] {
-        errors.invalid("preemptionPolicy", &new["preemptionPolicy"], "field is immutable");
-    }
+    new.preemption_policy().stays(&old.preemption_policy(), errors);
 }
 
 pub(crate) fn disruption_budget(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        errors.invalid(path, spec, "minAvailable and maxUnavailable cannot be both set");
+    let budget = Place::<PodDisruptionBudget<'_>>::root(value);
+    let spec = budget.spec();
+    let (least, most) = (spec.min_available(), spec.max_unavailable());
+    if least.is_set() && most.is_set() {
+        errors.invalid_at(&spec, "minAvailable and maxUnavailable cannot be both set");
     }
-    for field in ["minAvailable", "maxUnavailable"] {
-        int_or_percent(&Place::new(path.field(field), &spec[field]), errors);
-    }
-    metadata::selector(&Place::new(path.field("selector"), &spec["selector"]), errors);
-    supported(
-        &spec["unhealthyPodEvictionPolicy"],
-        &path.field("unhealthyPodEvictionPolicy"),
-        &["AlwaysAllow", "IfHealthyBudget"],
-        errors,
-    );
+    int_or_percent(&least, errors);
+    int_or_percent(&most, errors);
+    metadata::selector(&spec.selector(), errors);
+    spec.unhealthy_pod_eviction_policy().supported(&["AlwaysAllow", "IfHealthyBudget"], errors);
 }

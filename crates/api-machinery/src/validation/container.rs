@@ -78,18 +78,14 @@ pub(super) fn restart_policy(container: &Place<'_, Container<'_>>, errors: &mut 
         errors.required(policy, "must specify restartPolicy when restart rules are used");
     }
     policy.supported(&["Always", "Never", "OnFailure"], errors);
-    if rules.len() > MAX_RULES {
-        errors.too_many(&rules, rules.len(), MAX_RULES);
-    }
+    rules.at_most(MAX_RULES, errors);
     for rule in rules.each() {
         let all = errors.has(Gate::RestartAllContainersOnContainerExits);
         rule.action().one_of(&["Restart", "RestartAllContainers"][..if all { 2 } else { 1 }], errors);
         let codes = rule.exit_codes();
         if codes.is_set() {
             codes.operator().one_of(&["In", "NotIn"], errors);
-            if codes.values().len() > MAX_CODES {
-                errors.too_many(codes.values(), codes.values().len(), MAX_CODES);
-            }
+            codes.values().at_most(MAX_CODES, errors);
         } else {
             errors.required(codes, "must be specified");
         }
@@ -213,16 +209,13 @@ fn pod_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
 
 /// A name of a resource, wherever it stands.
 pub(super) fn plain_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
-    let faults = names::qualified(name);
-    let good = faults.is_empty();
-    for fault in faults {
-        errors.invalid(path, &json!(name), fault);
-    }
+    let before = errors.len();
+    errors.faults(path, name, names::qualified);
     let is_known = STANDARD.contains(&name)
         || quota::is_standard(name)
         || name == "storage"
         || name.strip_prefix("requests.").unwrap_or(name).starts_with(HUGE);
-    if good && !name.contains('/') && !is_known {
+    if errors.len() == before && !name.contains('/') && !is_known {
         errors.invalid(path, &json!(name), "must be a standard resource type or fully qualified");
     }
 }

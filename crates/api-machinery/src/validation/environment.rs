@@ -53,7 +53,7 @@ fn source(variable: &Place<'_, EnvVar<'_>>, errors: &mut Errors) {
         return;
     }
     let (of_pod, of_container, of_file) = (from.field_ref(), from.resource_field_ref(), from.file_key_ref());
-    let keys = [from.config_map_key_ref().to::<SecretKeySelector<'_>>(), from.secret_key_ref()];
+    let keys = [from.config_map_key_ref().cast::<SecretKeySelector<'_>>(), from.secret_key_ref()];
     let mut count = keys.iter().filter(|key| key.is_set()).count();
     if of_pod.is_set() {
         count += 1;
@@ -95,7 +95,7 @@ fn file_key(source: &Place<'_, FileKeySelector<'_>>, errors: &mut Errors) {
 pub(super) fn sources<'a>(list: &Place<'_, Views<'a, EnvFromSource<'a>>>, errors: &mut Errors) {
     for source in list.each() {
         source.prefix().check(names::environment, errors);
-        let kinds = [source.config_map_ref().to::<SecretEnvSource<'_>>(), source.secret_ref()];
+        let kinds = [source.config_map_ref().cast::<SecretEnvSource<'_>>(), source.secret_ref()];
         for kind in kinds.iter().filter(|kind| kind.is_set()) {
             // The beginning of a generated name is taken, too.
             kind.name().needed_as(|name| names::subdomain(&names::as_beginning(name)), errors);
@@ -132,10 +132,7 @@ pub(super) fn field(source: &Place<'_, ObjectFieldSelector<'_>>, known: &[&str],
     if let Some((field, key)) = subscript {
         // Keys of annotations may have capitals.
         let key = if field == "metadata.annotations" { key.to_lowercase() } else { key.to_owned() };
-        for fault in names::qualified(&key) {
-            errors.invalid(source, &json!(key), fault);
-        }
-        return;
+        return errors.faults(source, &key, names::qualified);
     }
     let wanted = if wanted == "spec.host" { "spec.nodeName" } else { wanted };
     if !known.contains(&wanted) {

@@ -23,7 +23,7 @@ pub fn check(old: &Value, new: &Value, errors: &mut Errors) {
         plain.containers().chain(plain.init_containers()).map(super::super::views::Container::name).collect();
     let mut seen = others.clone();
     for one in list.each() {
-        let container: Place<'_, Container<'_>> = one.to();
+        let container: Place<'_, Container<'_>> = one.cast();
         container::check(plain, &container, &named, errors);
         container::image(&container, errors);
         container::unique(&container, &mut seen, errors);

@@ -147,16 +147,6 @@ impl Errors {
         self.add(Problem::TooLong, field, format!("Too long: may not be more than {limit} {unit}"));
     }
 
-    /// `field: Invalid value: detail`, for values that are too much to show.
-    pub(crate) fn invalid_without_value(&mut self, field: impl Display, detail: &str) {
-        self.add(Problem::Invalid, field, format!("Invalid value: {detail}"));
-    }
-
-    /// `field: Invalid value: shown: detail`, for values that Go shows in a form of its own.
-    pub(crate) fn invalid_shown(&mut self, field: impl Display, shown: &str, detail: &str) {
-        self.add(Problem::Invalid, field, format!("Invalid value: {shown}: {detail}"));
-    }
-
     /// [`Errors::unsupported`], of values as JSON.
     pub(crate) fn unsupported_values(&mut self, field: impl Display, value: &Value, supported: &[String]) {
         if self.is_full() {

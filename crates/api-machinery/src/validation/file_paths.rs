@@ -29,7 +29,5 @@ pub(super) fn free<T>(path: &Place<'_, T>, errors: &mut Errors) {
 
 /// The permissions of a file.
 pub(super) fn mode(mode: &Place<'_, Option<i64>>, errors: &mut Errors) {
-    if mode.is_some_and(|mode| !(0..=0o777).contains(&mode)) {
-        errors.invalid_at(mode, "must be a number between 0 and 0777 (octal), both inclusive");
-    }
+    mode.within(0..=0o777, "must be a number between 0 and 0777 (octal), both inclusive", errors);
 }

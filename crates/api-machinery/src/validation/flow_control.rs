@@ -5,9 +5,11 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::Errors;
-use super::field::{entries, supported, text};
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::{
+    FlowSchema, FlowcontrolSubject, LimitResponse, LimitedPriorityLevelConfiguration, PolicyRulesWithSubjects,
+    PriorityLevelConfiguration, QueuingConfiguration, ResourcePolicyRule, ServiceAccountSubject, Views,
+};
 
 const HIGHEST_PRECEDENCE: i64 = 10_000;
 const MAX_QUEUES: i64 = 10_000_000;
@@ -19,152 +21,106 @@ const SUBJECTS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("Use
 
 /// A FlowSchema.
 pub(crate) fn flow(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let precedence = &spec["matchingPrecedence"];
-    let place = path.field("matchingPrecedence");
-    match precedence.as_i64() {
-        Some(..=0) => errors.invalid(place, precedence, "must be a positive value"),
-        Some(1) if text(&value["metadata"], "name") != "exempt" => {
-            errors.invalid(place, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
+    let flow = Place::<FlowSchema<'_>>::root(value);
+    let spec = flow.spec();
+    let precedence = spec.matching_precedence();
+    match precedence.json.as_i64() {
+        Some(..=0) => errors.invalid_at(&precedence, "must be a positive value"),
+        Some(1) if *flow.metadata().name() != "exempt" => {
+            errors.invalid_at(&precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
         }
         Some(number) if number > HIGHEST_PRECEDENCE => {
-            errors.invalid(place, precedence, format!("must not be greater than {HIGHEST_PRECEDENCE}"));
+            errors.invalid_at(&precedence, format!("must not be greater than {HIGHEST_PRECEDENCE}"));
         }
         _ => {}
     }
-    let method = &spec["distinguisherMethod"];
-    if method.is_object() && !matches!(text(method, "type"), "ByNamespace" | "ByUser") {
-        let place = path.field("distinguisherMethod");
-        let shown = json!({ "Type": text(method, "type") });
-        errors.unsupported(place.field("type"), &shown, &["ByNamespace", "ByUser"]);
+    let method = spec.distinguisher_method();
+    if method.is_set() && !matches!(*method.type_(), "ByNamespace" | "ByUser") {
+        let shown = json!({ "Type": *method.type_() });
+        errors.unsupported(method.type_(), &shown, &["ByNamespace", "ByUser"]);
     }
-    let level = text(&spec["priorityLevelConfiguration"], "name");
-    let place = path.field("priorityLevelConfiguration");
-    if level.is_empty() {
-        errors.required(place.field("name"), "must reference a priority level");
-    } else {
-        for fault in names::subdomain(level) {
-            errors.invalid(place.field("name"), &json!(level), fault);
-        }
+    let level = spec.priority_level_configuration();
+    if level.name().is_empty() {
+        errors.required(level.name(), "must reference a priority level");
     }
-    let list = path.field("rules");
-    for (at, one) in entries(spec, "rules") {
-        rule(one, &list.index(at), errors);
-    }
+    level.name().check_if_set(names::subdomain, errors);
+    spec.rules().each().for_each(|one| rule(&one, errors));
 }
 
-fn rule(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("subjects");
-    if entries(rule, "subjects").next().is_none() {
-        errors.required(list, "subjects must contain at least one value");
+fn rule(rule: &Place<'_, PolicyRulesWithSubjects<'_>>, errors: &mut Errors) {
+    if rule.subjects().is_empty() {
+        errors.required(rule.subjects(), "subjects must contain at least one value");
     }
-    for (at, one) in entries(rule, "subjects") {
-        subject(one, &list.index(at), errors);
+    rule.subjects().each().for_each(|one| subject(&one, errors));
+    if rule.resource_rules().is_empty() && rule.non_resource_rules().is_empty() {
+        errors.required(rule, "at least one of resourceRules and nonResourceRules has to be non-empty");
     }
-    let is_empty = |field: &str| entries(rule, field).next().is_none();
-    if is_empty("resourceRules") && is_empty("nonResourceRules") {
-        errors.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty");
-    }
-    let list = path.field("resourceRules");
-    for (at, one) in entries(rule, "resourceRules") {
-        resources(one, &list.index(at), errors);
-    }
-    let list = path.field("nonResourceRules");
-    for (at, one) in entries(rule, "nonResourceRules") {
-        let path = list.index(at);
-        verbs(one, &path, errors);
+    rule.resource_rules().each().for_each(|one| resources(&one, errors));
+    for one in rule.non_resource_rules().each() {
+        verbs(&one.verbs(), errors);
+        let urls = one.non_resource_urls();
         let needed = "nonResourceURLs must contain at least one value";
-        if all_or_some(one, "nonResourceURLs", Some(needed), "non-resource URLs", &path, errors) {
-            let list = path.field("nonResourceURLs");
-            for (at, url) in entries(one, "nonResourceURLs") {
-                if let Some(fault) = fault_of_url(url.as_str().unwrap_or_default()) {
-                    errors.invalid(list.index(at), url, fault);
+        if urls.some_or_all(Some(needed), "non-resource URLs", errors) {
+            for url in urls.each() {
+                if let Some(fault) = fault_of_url(*url) {
+                    errors.invalid_at(&url, fault);
                 }
             }
         }
     }
 }
 
-fn subject(subject: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let kind = text(subject, "kind");
+fn subject(subject: &Place<'_, FlowcontrolSubject<'_>>, errors: &mut Errors) {
+    let kind = *subject.kind();
     let Some((_, field)) = SUBJECTS.iter().find(|(known, _)| *known == kind) else {
-        return errors.unsupported(path.field("kind"), &json!(kind), &["Group", "ServiceAccount", "User"]);
+        return subject.kind().one_of(&["Group", "ServiceAccount", "User"], errors);
     };
-    let who = &subject[*field];
-    let place = path.field(field);
-    if who.is_null() {
-        errors.required(place, &format!("{field} is required when subject kind is '{kind}'"));
+    // All have names.
+    let who = subject.field(field).cast::<ServiceAccountSubject<'_>>();
+    if !who.is_set() {
+        errors.required(who, &format!("{field} is required when subject kind is '{kind}'"));
+    } else if kind == "ServiceAccount" {
+        let namespace = who.namespace();
+        who.name().needed(errors);
+        if *who.name() != "*" {
+            who.name().check_if_set(names::subdomain, errors);
+        }
+        if namespace.is_empty() {
+            errors.required(namespace, "must specify namespace for service account");
+        }
+        namespace.check_if_set(names::label, errors);
     } else {
-        let name = text(who, "name");
-        if name.is_empty() {
-            errors.required(place.field("name"), "");
-        }
-        if kind == "ServiceAccount" {
-            for fault in names::subdomain(name).into_iter().filter(|_| !matches!(name, "" | "*")) {
-                errors.invalid(place.field("name"), &who["name"], fault);
-            }
-            let namespace = text(who, "namespace");
-            if namespace.is_empty() {
-                errors.required(place.field("namespace"), "must specify namespace for service account");
-            } else {
-                for fault in names::label(namespace) {
-                    errors.invalid(place.field("namespace"), &who["namespace"], fault);
-                }
-            }
-        }
+        who.name().needed(errors);
     }
-    for (other, field) in SUBJECTS.iter().filter(|(other, field)| *other != kind && !subject[*field].is_null()) {
-        errors.forbidden(path.field(field), format!("{field} is forbidden when subject kind is not '{other}'"));
+    for (other, field) in SUBJECTS.iter().filter(|(other, field)| *other != kind && subject.field(field).is_set()) {
+        let fault = format!("{field} is forbidden when subject kind is not '{other}'");
+        errors.forbidden(subject.field(field), fault);
     }
 }
 
-fn resources(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
-    verbs(rule, path, errors);
-    for (field, one, many) in [("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")] {
-        let needed = format!("resource rules must supply at least one {one}");
-        all_or_some(rule, field, Some(&needed), many, path, errors);
-    }
+fn resources(rule: &Place<'_, ResourcePolicyRule<'_>>, errors: &mut Errors) {
+    verbs(&rule.verbs(), errors);
+    let needed = "resource rules must supply at least one api group";
+    rule.api_groups().some_or_all(Some(needed), "api groups", errors);
+    let needed = "resource rules must supply at least one resource";
+    rule.resources().some_or_all(Some(needed), "resources", errors);
     let needed = "resource rules that are not cluster scoped must supply at least one namespace";
-    let needed = (rule["clusterScope"] != true).then_some(needed);
-    if all_or_some(rule, "namespaces", needed, "namespaces", path, errors) {
-        let list = path.field("namespaces");
-        for (at, namespace) in entries(rule, "namespaces") {
-            for fault in names::label(namespace.as_str().unwrap_or_default()) {
+    let needed = (!*rule.cluster_scope()).then_some(needed);
+    if rule.namespaces().some_or_all(needed, "namespaces", errors) {
+        for namespace in rule.namespaces().each() {
+            for fault in names::label(*namespace) {
                 let fault = format!("each member of this list must be '*' or a DNS-1123 label; {fault}");
-                errors.invalid(list.index(at), namespace, fault);
+                errors.invalid_at(&namespace, fault);
             }
         }
     }
 }
 
-fn verbs(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let needed = "verbs must contain at least one value";
-    let is_some = all_or_some(rule, "verbs", Some(needed), "verbs", path, errors);
-    if is_some && entries(rule, "verbs").any(|(_, verb)| !VERBS.iter().any(|known| verb == known)) {
-        errors.unsupported(path.field("verbs"), &rule["verbs"], &VERBS);
+fn verbs<'a>(verbs: &Place<'_, Views<'a, &'a str>>, errors: &mut Errors) {
+    let is_some = verbs.some_or_all(Some("verbs must contain at least one value"), "verbs", errors);
+    if is_some && verbs.each().any(|verb| !VERBS.contains(&verb)) {
+        errors.unsupported_at(verbs, &VERBS);
     }
-}
-
-/// A list with entries, or with `*` alone. Whether it has entries.
-fn all_or_some(
-    rule: &Value,
-    field: &str,
-    needed: Option<&str>,
-    many: &str,
-    path: &Path<'_>,
-    errors: &mut Errors,
-) -> bool {
-    let count = entries(rule, field).count();
-    let all = entries(rule, field).any(|(_, one)| one == "*");
-    if let Some(needed) = needed.filter(|_| count == 0) {
-        errors.required(path.field(field), needed);
-    }
-    if all && count > 1 {
-        let fault = format!("if '*' is present, must not specify other {many}");
-        errors.invalid(path.field(field), &rule[field], fault);
-    }
-    count > 0 && !all
 }
 
 fn fault_of_url(url: &str) -> Option<&'static str> {
@@ -184,94 +140,71 @@ fn fault_of_url(url: &str) -> Option<&'static str> {
 
 /// A PriorityLevelConfiguration.
 pub(crate) fn level(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let kind = text(spec, "type");
-    if (text(&value["metadata"], "name") == "exempt") != (kind == "Exempt") {
-        let fault = "must be 'Exempt' if and only if `name` is 'exempt'";
-        errors.invalid(path.field("type"), &json!(kind), fault);
+    let level = Place::<PriorityLevelConfiguration<'_>>::root(value);
+    let spec = level.spec();
+    let (kind, limited, exempt) = (spec.type_(), spec.limited(), spec.exempt());
+    if (*level.metadata().name() == "exempt") != (*kind == "Exempt") {
+        errors.invalid_text(&kind, "must be 'Exempt' if and only if `name` is 'exempt'");
     }
-    let (limited, exempt) = (&spec["limited"], &spec["exempt"]);
-    let (limited_path, exempt_path) = (path.field("limited"), path.field("exempt"));
-    match kind {
+    match *kind {
         "Exempt" => {
-            if !limited.is_null() {
-                errors.forbidden(limited_path, "must be nil if the type is not Limited");
+            if limited.is_set() {
+                errors.forbidden(limited, "must be nil if the type is not Limited");
             }
-            shares(exempt, &exempt_path, errors);
+            // These have some of the limits.
+            limits(&exempt.cast(), errors);
         }
         "Limited" => {
-            if !exempt.is_null() {
-                errors.forbidden(exempt_path, "must be nil if the type is Limited");
+            if exempt.is_set() {
+                errors.forbidden(exempt, "must be nil if the type is Limited");
             }
-            if limited.is_null() {
-                errors.required(limited_path, "must not be empty when type is Limited");
-            } else {
-                limits(limited, &limited_path, errors);
+            if !limited.is_set() {
+                errors.required(limited, "must not be empty when type is Limited");
             }
+            limits(&limited, errors);
         }
-        _ => errors.unsupported(path.field("type"), &json!(kind), &["Exempt", "Limited"]),
+        _ => kind.one_of(&["Exempt", "Limited"], errors),
     }
 }
 
-fn shares(level: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let shares = &level["nominalConcurrencyShares"];
-    if shares.as_i64().is_some_and(|shares| shares < 0) {
-        errors.invalid(path.field("nominalConcurrencyShares"), shares, "must be a non-negative integer");
+fn limits(level: &Place<'_, LimitedPriorityLevelConfiguration<'_>>, errors: &mut Errors) {
+    level.nominal_concurrency_shares().within(0.., "must be a non-negative integer", errors);
+    if level.limit_response().is_set() {
+        response(&level.limit_response(), errors);
     }
-    if level["limitResponse"].is_object() {
-        response(&level["limitResponse"], &path.field("limitResponse"), errors);
-    }
-    let lendable = &level["lendablePercent"];
-    if lendable.as_i64().is_some_and(|percent| !(0..=100).contains(&percent)) {
-        errors.invalid(path.field("lendablePercent"), lendable, "must be between 0 and 100, inclusive");
+    level.lendable_percent().within(0..=100, "must be between 0 and 100, inclusive", errors);
+    let fault = "if specified, must be a non-negative integer";
+    level.borrowing_limit_percent().within(0.., fault, errors);
+}
+
+fn response(response: &Place<'_, LimitResponse<'_>>, errors: &mut Errors) {
+    let queuing = response.queuing();
+    match (*response.type_(), queuing.is_set()) {
+        ("Reject", true) => errors.forbidden(queuing, "must be nil if limited.limitResponse.type is not Limited"),
+        ("Queue", false) => errors.required(queuing, "must not be empty if limited.limitResponse.type is Limited"),
+        ("Queue", true) => queues(&queuing, errors),
+        _ => response.type_().one_of(&["Queue", "Reject"], errors),
     }
 }
 
-fn limits(limited: &Value, path: &Path<'_>, errors: &mut Errors) {
-    shares(limited, path, errors);
-    let borrowed = &limited["borrowingLimitPercent"];
-    if borrowed.as_i64().is_some_and(|percent| percent < 0) {
-        let fault = "if specified, must be a non-negative integer";
-        errors.invalid(path.field("borrowingLimitPercent"), borrowed, fault);
+fn queues(queuing: &Place<'_, QueuingConfiguration<'_>>, errors: &mut Errors) {
+    let (limit, queues, hand) = (queuing.queue_length_limit(), queuing.queues(), queuing.hand_size());
+    let (decks, drawn) = (*queues, *hand);
+    for number in [&limit, &queues].into_iter().filter(|number| ***number <= 0) {
+        errors.invalid_at(number, "must be positive");
     }
-}
-
-fn response(response: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let queuing = &response["queuing"];
-    let place = path.field("queuing");
-    match (text(response, "type"), queuing.is_null()) {
-        ("Reject", false) => errors.forbidden(place, "must be nil if limited.limitResponse.type is not Limited"),
-        ("Queue", true) => errors.required(place, "must not be empty if limited.limitResponse.type is Limited"),
-        ("Queue", false) => queues(queuing, &place, errors),
-        ("Reject", true) => {}
-        (kind, _) => supported(&json!(kind), &path.field("type"), &["Queue", "Reject"], errors),
+    if decks > MAX_QUEUES {
+        errors.invalid_at(&queues, format!("must not be greater than {MAX_QUEUES}"));
     }
-}
-
-fn queues(queuing: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let number = |field: &str| queuing[field].as_i64().unwrap_or_default();
-    let (queues, hand) = (number("queues"), number("handSize"));
-    let fault = |field: &str, text: String, errors: &mut Errors| {
-        errors.invalid(path.field(field), &queuing[field], text);
-    };
-    if number("queueLengthLimit") <= 0 {
-        fault("queueLengthLimit", "must be positive".to_owned(), errors);
-    }
-    if queues <= 0 {
-        fault("queues", "must be positive".to_owned(), errors);
-    } else if queues > MAX_QUEUES {
-        fault("queues", format!("must not be greater than {MAX_QUEUES}"), errors);
-    }
-    if hand <= 0 {
-        fault("handSize", "must be positive".to_owned(), errors);
-    } else if hand > queues {
-        fault("handSize", format!("should not be greater than queues ({queues})"), errors);
-    } else if !is_drawn(queues, hand) {
+    if drawn <= 0 {
+        errors.invalid_at(&hand, "must be positive");
+    } else if drawn > decks {
+        errors.invalid_at(&hand, format!("should not be greater than queues ({decks})"));
+    } else if !is_drawn(decks, drawn) {
         let text = format!(
-            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
+            "required entropy bits of deckSize {decks} and handSize {drawn} should not be greater than {HASH_BITS}"
         );
-        fault("handSize", text, errors);
+        errors.invalid_at(&hand, text);
     }
 }
 

@@ -67,14 +67,14 @@ pub(super) fn check(spec: PodSpec<'_>, container: &Place<'_, Container<'_>>, err
 /// A container that ends by itself has none.
 pub(super) fn none(container: &Place<'_, Container<'_>>, errors: &mut Errors) {
     let probes = [container.liveness_probe(), container.readiness_probe(), container.startup_probe()];
-    for field in std::iter::once(container.lifecycle().to()).chain(probes).filter(super::place::Place::is_set) {
+    for field in std::iter::once(container.lifecycle().cast()).chain(probes).filter(super::place::Place::is_set) {
         errors.forbidden(field, "may not be set for init containers without restartPolicy=Always");
     }
 }
 
 fn lifecycle(spec: PodSpec<'_>, lifecycle: &Place<'_, Lifecycle<'_>>, errors: &mut Errors) {
     for hook in [lifecycle.post_start(), lifecycle.pre_stop()].iter().filter(|hook| hook.is_set()) {
-        handler(&hook.to(), &OF_HOOKS, spec.termination_grace_period_seconds(), errors);
+        handler(&hook.cast(), &OF_HOOKS, spec.termination_grace_period_seconds(), errors);
     }
     let signal = lifecycle.stop_signal();
     let Some(name) = *signal else { return };
@@ -104,7 +104,7 @@ fn signals() -> Vec<String> {
 }
 
 fn probe(probe: &Place<'_, Probe<'_>>, is_readiness: bool, errors: &mut Errors) {
-    handler(&probe.to(), &OF_PROBES, None, errors);
+    handler(&probe.cast(), &OF_PROBES, None, errors);
     probe.initial_delay_seconds().not_negative(errors);
     probe.timeout_seconds().not_negative(errors);
     probe.period_seconds().not_negative(errors);
@@ -129,21 +129,21 @@ fn handler(handler: &Place<'_, &Value>, ways: &[&str], grace: Option<i64>, error
     let action = handler.field(way);
     match *way {
         "exec" => {
-            let action = action.to::<ExecAction<'_>>();
+            let action = action.cast::<ExecAction<'_>>();
             if action.command().is_empty() {
                 errors.required(action.command(), "");
             }
         }
-        "httpGet" => request(&action.to(), errors),
+        "httpGet" => request(&action.cast(), errors),
         "sleep" => {
-            let seconds = *action.to::<SleepAction<'_>>().seconds();
+            let seconds = *action.cast::<SleepAction<'_>>().seconds();
             if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
                 let fault = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
                 errors.invalid(action, &json!(seconds), fault);
             }
         }
         // Of gRPC it is a number, called alike.
-        _ => port(&action.to::<TCPSocketAction<'_>>().port(), errors),
+        _ => port(&action.cast::<TCPSocketAction<'_>>().port(), errors),
     }
     for other in given {
         errors.forbidden(handler.field(other), "may not specify more than 1 handler type");

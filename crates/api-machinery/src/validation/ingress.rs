@@ -5,9 +5,13 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{domain_path, entries, supported, text};
+use super::place::Faults;
 use super::{Errors, Place, addresses, container};
 use crate::schema::Path;
+use crate::views::{
+    HTTPIngressPath, Ingress, IngressBackend, IngressClass, IngressRule, IngressServiceBackend,
+    TypedLocalObjectReference,
+};
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 const MAX_CONTROLLER_LENGTH: usize = 250;
@@ -15,209 +19,146 @@ const MAX_CONTROLLER_LENGTH: usize = 250;
 /// A new Ingress.
 pub fn create(value: &Value, errors: &mut Errors) {
     check(value, errors);
-    let annotation = &value["metadata"]["annotations"][CLASS];
-    let class = &value["spec"]["ingressClassName"];
-    if annotation.is_string() && class.is_string() && annotation != class {
+    let ingress = Ingress(value);
+    let annotation = ingress.metadata().annotations().get(CLASS);
+    if let (Some(annotation), Some(class)) = (annotation, ingress.spec().ingress_class_name())
+        && annotation != class
+    {
         // Upstream leaves `metadata` out.
         let fault = "must match `ingressClassName` when both are specified";
-        errors.invalid(Path::Root.field("annotations").field(CLASS), annotation, fault);
+        errors.invalid(Path::Root.field("annotations").field(CLASS), &json!(annotation), fault);
     }
 }
 
 /// A changed Ingress. What was wrong with names of secrets may stay so.
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["spec"] != new["spec"] {
+    if Ingress(old).spec() != Ingress(new).spec() {
         check(new, errors);
     }
 }
 
 fn check(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let no_rules = entries(spec, "rules").next().is_none();
-    if no_rules && spec["defaultBackend"].is_null() {
-        errors.invalid(path, &spec["rules"], "either `defaultBackend` or `rules` must be specified");
+    let ingress = Place::<Ingress<'_>>::root(value);
+    let spec = ingress.spec();
+    let (rules, other) = (spec.rules(), spec.default_backend());
+    if other.is_set() {
+        backend(&other, errors);
+    } else if rules.is_empty() {
+        errors.invalid(spec, rules.json, "either `defaultBackend` or `rules` must be specified");
     }
-    if spec["defaultBackend"].is_object() {
-        backend(&spec["defaultBackend"], &path.field("defaultBackend"), errors);
+    rules.each().for_each(|one| rule(&one, errors));
+    for tls in spec.tls().each() {
+        tls.hosts().each().for_each(|host| name_of_host(&host, errors));
+        tls.secret_name().check_if_set(names::subdomain, errors);
     }
-    let list = path.field("rules");
-    for (at, one) in entries(spec, "rules") {
-        rule(one, &list.index(at), errors);
-    }
-    let list = path.field("tls");
-    for (at, tls) in entries(spec, "tls") {
-        let path = list.index(at);
-        let list = path.field("hosts");
-        for (at, host) in entries(tls, "hosts") {
-            name_of_host(host, &list.index(at), errors);
-        }
-        let secret = text(tls, "secretName");
-        if !secret.is_empty() {
-            for fault in names::subdomain(secret) {
-                errors.invalid(path.field("secretName"), &tls["secretName"], fault);
-            }
-        }
-    }
-    if let Some(class) = spec["ingressClassName"].as_str() {
-        for fault in names::subdomain(class) {
-            errors.invalid(path.field("ingressClassName"), &spec["ingressClassName"], fault);
-        }
-    }
+    spec.ingress_class_name().check_given(names::subdomain, errors);
 }
 
-fn name_of_host(host: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let text = host.as_str().unwrap_or_default();
-    let faults = if text.contains('*') { names::wildcard_subdomain(text) } else { names::subdomain(text) };
-    for fault in faults {
-        errors.invalid(path, host, fault);
-    }
+fn name_of_host(host: &Place<'_, &str>, errors: &mut Errors) {
+    let faults: Faults = if host.contains('*') { names::wildcard_subdomain } else { names::subdomain };
+    host.check(faults, errors);
 }
 
-fn rule(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let host = text(rule, "host");
+fn rule(rule: &Place<'_, IngressRule<'_>>, errors: &mut Errors) {
+    let (host, http) = (rule.host(), rule.http());
     if !host.is_empty() {
-        let place = path.field("host");
-        if addresses::lenient(host).is_some() {
-            errors.invalid(place, &rule["host"], "must be a DNS name, not an IP address");
+        if addresses::lenient(*host).is_some() {
+            errors.invalid_at(&host, "must be a DNS name, not an IP address");
         }
-        name_of_host(&rule["host"], &place, errors);
+        name_of_host(&host, errors);
     }
-    if !rule["http"].is_object() {
-        return;
+    if http.is_set() && http.paths().is_empty() {
+        errors.required(http.paths(), "");
     }
-    let path = path.field("http");
-    let list = path.field("paths");
-    if entries(&rule["http"], "paths").next().is_none() {
-        errors.required(list, "");
-    }
-    for (at, one) in entries(&rule["http"], "paths") {
-        way(one, &list.index(at), errors);
-    }
+    http.paths().each().for_each(|one| way(&one, errors));
 }
 
-fn way(way: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let place = path.field("path");
-    let given = text(way, "path");
-    let shown = json!(given);
-    let Some(kind) = way["pathType"].as_str() else {
-        return errors.required(path.field("pathType"), "pathType must be specified");
-    };
-    match kind {
-        "Exact" | "Prefix" => {
+fn way(way: &Place<'_, HTTPIngressPath<'_>>, errors: &mut Errors) {
+    let (given, kind) = (way.path(), way.path_type());
+    match *kind {
+        None => return errors.required(kind, "pathType must be specified"),
+        Some("Exact" | "Prefix") => {
             if !given.starts_with('/') {
-                errors.invalid(place, &shown, "must be an absolute path");
+                errors.invalid_text(&given, "must be an absolute path");
             }
             for part in ["//", "/./", "/../", "%2f", "%2F"].into_iter().filter(|part| given.contains(part)) {
-                errors.invalid(place, &shown, format!("must not contain '{part}'"));
+                errors.invalid_text(&given, format!("must not contain '{part}'"));
             }
             for end in ["/..", "/."].into_iter().filter(|end| given.ends_with(end)) {
-                errors.invalid(place, &shown, format!("cannot end with '{end}'"));
+                errors.invalid_text(&given, format!("cannot end with '{end}'"));
             }
         }
-        "ImplementationSpecific" => {
-            if !given.is_empty() && !given.starts_with('/') {
-                errors.invalid(place, &shown, "must be an absolute path");
-            }
-        }
-        _ => {
-            let kinds = ["Exact", "ImplementationSpecific", "Prefix"];
-            errors.unsupported(path.field("pathType"), &way["pathType"], &kinds);
-        }
+        Some("ImplementationSpecific") if given.is_empty() || given.starts_with('/') => {}
+        Some("ImplementationSpecific") => errors.invalid_text(&given, "must be an absolute path"),
+        _ => errors.unsupported_at(&kind, &["Exact", "ImplementationSpecific", "Prefix"]),
     }
-    backend(&way["backend"], &path.field("backend"), errors);
+    backend(&way.backend(), errors);
 }
 
-fn backend(backend: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let none = json!("");
-    let (service, resource) = (&backend["service"], &backend["resource"]);
-    match (service.is_object(), resource.is_object()) {
-        (true, true) => errors.invalid(path, &none, "cannot set both resource and service backends"),
-        (false, true) => reference(resource, &path.field("resource"), errors),
-        (true, false) => {
-            let service_path = path.field("service");
-            if text(service, "name").is_empty() {
-                errors.required(service_path.field("name"), "");
-            } else {
-                for fault in names::label(text(service, "name")) {
-                    errors.invalid(service_path.field("name"), &service["name"], fault);
-                }
-            }
-            let port = &service["port"];
-            let port_path = service_path.field("port");
-            let number = port["number"].as_i64().unwrap_or_default();
-            match (text(port, "name").is_empty(), number == 0) {
-                (false, false) => errors.invalid(path, &none, "cannot set both port name & port number"),
-                (false, true) => {
-                    for fault in names::port(text(port, "name")) {
-                        errors.invalid(port_path.field("name"), &port["name"], fault);
-                    }
-                }
-                (true, false) => {
-                    container::number(&Place::<i64>::new(port_path.field("number"), &port["number"]), errors);
-                }
-                (true, true) => errors.required(path, "port name or number is required"),
-            }
-        }
-        (false, false) => errors.invalid(path, &none, "resource or service backend is required"),
+fn backend(backend: &Place<'_, IngressBackend<'_>>, errors: &mut Errors) {
+    let fault = match (backend.service().is_set(), backend.resource().is_set()) {
+        (true, true) => "cannot set both resource and service backends",
+        (false, true) => return reference(&backend.resource(), errors),
+        (true, false) => return service(backend, &backend.service(), errors),
+        (false, false) => "resource or service backend is required",
+    };
+    errors.invalid(backend, &json!(""), fault);
+}
+
+fn service(
+    backend: &Place<'_, IngressBackend<'_>>,
+    service: &Place<'_, IngressServiceBackend<'_>>,
+    errors: &mut Errors,
+) {
+    service.name().needed_as(names::label, errors);
+    let port = service.port();
+    match (port.name().is_empty(), *port.number() == 0) {
+        (false, false) => errors.invalid(backend, &json!(""), "cannot set both port name & port number"),
+        (false, true) => port.name().check(names::port, errors),
+        (true, false) => container::number(&port.number(), errors),
+        (true, true) => errors.required(backend, "port name or number is required"),
     }
 }
 
 /// An object of some kind.
-fn reference(object: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if let Some(group) = object["apiGroup"].as_str() {
-        for fault in names::subdomain(group) {
-            errors.invalid(path.field("apiGroup"), &object["apiGroup"], fault);
-        }
-    }
-    for field in ["kind", "name"] {
-        if text(object, field).is_empty() {
-            errors.required(path.field(field), "");
-        } else {
-            for fault in names::path_segment(text(object, field)) {
-                errors.invalid(path.field(field), &object[field], fault);
-            }
-        }
-    }
+fn reference(object: &Place<'_, TypedLocalObjectReference<'_>>, errors: &mut Errors) {
+    object.api_group().check_given(names::subdomain, errors);
+    object.kind().needed_as(names::path_segment, errors);
+    object.name().needed_as(names::path_segment, errors);
 }
 
 /// An IngressClass.
 pub fn class(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    if text(spec, "controller").len() > MAX_CONTROLLER_LENGTH {
-        errors.too_long(path.field("controller"), MAX_CONTROLLER_LENGTH, "bytes");
+    let class = Place::<IngressClass<'_>>::root(value);
+    let spec = class.spec();
+    let (controller, parameters) = (spec.controller(), spec.parameters());
+    if controller.len() > MAX_CONTROLLER_LENGTH {
+        errors.too_long(controller, MAX_CONTROLLER_LENGTH, "bytes");
     }
-    domain_path(text(spec, "controller"), &path.field("controller"), errors);
-    let parameters = &spec["parameters"];
-    if !parameters.is_object() {
+    controller.domain_path(errors);
+    if !parameters.is_set() {
         return;
     }
-    let path = path.field("parameters");
-    reference(parameters, &path, errors);
-    let scope = &parameters["scope"];
-    if scope.is_null() {
-        return errors.required(path.field("scope"), "");
+    // They name an object, and where it is.
+    reference(&parameters.cast(), errors);
+    let (scope, namespace) = (parameters.scope(), parameters.namespace());
+    if !scope.is_set() {
+        return errors.required(scope, "");
     }
-    supported(scope, &path.field("scope"), &["Cluster", "Namespace"], errors);
-    let namespace = &parameters["namespace"];
-    let place = path.field("namespace");
-    match (scope.as_str(), namespace.as_str()) {
-        (Some("Namespace"), None) => errors.required(place, "`parameters.scope` is set to 'Namespace'"),
-        (Some("Namespace"), Some(name)) => {
-            for fault in names::label(name) {
-                errors.invalid(place, namespace, fault);
-            }
-        }
-        (Some("Cluster"), Some(_)) => errors.forbidden(place, "`parameters.scope` is set to 'Cluster'"),
+    scope.supported(&["Cluster", "Namespace"], errors);
+    match (*scope, *namespace) {
+        (Some("Namespace"), None) => errors.required(namespace, "`parameters.scope` is set to 'Namespace'"),
+        (Some("Namespace"), Some(_)) => namespace.check(names::label, errors),
+        (Some("Cluster"), Some(_)) => errors.forbidden(namespace, "`parameters.scope` is set to 'Cluster'"),
         _ => {}
     }
 }
 
 /// The controller of a class stays.
 pub(crate) fn class_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["spec"]["controller"] != new["spec"]["controller"] {
-        errors.invalid("spec.controller", &json!(text(&new["spec"], "controller")), "field is immutable");
+    let (old, new) = (IngressClass(old).spec(), IngressClass(new).spec());
+    if old.controller() != new.controller() {
+        errors.invalid("spec.controller", &json!(new.controller()), "field is immutable");
     }
 }
 

@@ -92,9 +92,7 @@ fn exit_codes(codes: &Place<'_, PodFailurePolicyOnExitCodesRequirement<'_>>, pod
         if *codes.operator() == "In" && *value == 0 {
             errors.invalid_at(&value, "must not be 0 for the In operator");
         }
-        if !seen.insert(*value) {
-            errors.duplicate_at(&value);
-        }
+        value.unique(&mut seen, errors);
     }
 }
 
@@ -115,8 +113,8 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
         ("managedBy", false),
         ("successPolicy", false),
     ] {
-        if !may_change && *before.field(field) != *spec.field(field) {
-            errors.invalid_at(&spec.field(field), "field is immutable");
+        if !may_change {
+            spec.field(field).stays(&before.field(field), errors);
         }
     }
 }

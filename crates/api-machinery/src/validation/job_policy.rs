@@ -3,7 +3,6 @@
 // upstream: pkg/apis/batch/validation/validation.go validateJobSpec, validateSuccessPolicy, validatePodReplacementPolicy,
 // validateIndexesFormat (v1.36)
 
-use super::field::domain_path;
 use super::{Errors, Place};
 use crate::views::{JobSpec, SuccessPolicy, SuccessPolicyRule};
 
@@ -27,7 +26,7 @@ pub(super) fn limits_of_indexes(spec: &Place<'_, JobSpec<'_>>, errors: &mut Erro
 pub(super) fn managed_by(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
     let place = spec.managed_by();
     let Some(manager) = *place else { return };
-    domain_path(manager, &place.path, errors);
+    place.domain_path(errors);
     if manager.len() > MAX_MANAGER_LENGTH {
         errors.too_long(place, MAX_MANAGER_LENGTH, "bytes");
     }
@@ -79,9 +78,7 @@ pub(super) fn success_policy(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors)
     if rules.is_empty() {
         errors.required(&rules, "at least one rules must be specified when the successPolicy is specified");
     }
-    if rules.len() > MAX_RULES {
-        errors.too_many(&rules, rules.len(), MAX_RULES);
-    }
+    rules.at_most(MAX_RULES, errors);
     rules.each().for_each(|rule| success_rule(&rule, spec.completions().unwrap_or_default(), errors));
 }
 

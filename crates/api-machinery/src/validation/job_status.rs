@@ -5,171 +5,166 @@
 
 use serde_json::Value;
 
-use super::Errors;
-use super::field::{entries, not_negative, text};
 use super::job_policy::count_indexes;
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::{Job, JobSpec, JobStatus};
 
-/// A Job and what is asked of its status.
-#[derive(Clone, Copy)]
-struct Job<'a>(&'a Value);
+/// A Job as it was and as a client asks for it.
+struct Change<'p> {
+    spec: JobSpec<'p>,
+    had: JobStatus<'p>,
+    has: Place<'p, JobStatus<'p>>,
+}
 
-impl Job<'_> {
-    fn holds(self, kind: &str) -> bool {
-        entries(&self.0["status"], "conditions").any(|(_, have)| have["type"] == kind && have["status"] == "True")
+fn is_true(status: JobStatus<'_>, kind: &str) -> bool {
+    status.conditions().any(|one| one.type_() == kind && one.status() == "True")
+}
+
+impl Change<'_> {
+    fn held(&self, kind: &str) -> bool {
+        is_true(self.had, kind)
     }
 
-    fn is_finished(self) -> bool {
+    fn holds(&self, kind: &str) -> bool {
+        is_true(*self.has, kind)
+    }
+
+    fn turns(&self, kind: &str) -> bool {
+        self.held(kind) != self.holds(kind)
+    }
+
+    fn is_finished(&self) -> bool {
         self.holds("Complete") || self.holds("Failed")
     }
 
-    fn count(self, field: &str) -> i64 {
-        self.0["status"][field].as_i64().unwrap_or_default()
+    fn ends(&self) -> bool {
+        self.is_finished() != (self.held("Complete") || self.held("Failed"))
     }
 
-    fn status(self, field: &str) -> &'static str {
-        // Only whether it is there is asked for.
-        if self.0["status"][field].is_null() { "" } else { "given" }
-    }
-
-    fn is_indexed(self) -> bool {
-        self.0["spec"]["completionMode"] == "Indexed"
+    fn is_indexed(&self) -> bool {
+        self.spec.completion_mode() == Some("Indexed")
     }
 }
 
 /// What is wrong with a change of a Job's status. Only what changes is looked at.
 pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (old, new) = (Job(old), Job(new));
-    let path = Path::Root.field("status");
-    for field in ["active", "succeeded", "failed", "ready", "terminating"] {
-        not_negative(&new.0["status"][field], &path.field(field), errors);
+    let job = Place::<Job<'_>>::root(new);
+    let change = Change { spec: *job.spec(), had: Job(old).status(), has: job.status() };
+    let has = change.has;
+    for count in [has.active(), has.succeeded(), has.failed(), has.ready().cast(), has.terminating().cast()] {
+        count.not_negative(errors);
     }
-    conditions(old, new, &path, errors);
-    finished(old, new, &path, errors);
-    indexes(old, new, &path, errors);
-    counters(old, new, &path, errors);
+    conditions(&change, errors);
+    finished(&change, errors);
+    indexes(&change, errors);
+    counters(&change, errors);
 }
 
-fn changes(old: Job<'_>, new: Job<'_>, field: &str) -> bool {
-    old.0["status"][field] != new.0["status"][field]
-}
-
-fn turns(old: Job<'_>, new: Job<'_>, kind: &str) -> bool {
-    old.holds(kind) != new.holds(kind)
-}
-
-fn conditions(old: Job<'_>, new: Job<'_>, path: &Path<'_>, errors: &mut Errors) {
-    let place = path.field("conditions");
-    let completes = turns(old, new, "Complete");
-    let both = |one: &str, other: &str| new.holds(one) && new.holds(other);
-    if (completes || turns(old, new, "Failed")) && both("Complete", "Failed") {
-        errors.invalid_without(place, "cannot set Complete=True and Failed=true conditions");
+fn conditions(change: &Change<'_>, errors: &mut Errors) {
+    let place = change.has.conditions();
+    let completes = change.turns("Complete");
+    let both = |one: &str, other: &str| change.holds(one) && change.holds(other);
+    let lacks = |one: &str, other: &str| change.holds(one) && !change.holds(other);
+    if (completes || change.turns("Failed")) && both("Complete", "Failed") {
+        errors.invalid_without(&place, "cannot set Complete=True and Failed=true conditions");
     }
-    if (completes || turns(old, new, "FailureTarget")) && both("Complete", "FailureTarget") {
-        errors.invalid_without(place, "cannot set Complete=True and FailureTarget=true conditions");
+    if (completes || change.turns("FailureTarget")) && both("Complete", "FailureTarget") {
+        errors.invalid_without(&place, "cannot set Complete=True and FailureTarget=true conditions");
     }
-    completion_time(old, new, path, errors);
-    if (turns(old, new, "Failed") || changes(old, new, "failedIndexes"))
-        && new.holds("Failed")
-        && !new.holds("FailureTarget")
-    {
-        errors.invalid_without(place, "cannot set Failed=True condition without the FailureTarget=true condition");
+    completion_time(change, errors);
+    let fails = change.turns("Failed") || change.had.failed_indexes() != *change.has.failed_indexes();
+    if fails && lacks("Failed", "FailureTarget") {
+        errors.invalid_without(&place, "cannot set Failed=True condition without the FailureTarget=true condition");
     }
-    if (completes || turns(old, new, "SuccessCriteriaMet")) && new.holds("Complete") && !new.holds("SuccessCriteriaMet")
-    {
-        errors
-            .invalid_without(place, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
+    if (completes || change.turns("SuccessCriteriaMet")) && lacks("Complete", "SuccessCriteriaMet") {
+        let fault = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
+        errors.invalid_without(&place, fault);
     }
 }
 
-fn completion_time(old: Job<'_>, new: Job<'_>, path: &Path<'_>, errors: &mut Errors) {
-    let place = path.field("completionTime");
-    let time = &new.0["status"]["completionTime"];
-    if turns(old, new, "Complete") || changes(old, new, "completionTime") {
-        if !time.is_null() && !new.holds("Complete") {
-            errors.invalid(place, time, "cannot set completionTime when there is no Complete=True condition");
+fn completion_time(change: &Change<'_>, errors: &mut Errors) {
+    let (time, start) = (change.has.completion_time(), change.has.start_time());
+    if change.turns("Complete") || change.had.completion_time() != *time {
+        if time.is_set() && !change.holds("Complete") {
+            errors.invalid_at(&time, "cannot set completionTime when there is no Complete=True condition");
         }
-        if time.is_null() && new.holds("Complete") {
-            errors.required(place, "completionTime is required for Complete jobs");
+        if !time.is_set() && change.holds("Complete") {
+            errors.required(time, "completionTime is required for Complete jobs");
         }
     }
-    let start = &new.0["status"]["startTime"];
-    // Times in this form are in the order of their texts.
-    if !time.is_null() && !start.is_null() && time.as_str() < start.as_str() {
-        errors.invalid(place, time, "must be equal to or after `startTime`");
+    if time.zip(*start).is_some_and(|(time, start)| time < start) {
+        errors.invalid_at(&time, "must be equal to or after `startTime`");
     }
 }
 
-fn finished(old: Job<'_>, new: Job<'_>, path: &Path<'_>, errors: &mut Errors) {
-    let ends = old.is_finished() != new.is_finished();
-    let is_finished = new.is_finished();
-    if (ends || changes(old, new, "active")) && is_finished && new.count("active") > 0 {
-        errors.invalid(path.field("active"), &new.0["status"]["active"], "active>0 is invalid for finished job");
+fn finished(change: &Change<'_>, errors: &mut Errors) {
+    let Change { spec, had, has } = change;
+    let (active, start, uncounted) = (has.active(), has.start_time(), has.uncounted_terminated_pods());
+    if !change.is_finished() {
+        return;
     }
-    let idle = new.0["spec"]["suspend"] == true && new.0["spec"]["completions"] == 0;
-    if (ends || changes(old, new, "startTime")) && !idle && is_finished && new.status("startTime").is_empty() {
-        errors.required(path.field("startTime"), "startTime is required for finished job");
+    if (change.ends() || had.active() != *active) && *active > 0 {
+        errors.invalid_at(&active, "active>0 is invalid for finished job");
     }
-    let uncounted = &new.0["status"]["uncountedTerminatedPods"];
-    let any = entries(uncounted, "succeeded").next().is_some() || entries(uncounted, "failed").next().is_some();
-    if (ends || changes(old, new, "uncountedTerminatedPods")) && is_finished && any {
-        errors.invalid(path.field("uncountedTerminatedPods"), uncounted, "must be empty for finished job");
+    let is_idle = spec.suspend() == Some(true) && spec.completions() == Some(0);
+    if (change.ends() || had.start_time() != *start) && !is_idle && !start.is_set() {
+        errors.required(start, "startTime is required for finished job");
+    }
+    let is_empty = uncounted.succeeded().is_empty() && uncounted.failed().is_empty();
+    if (change.ends() || had.uncounted_terminated_pods() != *uncounted) && !is_empty {
+        errors.invalid_at(&uncounted, "must be empty for finished job");
     }
 }
 
-fn indexes(old: Job<'_>, new: Job<'_>, path: &Path<'_>, errors: &mut Errors) {
-    let status = &new.0["status"];
-    let completions = new.0["spec"]["completions"].as_i64();
-    for field in ["completedIndexes", "failedIndexes"] {
-        let fault = completions
-            .filter(|_| changes(old, new, field))
-            .and_then(|completions| count_indexes(text(status, field), completions).err());
-        if let Some(fault) = fault {
-            errors.invalid(path.field(field), &status[field], format!("error parsing {field}: {fault}"));
+fn indexes(change: &Change<'_>, errors: &mut Errors) {
+    let Change { spec, had, has } = change;
+    let (completed, failed) = (has.completed_indexes(), has.failed_indexes());
+    let completes = had.completed_indexes() != *completed;
+    let fails = had.failed_indexes() != *failed;
+    for (indexes, changes) in [(completed, completes), (failed.cast(), fails)] {
+        let completions = spec.completions().filter(|_| changes);
+        if let Some(Err(fault)) = completions.map(|completions| count_indexes(*indexes, completions)) {
+            errors.invalid_at(&indexes, format!("error parsing {}: {fault}", indexes.field_name()));
         }
     }
-    if changes(old, new, "completedIndexes") && !text(status, "completedIndexes").is_empty() && !new.is_indexed() {
-        let detail = "cannot set non-empty completedIndexes when non-indexed completion mode";
-        errors.invalid(path.field("completedIndexes"), &status["completedIndexes"], detail);
+    if completes && !completed.is_empty() && !change.is_indexed() {
+        errors.invalid_at(&completed, "cannot set non-empty completedIndexes when non-indexed completion mode");
     }
-    let limited = !new.0["spec"]["backoffLimitPerIndex"].is_null();
-    if changes(old, new, "failedIndexes") && !status["failedIndexes"].is_null() && !limited {
-        let detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null";
-        errors.invalid(path.field("failedIndexes"), &status["failedIndexes"], detail);
+    if fails && failed.is_set() && spec.backoff_limit_per_index().is_none() {
+        errors.invalid_at(&failed, "cannot set non-null failedIndexes when backoffLimitPerIndex is null");
     }
 }
 
-fn counters(old: Job<'_>, new: Job<'_>, path: &Path<'_>, errors: &mut Errors) {
-    let ends = old.is_finished() != new.is_finished();
-    if (ends || changes(old, new, "terminating")) && new.is_finished() && new.count("terminating") > 0 {
-        let detail = "terminating>0 is invalid for finished job";
-        errors.invalid(path.field("terminating"), &new.0["status"]["terminating"], detail);
+fn counters(change: &Change<'_>, errors: &mut Errors) {
+    let Change { spec, had, has } = change;
+    let (terminating, ready, active) = (has.terminating(), has.ready(), has.active());
+    let ends = change.ends() || had.terminating() != *terminating;
+    if ends && change.is_finished() && terminating.is_some_and(|count| count > 0) {
+        errors.invalid_at(&terminating, "terminating>0 is invalid for finished job");
     }
-    let moved = changes(old, new, "ready") || changes(old, new, "active");
-    if moved && new.count("ready") > new.count("active") {
-        errors.invalid(path.field("ready"), &new.0["status"]["ready"], "cannot set more ready pods than active");
+    let moves = had.ready() != *ready || had.active() != *active;
+    if moves && ready.unwrap_or_default() > *active {
+        errors.invalid_at(&ready, "cannot set more ready pods than active");
     }
-    let place = path.field("conditions");
+    let place = has.conditions();
     for other in ["Failed", "FailureTarget"] {
-        if new.holds("SuccessCriteriaMet") && new.holds(other) {
-            let other = if other == "Failed" { "Failed=true" } else { "FailureTarget=true" };
-            errors.invalid_without(place, format!("cannot set SuccessCriteriaMet=True and {other} conditions"));
+        if change.holds("SuccessCriteriaMet") && change.holds(other) {
+            errors.invalid_without(&place, format!("cannot set SuccessCriteriaMet=True and {other}=true conditions"));
         }
     }
-    for kind in ["Failed", "Complete", "FailureTarget"] {
-        if old.holds(kind) && !new.holds(kind) {
-            errors.invalid_without(place, format!("cannot disable the terminal {kind}=True condition"));
-        }
+    let ceases = |kind: &str| change.held(kind) && !change.holds(kind);
+    for kind in ["Failed", "Complete", "FailureTarget"].into_iter().filter(|kind| ceases(kind)) {
+        errors.invalid_without(&place, format!("cannot disable the terminal {kind}=True condition"));
     }
-    let elastic = new.is_indexed() && new.0["spec"]["completions"] == new.0["spec"]["parallelism"];
-    for (field, fixed) in [("failed", true), ("succeeded", !elastic)] {
-        if fixed && new.count(field) < old.count(field) {
-            let detail = format!("cannot decrease the {field} counter");
-            errors.invalid(path.field(field), &new.0["status"][field], detail);
-        }
+    let is_elastic = change.is_indexed() && spec.completions() == spec.parallelism();
+    if *has.failed() < had.failed() {
+        errors.invalid_at(&has.failed(), "cannot decrease the failed counter");
     }
-    if old.holds("SuccessCriteriaMet") && !new.holds("SuccessCriteriaMet") {
-        errors.invalid_without(place, "cannot disable the SuccessCriteriaMet=True condition");
+    if !is_elastic && *has.succeeded() < had.succeeded() {
+        errors.invalid_at(&has.succeeded(), "cannot decrease the succeeded counter");
+    }
+    if ceases("SuccessCriteriaMet") {
+        errors.invalid_without(&place, "cannot disable the SuccessCriteriaMet=True condition");
     }
 }
 

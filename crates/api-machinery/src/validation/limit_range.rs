@@ -5,119 +5,111 @@
 use std::collections::{BTreeSet, HashSet};
 
 use klab_cel::names;
+use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::field::{entries, text};
-use super::{Errors, container};
-use crate::schema::Path;
-use klab_scheduler::quantity::Quantity;
-
-const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
-/// What must not be above what: the two lists with their words, the list of which that is said, and whether the value
-/// that is shown is the larger one.
-const ORDER: [(&str, &str, &str, &str, &str, bool); 6] = [
-    ("min", "min value", "max", "max value", "min", false),
-    ("min", "min value", "defaultRequest", "default request value", "defaultRequest", true),
-    ("defaultRequest", "default request value", "max", "max value", "defaultRequest", false),
-    ("defaultRequest", "default request value", "default", "default limit value", "defaultRequest", false),
-    ("min", "min value", "default", "default value", "default", false),
-    ("default", "default value", "max", "max value", "default", true),
-];
+use super::{Errors, Place, container};
+use crate::views::{Entries, LimitRange, LimitRangeItem};
 
 pub fn check(value: &Value, errors: &mut Errors) {
-    let spec = Path::Root.field("spec");
-    let list = spec.field("limits");
     let mut seen = HashSet::new();
-    for (at, item) in entries(&value["spec"], "limits") {
-        let path = list.index(at);
-        kind(item, &path, errors);
-        if !seen.insert(&item["type"]) {
-            errors.duplicate(path.field("type"), &item["type"]);
-        }
-        one(item, &path, errors);
+    for item in Place::<LimitRange<'_>>::root(value).spec().limits().each() {
+        kind(&item.type_(), errors);
+        item.type_().unique(&mut seen, errors);
+        one(&item, errors);
     }
 }
 
-fn kind(item: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let kind = text(item, "type");
-    let place = path.field("type");
-    let faults = names::qualified(kind);
-    if faults.is_empty() && !kind.contains('/') && !matches!(kind, "Pod" | "Container" | "PersistentVolumeClaim") {
-        errors.invalid(place, &item["type"], "must be a standard limit type or fully qualified");
-    }
-    for fault in faults {
-        errors.invalid(place, &json!(kind), fault);
+fn kind(kind: &Place<'_, &str>, errors: &mut Errors) {
+    kind.check(names::qualified, errors);
+    let is_standard = matches!(**kind, "Pod" | "Container" | "PersistentVolumeClaim");
+    if names::qualified(kind).is_empty() && !kind.contains('/') && !is_standard {
+        errors.invalid_at(kind, "must be a standard limit type or fully qualified");
     }
 }
 
-fn one(item: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let kind = text(item, "type");
-    let is_pod = kind == "Pod";
-    let mut keys: BTreeSet<&str> = BTreeSet::new();
-    for list in LISTS {
-        let of_requests = matches!(list, "default" | "defaultRequest");
-        if is_pod && of_requests {
-            if item[list].as_object().is_some_and(|map| !map.is_empty()) {
-                errors.forbidden(path.field(list), "may not be specified when `type` is 'Pod'");
-            }
-            continue;
-        }
-        if list == "maxLimitRequestRatio" && kind == "PersistentVolumeClaim" {
-            let given = |list: &str| !item[list]["storage"].is_null();
-            if !given("min") && !given("max") {
-                let fault = "either minimum or maximum storage value is required, but neither was provided";
-                errors.required(path.field("limits"), fault);
-            }
-        }
-        let place = path.field(list);
-        for name in item[list].as_object().into_iter().flatten().map(|(name, _)| name.as_str()) {
-            keys.insert(name);
-            if is_pod || kind == "Container" {
-                container::resource_name(name, &place.key(name), errors);
-            } else {
-                container::plain_resource(name, &place.key(name), errors);
-            }
+fn one(item: &Place<'_, LimitRangeItem<'_>>, errors: &mut Errors) {
+    let kind = *item.type_();
+    let mut keys = BTreeSet::new();
+    amounts(kind, &item.max(), &mut keys, errors);
+    amounts(kind, &item.min(), &mut keys, errors);
+    for list in [item.default(), item.default_request()] {
+        if kind != "Pod" {
+            amounts(kind, &list, &mut keys, errors);
+        } else if !list.is_empty() {
+            errors.forbidden(list, "may not be specified when `type` is 'Pod'");
         }
     }
+    let has_storage = |list: Entries<'_, &Value>| list.get("storage").is_some();
+    if kind == "PersistentVolumeClaim" && !has_storage(*item.min()) && !has_storage(*item.max()) {
+        let fault = "either minimum or maximum storage value is required, but neither was provided";
+        errors.required(item.path.field("limits"), fault);
+    }
+    amounts(kind, &item.max_limit_request_ratio(), &mut keys, errors);
     for name in keys {
-        amounts(item, name, path, errors);
+        agreement(item, name, errors);
     }
 }
 
-fn amounts(item: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
-    let amount = |list: &str| {
-        let hidden = text(item, "type") == "Pod" && matches!(list, "default" | "defaultRequest");
-        item[list][name].as_str().filter(|_| !hidden).and_then(|text| Quantity::parse(text).ok())
+fn amounts<'a>(
+    kind: &str,
+    list: &Place<'_, Entries<'a, &'a Value>>,
+    keys: &mut BTreeSet<&'a str>,
+    errors: &mut Errors,
+) {
+    for (name, amount) in list.each() {
+        keys.insert(name);
+        if matches!(kind, "Pod" | "Container") {
+            container::resource_name(name, &amount.path, errors);
+        } else {
+            container::plain_resource(name, &amount.path, errors);
+        }
+    }
+}
+
+fn agreement(item: &Place<'_, LimitRangeItem<'_>>, name: &str, errors: &mut Errors) {
+    let (max, min, ratio) = (item.max(), item.min(), item.max_limit_request_ratio());
+    let (default, request) = (item.default(), item.default_request());
+    let (max, min, ratio) = (max.entry(name), min.entry(name), ratio.entry(name));
+    let (default, request) = (default.entry(name), request.entry(name));
+    let amount = |place: &Place<'_, &Value>| Quantity::parse(place.text()).ok();
+    let (low, high) = (amount(&min), amount(&max));
+    let [limit, asked] = [&default, &request].map(|place| amount(place).filter(|_| *item.type_() != "Pod"));
+    let invalid = |place: &Place<'_, &Value>, shown: Quantity, fault: String, errors: &mut Errors| {
+        errors.invalid(place, &json!(shown.to_string()), fault);
     };
-    let invalid = |list: &str, shown: Quantity, fault: String, errors: &mut Errors| {
-        errors.invalid(path.field(list).key(name), &json!(shown.to_string()), fault);
-    };
-    for (low, low_words, high, high_words, said_of, shows_high) in ORDER {
-        if let (Some(left), Some(right)) = (amount(low), amount(high))
+    for (left, left_words, right, right_words, place, shows_right) in [
+        (low, "min value", high, "max value", &min, false),
+        (low, "min value", asked, "default request value", &request, true),
+        (asked, "default request value", high, "max value", &request, false),
+        (asked, "default request value", limit, "default limit value", &request, false),
+        (low, "min value", limit, "default value", &default, false),
+        (limit, "default value", high, "max value", &default, true),
+    ] {
+        if let (Some(left), Some(right)) = (left, right)
             && left > right
         {
-            let shown = if shows_high { right } else { left };
-            invalid(said_of, shown, format!("{low_words} {left} is greater than {high_words} {right}"), errors);
+            let shown = if shows_right { right } else { left };
+            invalid(place, shown, format!("{left_words} {left} is greater than {right_words} {right}"), errors);
         }
     }
-    if let Some(ratio) = amount("maxLimitRequestRatio") {
-        if ratio.millis() < 1000 {
-            invalid("maxLimitRequestRatio", ratio, format!("ratio {ratio} is less than 1"), errors);
+    if let Some(times) = amount(&ratio) {
+        if times.millis() < 1000 {
+            invalid(&ratio, times, format!("ratio {times} is less than 1"), errors);
         }
-        if let (Some(low), Some(high)) = (amount("min"), amount("max")) {
+        if let (Some(low), Some(high)) = (low, high) {
             let most = high.as_f64() / low.as_f64();
-            if ratio.as_f64() > most {
-                let fault = format!("ratio {ratio} is greater than max/min = {most:.6}");
-                invalid("maxLimitRequestRatio", ratio, fault, errors);
+            if times.as_f64() > most {
+                invalid(&ratio, times, format!("ratio {times} is greater than max/min = {most:.6}"), errors);
             }
         }
     }
-    if let (Some(limit), Some(request)) = (amount("default"), amount("defaultRequest"))
+    if let (Some(limit), Some(asked)) = (limit, asked)
         && !container::overcommits(name)
-        && limit != request
+        && limit != asked
     {
-        let fault = format!("default value {limit} must equal to defaultRequest value {request} in {name}");
-        invalid("defaultRequest", request, fault, errors);
+        let fault = format!("default value {limit} must equal to defaultRequest value {asked} in {name}");
+        invalid(&request, asked, fault, errors);
     }
 }
 

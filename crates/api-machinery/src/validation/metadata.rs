@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 use super::place::{Faults, Texts};
 use super::{Errors, Place};
 use crate::schema::Path;
-use crate::views::{LabelSelector, ObjectMeta, OwnerReference};
+use crate::views::{LabelSelector, Namespace, ObjectMeta, OwnerReference};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// Finalizers that need no domain in front.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
-const SHORT: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
 /// What is wrong with metadata. `name_faults` says what is wrong with the name of a new object.
 pub fn check(name_faults: Option<Faults>, metadata: &Value, strict_finalizers: bool, errors: &mut Errors) {
@@ -26,31 +25,31 @@ pub fn check(name_faults: Option<Faults>, metadata: &Value, strict_finalizers: b
     let list = metadata.finalizers();
     for finalizer in list.each() {
         finalizer.called(list.path).check(names::qualified, errors);
-        if strict_finalizers && is_short(*finalizer) {
-            errors.invalid_at(&finalizer, SHORT);
+        if strict_finalizers {
+            long(&finalizer, errors);
         }
     }
     owners(&metadata, errors);
 }
 
 /// The finalizers in the spec of a new namespace.
-///
-/// // upstream: pkg/apis/core/validation/validation.go ValidateNamespace (v1.36)
+// upstream: pkg/apis/core/validation/validation.go ValidateNamespace (v1.36)
 pub fn namespace(value: &Value, errors: &mut Errors) {
-    for finalizer in value["spec"]["finalizers"].as_array().into_iter().flatten() {
-        let name = finalizer.as_str().unwrap_or_default();
-        for fault in names::qualified(name) {
-            errors.invalid("spec.finalizers", finalizer, fault);
-        }
-        if is_short(name) {
-            errors.invalid("spec.finalizers", finalizer, SHORT);
-        }
+    let namespace = Place::<Namespace<'_>>::root(value);
+    let spec = namespace.spec();
+    let list = spec.finalizers();
+    for finalizer in list.each() {
+        let finalizer = finalizer.called(list.path);
+        finalizer.check(names::qualified, errors);
+        long(&finalizer, errors);
     }
 }
 
-/// Whether a finalizer has no domain in front, and needs one.
-fn is_short(finalizer: &str) -> bool {
-    !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
+/// A finalizer must have a domain in front, if it needs one.
+fn long(finalizer: &Place<'_, &str>, errors: &mut Errors) {
+    if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
+        errors.invalid_at(finalizer, "name is neither a standard finalizer name nor is it fully qualified");
+    }
 }
 
 fn name(faults: Faults, name: &Place<'_, &str>, errors: &mut Errors) {
@@ -64,9 +63,7 @@ fn name(faults: Faults, name: &Place<'_, &str>, errors: &mut Errors) {
 /// Labels of an object or a pod template.
 pub fn labels(labels: &Place<'_, Texts<'_>>, errors: &mut Errors) {
     for (key, value) in labels.each() {
-        for fault in names::qualified(key) {
-            errors.invalid(labels, &json!(key), fault);
-        }
+        errors.faults(labels, key, names::qualified);
         value.called(labels.path).check(names::label_value, errors);
     }
 }

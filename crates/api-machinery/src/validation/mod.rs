@@ -15,7 +15,6 @@ pub mod endpoints;
 mod environment;
 pub mod ephemeral_containers;
 mod errors;
-mod field;
 mod file_paths;
 pub(crate) mod flow_control;
 mod handlers;

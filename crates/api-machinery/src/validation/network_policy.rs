@@ -4,125 +4,113 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::field::{entries, supported, text};
 use super::{Errors, Place, container, handlers, metadata, ranges};
-use crate::schema::Path;
-
-/// The directions of a policy, with the fields that say who is at the other end.
-const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
+use crate::views::{IPBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec, Views};
 
 /// A new policy.
 pub(crate) fn create(value: &Value, errors: &mut Errors) {
-    check(&value["spec"], &HashSet::new(), errors);
+    check(value, &HashSet::new(), errors);
 }
 
 /// A changed policy: ranges that the old one has are let through, whatever they are.
 pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let mut had = HashSet::new();
-    for (direction, end) in DIRECTIONS {
-        let rules = entries(&old["spec"], direction);
-        for (_, peer) in rules.flat_map(|(_, rule)| entries(rule, end)) {
-            let block = &peer["ipBlock"];
-            had.insert(text(block, "cidr"));
-            had.extend(entries(block, "except").filter_map(|(_, except)| except.as_str()));
+    Place::<NetworkPolicy<'_>>::root(old).spec().each_rule(|_, peers| {
+        for block in Views::clone(peers).map(NetworkPolicyPeer::ip_block) {
+            had.insert(block.cidr());
+            had.extend(block.except());
         }
-    }
-    check(&new["spec"], &had, errors);
+    });
+    check(new, &had, errors);
 }
 
-fn check(spec: &Value, had: &HashSet<&str>, errors: &mut Errors) {
-    let path = Path::Root.field("spec");
-    metadata::selector(&Place::new(path.field("podSelector"), &spec["podSelector"]), errors);
-    for (direction, end) in DIRECTIONS {
-        let list = path.field(direction);
-        for (at, rule) in entries(spec, direction) {
-            let path = list.index(at);
-            let list = path.field("ports");
-            for (at, one) in entries(rule, "ports") {
-                port(one, &list.index(at), errors);
-            }
-            let list = path.field(end);
-            for (at, one) in entries(rule, end) {
-                peer(one, had, &list.index(at), errors);
-            }
-        }
-    }
-    let list = path.field("policyTypes");
-    if entries(spec, "policyTypes").count() > DIRECTIONS.len() {
-        return errors.invalid(list, &spec["policyTypes"], "may not specify more than two policyTypes");
-    }
-    for (at, kind) in entries(spec, "policyTypes") {
-        supported(kind, &list.index(at), &["Ingress", "Egress"], errors);
+impl<'a> Place<'_, NetworkPolicySpec<'a>> {
+    /// The ports and peers of each rule, in either direction.
+    pub(super) fn each_rule(
+        &self,
+        mut visit: impl FnMut(&Place<'_, Views<'a, NetworkPolicyPort<'a>>>, &Place<'_, Views<'a, NetworkPolicyPeer<'a>>>),
+    ) {
+        self.ingress().each().for_each(|rule| visit(&rule.ports(), &rule.from()));
+        self.egress().each().for_each(|rule| visit(&rule.ports(), &rule.to()));
     }
 }
 
-fn port(port: &Value, path: &Path<'_>, errors: &mut Errors) {
-    supported(&port["protocol"], &path.field("protocol"), &["TCP", "UDP", "SCTP"], errors);
-    let (first, last) = (&port["port"], &port["endPort"]);
-    let place = path.field("endPort");
-    match (first, last.as_i64()) {
+fn check(value: &Value, had: &HashSet<&str>, errors: &mut Errors) {
+    let policy = Place::<NetworkPolicy<'_>>::root(value);
+    let spec = policy.spec();
+    metadata::selector(&spec.pod_selector(), errors);
+    spec.each_rule(|ports, peers| {
+        ports.each().for_each(|one| port(&one, errors));
+        peers.each().for_each(|one| peer(&one, had, errors));
+    });
+    let kinds = spec.policy_types();
+    if kinds.len() > 2 {
+        return errors.invalid_at(&kinds, "may not specify more than two policyTypes");
+    }
+    kinds.each().for_each(|kind| kind.supported(&["Ingress", "Egress"], errors));
+}
+
+fn port(port: &Place<'_, NetworkPolicyPort<'_>>, errors: &mut Errors) {
+    port.protocol().supported(&["TCP", "UDP", "SCTP"], errors);
+    let (first, last) = (port.port(), port.end_port());
+    match (first.json, *last) {
         (Value::Null, None) => return,
         (Value::Null, Some(_)) => {
-            return errors.invalid(place, last, "may not be specified when `port` is not specified");
+            return errors.invalid_at(&last, "may not be specified when `port` is not specified");
         }
-        (Value::String(_), Some(_)) => {
-            errors.invalid(place, last, "may not be specified when `port` is non-numeric");
-        }
+        (Value::String(_), Some(_)) => errors.invalid_at(&last, "may not be specified when `port` is non-numeric"),
         _ => {}
     }
-    handlers::port(&Place::new(path.field("port"), first), errors);
-    if let (Some(from), Some(to)) = (first.as_i64(), last.as_i64()) {
+    handlers::port(&first, errors);
+    if let (Some(from), Some(to)) = (first.as_i64(), *last) {
         if to < from {
-            errors.invalid(place, first, "must be greater than or equal to `port`");
+            errors.invalid(last, first.json, "must be greater than or equal to `port`");
         }
-        container::number(&Place::<i64>::new(place, last), errors);
+        container::number(&last, errors);
     }
 }
 
-fn peer(peer: &Value, had: &HashSet<&str>, path: &Path<'_>, errors: &mut Errors) {
-    let mut count = 0;
-    for field in ["podSelector", "namespaceSelector"].into_iter().filter(|field| peer[*field].is_object()) {
-        count += 1;
-        metadata::selector(&Place::new(path.field(field), &peer[field]), errors);
-    }
-    if peer["ipBlock"].is_object() {
-        block(&peer["ipBlock"], had, &path.field("ipBlock"), errors);
-        if count > 0 {
-            errors.forbidden(path, "may not specify both ipBlock and another peer");
+fn peer(peer: &Place<'_, NetworkPolicyPeer<'_>>, had: &HashSet<&str>, errors: &mut Errors) {
+    metadata::selector(&peer.pod_selector(), errors);
+    metadata::selector(&peer.namespace_selector(), errors);
+    let selects = peer.pod_selector().is_set() || peer.namespace_selector().is_set();
+    if peer.ip_block().is_set() {
+        block(&peer.ip_block(), had, errors);
+        if selects {
+            errors.forbidden(peer, "may not specify both ipBlock and another peer");
         }
-    } else if count == 0 {
-        errors.required(path, "must specify a peer");
+    } else if !selects {
+        errors.required(peer, "must specify a peer");
     }
 }
 
-fn block(block: &Value, had: &HashSet<&str>, path: &Path<'_>, errors: &mut Errors) {
-    let range = text(block, "cidr");
+fn block(block: &Place<'_, IPBlock<'_>>, had: &HashSet<&str>, errors: &mut Errors) {
+    let range = block.cidr();
     if range.is_empty() {
-        return errors.required(path.field("cidr"), "");
+        return range.needed(errors);
     }
-    if !had.contains(range) {
-        ranges::cidr(&block["cidr"], &path.field("cidr"), errors);
+    if !had.contains(*range) {
+        ranges::cidr(&range, errors);
     }
-    if !ranges::is_range(range) {
+    if !ranges::is_range(*range) {
         return;
     }
-    let list = path.field("except");
-    for (at, except) in entries(block, "except") {
-        let place = list.index(at);
-        let text = except.as_str().unwrap_or_default();
-        if !had.contains(text) {
-            ranges::cidr(except, &place, errors);
+    for except in block.except().each() {
+        if !had.contains(*except) {
+            ranges::cidr(&except, errors);
         }
-        if ranges::is_range(text) && !ranges::is_within(text, range) {
-            errors.invalid(place, &json!(text), "must be a strict subset of `cidr`");
+        if ranges::is_range(*except) && !ranges::is_within(*except, *range) {
+            errors.invalid_at(&except, "must be a strict subset of `cidr`");
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn faults(spec: Value) -> Vec<String> {

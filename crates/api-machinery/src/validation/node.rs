@@ -4,7 +4,7 @@
 
 use klab_cel::names;
 use klab_scheduler::quantity::Quantity;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Errors, Place, placement};
 use crate::schema::Path;
@@ -17,9 +17,7 @@ pub fn check(value: &Value, errors: &mut Errors) {
     placement::taints(&node.spec().called(metadata).taints(), errors);
     for list in [node.status().capacity(), node.status().allocatable()] {
         for (name, amount) in list.each() {
-            for fault in names::qualified(name) {
-                errors.invalid(amount, &json!(name), fault);
-            }
+            errors.faults(&amount, name, names::qualified);
             if Quantity::parse(amount.text()).is_ok_and(Quantity::is_negative) {
                 errors.invalid_at(&amount, "must be greater than or equal to 0");
             }
@@ -45,6 +43,8 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

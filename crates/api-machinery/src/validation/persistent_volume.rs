@@ -8,13 +8,11 @@ use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::claim_spec::access_modes;
+use super::devices::volume_affinity;
 use super::volume_sources::{SOURCES, driver, iscsi_name};
 use super::{Errors, Place, file_paths, placement};
 use crate::schema::Path;
-use crate::views::{
-    CSIPersistentVolumeSource, Entries, NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume, Views,
-    VolumeNodeAffinity,
-};
+use crate::views::{CSIPersistentVolumeSource, Entries, PersistentVolume};
 
 /// Sources that only PersistentVolumes have, beside those that pods have, too.
 const OWN: [&str; 2] = ["local", "csi"];
@@ -91,7 +89,7 @@ fn sources(volume: &Place<'_, PersistentVolume<'_>>, errors: &mut Errors) {
         }
     }
     let (iscsi, local, driver) = (spec.iscsi(), spec.local(), spec.csi());
-    if let Some(fault) = iscsi_name(*iscsi.to(), *volume.metadata().name()) {
+    if let Some(fault) = iscsi_name(*iscsi.cast(), *volume.metadata().name()) {
         errors.invalid_at(&iscsi.target_portal().called(iscsi.path.field("targetportal")), fault);
     }
     if local.is_set() {
@@ -155,7 +153,7 @@ pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let (had, has) = (before.node_affinity(), bare.node_affinity());
     let is_fixed = !errors.has(Gate::MutablePVNodeAffinity) && had.is_set();
     if is_fixed && modern(had.0) != modern(has.json) {
-        errors.invalid_as(has, &shown(*has), "field is immutable, except for updating from beta label to GA");
+        errors.invalid_as(has, &volume_affinity(*has), "field is immutable, except for updating from beta label to GA");
     }
     let class = after.volume_attributes_class_name();
     if before.volume_attributes_class_name().is_some() && !class.is_set() {
@@ -182,30 +180,6 @@ fn modern(affinity: &Value) -> Value {
         }
     }
     affinity
-}
-
-/// An affinity as Go prints it.
-fn shown(affinity: VolumeNodeAffinity<'_>) -> String {
-    if !affinity.is_set() {
-        return "null".to_owned();
-    }
-    let requirement = |one: NodeSelectorRequirement<'_>| {
-        let (key, operator) = (json!(one.key()), json!(one.operator()));
-        format!("{{\"Key\":{key},\"Operator\":{operator},\"Values\":{}}}", one.0["values"])
-    };
-    let list = |list: Views<'_, NodeSelectorRequirement<'_>>| {
-        if list.is_empty() {
-            "null".to_owned()
-        } else {
-            format!("[{}]", list.map(requirement).collect::<Vec<_>>().join(","))
-        }
-    };
-    let term = |term: NodeSelectorTerm<'_>| {
-        let (labels, fields) = (list(term.match_expressions()), list(term.match_fields()));
-        format!("{{\"MatchExpressions\":{labels},\"MatchFields\":{fields}}}")
-    };
-    let terms: Vec<String> = affinity.required().node_selector_terms().map(term).collect();
-    format!("{{\"Required\":{{\"NodeSelectorTerms\":[{}]}}}}", terms.join(","))
 }
 
 #[cfg(test)]

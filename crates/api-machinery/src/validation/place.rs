@@ -1,12 +1,14 @@
 //! Fields as rules read them: as their types, with the paths that messages name them by.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::ops::Deref;
+use std::hash::Hash;
+use std::ops::{Deref, RangeBounds};
 
+use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::errors::Errors;
-use super::field;
 use crate::schema::Path;
 use crate::views::{Container, Entries, PodSpec, View, Views};
 use crate::work;
@@ -54,8 +56,13 @@ impl<'p, T> Place<'p, T> {
         Place::new(self.path.field(name), &self.json[name])
     }
 
+    /// The name of the field that it is, empty if it is none.
+    pub(super) fn field_name(&self) -> &'p str {
+        if let Path::Field(_, name) = self.path { name } else { "" }
+    }
+
     /// The same as another type.
-    pub(super) fn to<U: View<'p>>(&self) -> Place<'p, U> {
+    pub(super) fn cast<U: View<'p>>(&self) -> Place<'p, U> {
         Place::new(self.path, self.json)
     }
 
@@ -71,17 +78,45 @@ impl<'p, T> Place<'p, T> {
 
     /// A number must not be below 0.
     pub(super) fn not_negative(&self, errors: &mut Errors) {
-        field::not_negative(self.json, &self.path, errors);
+        if self.json.as_i64().is_some_and(|number| number < 0) {
+            errors.invalid_at(self, "must be greater than or equal to 0");
+        }
     }
 
-    /// A text must be one of the choices.
+    /// A number must be among these, if there is one.
+    pub(super) fn within(&self, range: impl RangeBounds<i64>, fault: &str, errors: &mut Errors) {
+        if self.json.as_i64().is_some_and(|number| !range.contains(&number)) {
+            errors.invalid_at(self, fault);
+        }
+    }
+
+    /// A text must be one of the choices, if it is there.
     pub(super) fn supported(&self, choices: &[&str], errors: &mut Errors) {
-        field::supported(self.json, &self.path, choices, errors);
+        if self.is_set() && !choices.contains(&self.text()) {
+            errors.unsupported_at(self, choices);
+        }
     }
 
     /// A text, also an empty one, must be one of the choices.
     pub(super) fn one_of(&self, choices: &[&str], errors: &mut Errors) {
-        field::supported(&json!(self.text()), &self.path, choices, errors);
+        if !choices.contains(&self.text()) {
+            errors.unsupported(self, &json!(self.text()), choices);
+        }
+    }
+
+    /// A text must be there and one of the choices.
+    pub(super) fn needed_of(&self, choices: &[&str], errors: &mut Errors) {
+        self.needed(errors);
+        if !self.text().is_empty() {
+            self.supported(choices, errors);
+        }
+    }
+
+    /// What was there must stay.
+    pub(super) fn stays(&self, was: &Self, errors: &mut Errors) {
+        if self.json != was.json {
+            errors.invalid_at(self, "field is immutable");
+        }
     }
 
     /// A text must be there.
@@ -93,8 +128,13 @@ impl<'p, T> Place<'p, T> {
 
     /// A text must have no such faults.
     pub(super) fn check(&self, faults: Faults, errors: &mut Errors) {
-        for fault in faults(self.text()) {
-            errors.invalid_text(self, fault);
+        errors.faults(self, self.text(), faults);
+    }
+
+    /// A text, also an empty one, must have no such faults, if it is there.
+    pub(super) fn check_given(&self, faults: Faults, errors: &mut Errors) {
+        if self.is_set() {
+            self.check(faults, errors);
         }
     }
 
@@ -110,9 +150,57 @@ impl<'p, T> Place<'p, T> {
         self.needed(errors);
         self.check_if_set(faults, errors);
     }
+
+    /// A text must begin with somebody's domain: `acme.io/foo`.
+    // upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go IsDomainPrefixedPath (v1.36)
+    pub(super) fn domain_path(&self, errors: &mut Errors) {
+        let (domain, rest) = self.text().split_once('/').unwrap_or_default();
+        if self.text().is_empty() {
+            return errors.required(self, "");
+        }
+        if domain.is_empty() || rest.is_empty() {
+            return errors.invalid_text(self, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+        }
+        errors.faults(self, domain, names::subdomain);
+        if !rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)) {
+            let fault = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+            errors.invalid(self, &json!(rest), fault);
+        }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Place<'_, T> {
+    /// No other may be the same.
+    pub(super) fn unique(&self, seen: &mut HashSet<T>, errors: &mut Errors) {
+        if !seen.insert(self.read) {
+            errors.duplicate_at(self);
+        }
+    }
+}
+
+impl Place<'_, Views<'_, &str>> {
+    /// Texts, which must be there if something says what is needed, or `*` alone. Whether there are any, and not all.
+    pub(super) fn some_or_all(&self, needed: Option<&str>, many: &str, errors: &mut Errors) -> bool {
+        let has_all = self.each().any(|one| *one == "*");
+        if let Some(needed) = needed.filter(|_| self.is_empty()) {
+            errors.required(self, needed);
+        }
+        if has_all && self.len() > 1 {
+            errors.invalid_at(self, format!("if '*' is present, must not specify other {many}"));
+        }
+        !self.is_empty() && !has_all
+    }
 }
 
 impl<'a, T: View<'a>> Place<'_, Views<'a, T>> {
+    /// Whether there are no more than that.
+    pub(super) fn at_most(&self, most: usize, errors: &mut Errors) -> bool {
+        if self.len() > most {
+            errors.too_many(self, self.len(), most);
+        }
+        self.len() <= most
+    }
+
     /// The elements. Each is a step.
     pub(super) fn each(&self) -> impl Iterator<Item = Place<'_, T>> {
         let steps = self.read.json().enumerate().take_while(|_| work::step());
@@ -132,16 +220,25 @@ impl<'a, T: View<'a> + Copy> Place<'_, Entries<'a, T>> {
     }
 }
 
-impl Place<'_, PodSpec<'_>> {
+impl<'a> Place<'_, PodSpec<'a>> {
     /// All containers, in the order in which upstream visits them.
-    pub(super) fn each_container(&self, mut visit: impl FnMut(&Place<'_, Container<'_>>)) {
+    pub(super) fn each_container(&self, mut visit: impl FnMut(&Place<'_, Container<'a>>)) {
         self.init_containers().each().for_each(|one| visit(&one));
         self.containers().each().for_each(|one| visit(&one));
-        self.ephemeral_containers().each().for_each(|one| visit(&one.to()));
+        for one in self.ephemeral_containers().each() {
+            visit(&Place { path: one.path, json: one.json, read: Container(one.0) });
+        }
     }
 }
 
 impl Errors {
+    /// What is wrong with a text, which is that of a field, a key or a part of it.
+    pub(super) fn faults(&mut self, field: &impl fmt::Display, text: &str, faults: Faults) {
+        for fault in faults(text) {
+            self.invalid(field, &json!(text), fault);
+        }
+    }
+
     /// [`Errors::invalid`] of a field with its value.
     pub(super) fn invalid_at<T>(&mut self, place: &Place<'_, T>, detail: impl AsRef<str>) {
         self.invalid(place, place.json, detail);

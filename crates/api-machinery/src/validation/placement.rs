@@ -45,7 +45,7 @@ pub(super) fn affinity(affinity: &Place<'_, Affinity<'_>>, errors: &mut Errors) 
         weight(&preference.weight(), errors);
         node_term(&preference.preference(), errors);
     }
-    for pod in [affinity.pod_affinity(), affinity.pod_anti_affinity().to::<PodAffinity<'_>>()] {
+    for pod in [affinity.pod_affinity(), affinity.pod_anti_affinity().cast::<PodAffinity<'_>>()] {
         pod.required_during_scheduling_ignored_during_execution().each().for_each(|term| pod_term(&term, errors));
         for preference in pod.preferred_during_scheduling_ignored_during_execution().each() {
             weight(&preference.weight(), errors);
@@ -55,9 +55,7 @@ pub(super) fn affinity(affinity: &Place<'_, Affinity<'_>>, errors: &mut Errors) 
 }
 
 fn weight(weight: &Place<'_, i64>, errors: &mut Errors) {
-    if !(1..=100).contains(&**weight) {
-        errors.invalid_at(weight, "must be in the range 1-100");
-    }
+    weight.within(1..=100, "must be in the range 1-100", errors);
 }
 
 /// A selector of nodes.
@@ -194,7 +192,7 @@ pub(super) fn spreading<'a>(list: &Place<'_, Views<'a, TopologySpreadConstraint<
         }
         selector(&constraint.label_selector(), errors);
         if errors.has(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge) {
-            label_keys(&constraint.to(), errors);
+            label_keys(&constraint.cast(), errors);
         } else {
             unmerged_keys(&constraint, errors);
         }
@@ -250,10 +248,7 @@ pub(super) fn taints<'a>(list: &Place<'_, Views<'a, Taint<'a>>>, errors: &mut Er
     for taint in list.each() {
         taint.key().check(names::qualified, errors);
         taint.value().check(names::label_value, errors);
-        taint.effect().needed(errors);
-        if !taint.effect().is_empty() {
-            taint.effect().supported(&EFFECTS, errors);
-        }
+        taint.effect().needed_of(&EFFECTS, errors);
         if !seen.insert((*taint.key(), *taint.effect())) {
             errors.duplicate_at(&taint);
         }

@@ -100,10 +100,8 @@ pub fn spec(spec: &Place<'_, PodSpec<'_>>, pod: Option<ObjectMeta<'_>>, errors: 
     pod_network::host_name(spec, errors);
     spec.service_account_name().check_if_set(names::subdomain, errors);
     spec.node_name().check_if_set(names::subdomain, errors);
-    let deadline = spec.active_deadline_seconds();
-    if deadline.is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds)) {
-        errors.invalid_at(&deadline, "must be between 1 and 2147483647, inclusive");
-    }
+    let fault = "must be between 1 and 2147483647, inclusive";
+    spec.active_deadline_seconds().within(1..=i64::from(i32::MAX), fault, errors);
     spec.hostname().check_if_set(names::label, errors);
     spec.subdomain().check_if_set(names::label, errors);
     placement::tolerations(&spec.tolerations(), errors);

@@ -32,8 +32,8 @@ pub(super) fn pod<'a>(list: &Place<'_, Views<'a, PodResourceClaim<'a>>>, errors:
             }
             _ => {}
         }
-        for way in ways.iter().filter(|way| way.is_set()) {
-            way.check(names::subdomain, errors);
+        for way in &ways {
+            way.check_given(names::subdomain, errors);
         }
     }
 }

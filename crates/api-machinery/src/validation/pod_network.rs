@@ -79,10 +79,7 @@ fn searches<'a>(list: &Place<'_, Views<'a, &'a str>>, errors: &mut Errors) {
         errors.invalid_at(list, fault);
     }
     for search in list.each().filter(|search| **search != ".") {
-        let name = search.strip_suffix('.').unwrap_or(*search);
-        for fault in names::search_domain(name) {
-            errors.invalid(search, &json!(name), fault);
-        }
+        errors.faults(&search, search.strip_suffix('.').unwrap_or(*search), names::search_domain);
     }
 }
 

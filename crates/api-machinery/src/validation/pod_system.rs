@@ -65,7 +65,7 @@ fn linux(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
 
 fn windows(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
     let words = "cannot be set for a windows pod";
-    let (context, spec_json) = (spec.security_context().to(), spec.to());
+    let (context, spec_json) = (spec.security_context().cast(), spec.cast());
     for (in_context, field) in OF_PODS {
         let owner: &Place<'_, &Value> = if in_context { &context } else { &spec_json };
         let given = owner.field(field);

@@ -7,105 +7,75 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::devices::{node_selector_term, node_selector_terms};
-use super::field::{entries, text};
-use super::{Errors, Place, placement};
-use crate::schema::Path;
+use super::{Errors, Place, container, placement};
+use crate::views::{NodeSelector, NodeSelectorTerm, Pod, PodSchedulingGate, PodSpec, Toleration, Views};
 
 const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 pub(crate) fn check(old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, after) = (&old["spec"], &new["spec"]);
-    if before == after {
+    let pod = Place::<Pod<'_>>::root(new);
+    let (before, spec) = (Pod(old).spec(), pod.spec());
+    if before == *spec {
         return;
     }
-    let path = Path::Root.field("spec");
-    for list in ["containers", "initContainers"] {
-        let count = |spec: &Value| spec[list].as_array().map_or(0, Vec::len);
-        if count(before) != count(after) {
-            let what = if list == "containers" { "containers" } else { "initContainers" };
-            errors.forbidden(path.field(list), format!("pod updates may not add or remove {what}"));
-            return;
+    for (had, list) in [(before.containers(), spec.containers()), (before.init_containers(), spec.init_containers())] {
+        if had.len() != list.len() {
+            let fault = format!("pod updates may not add or remove {}", list.field_name());
+            return errors.forbidden(&list, fault);
         }
-        for (at, container) in entries(after, list) {
-            let image = text(container, "image");
-            if image.is_empty() {
-                errors.required(path.field(list).index(at).field("image"), "");
-            } else if image != image.trim() {
-                let place = path.field(list);
-                errors.invalid(
-                    place.index(at).field("image"),
-                    &container["image"],
-                    "must not have leading or trailing whitespace",
-                );
-            }
+        for container in list.each() {
+            container.image().needed(errors);
+            container::image(&container, errors);
         }
     }
-    deadline(before, after, &path, errors);
-    tolerations(before, after, &path, errors);
-    let gated = entries(before, "schedulingGates").next().is_some();
-    let had: HashSet<&Value> = entries(before, "schedulingGates").map(|(_, gate)| &gate["name"]).collect();
-    for (_, gate) in entries(after, "schedulingGates") {
-        if !had.contains(&gate["name"]) {
-            errors.forbidden(
-                path.field("schedulingGates"),
-                format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "name")),
-            );
-        }
+    deadline(before.active_deadline_seconds(), &spec.active_deadline_seconds(), errors);
+    tolerations(before, &spec.tolerations(), errors);
+    let gates = spec.scheduling_gates();
+    let had: HashSet<&str> = before.scheduling_gates().map(PodSchedulingGate::name).collect();
+    for name in Views::clone(&gates).map(PodSchedulingGate::name).filter(|name| !had.contains(name)) {
+        errors.forbidden(&gates, format!("only deletion is allowed, but found new scheduling gate '{name}'"));
     }
-    let mut masked = masked(before, after);
-    if gated {
-        direction(before, &mut masked, &path, errors);
+    let mut masked = masked(before, *spec);
+    if !had.is_empty() {
+        direction(before, &spec, &mut masked, errors);
     }
-    if masked != *before {
-        errors.forbidden(path, FORBIDDEN);
+    if masked != *before.0 {
+        errors.forbidden(spec, FORBIDDEN);
     }
 }
 
-fn deadline(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let path = path.field("activeDeadlineSeconds");
-    match (before["activeDeadlineSeconds"].as_i64(), after["activeDeadlineSeconds"].as_i64()) {
-        (Some(had), Some(have)) if have > had => {
-            errors.invalid(path, &json!(have), "must be less than or equal to previous value");
+fn deadline(had: Option<i64>, seconds: &Place<'_, Option<i64>>, errors: &mut Errors) {
+    match (had, **seconds) {
+        (Some(had), Some(has)) if has > had => {
+            errors.invalid_at(seconds, "must be less than or equal to previous value");
         }
-        (Some(_), None) => {
-            errors.invalid(path, &Value::Null, "must not update from a positive integer to nil value");
-        }
-        (_, Some(have)) if have < 0 => errors.invalid(path, &json!(have), "must be greater than or equal to 0"),
-        _ => {}
+        (Some(_), None) => errors.invalid_at(seconds, "must not update from a positive integer to nil value"),
+        _ => seconds.not_negative(errors),
     }
 }
 
-fn tolerations(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let path = path.field("tolerations");
-    placement::tolerations(&Place::new(path, &after["tolerations"]), errors);
-    let have: HashSet<_> = entries(after, "tolerations").map(identity).collect();
-    if !entries(before, "tolerations").map(identity).all(|had| have.contains(&had)) {
-        errors.forbidden(path, "existing toleration can not be modified except its tolerationSeconds");
+fn tolerations<'a>(before: PodSpec<'_>, list: &Place<'_, Views<'a, Toleration<'a>>>, errors: &mut Errors) {
+    placement::tolerations(list, errors);
+    let has: HashSet<_> = Views::clone(list).map(Toleration::identity).collect();
+    if !before.tolerations().map(Toleration::identity).all(|had| has.contains(&had)) {
+        errors.forbidden(list, "existing toleration can not be modified except its tolerationSeconds");
     }
-}
-
-/// What tells a toleration from others.
-fn identity((_, toleration): (usize, &Value)) -> [&Value; 4] {
-    ["key", "operator", "value", "effect"].map(|field| &toleration[field])
 }
 
 /// The new spec with everything that may change set back to what it was.
-fn masked(before: &Value, after: &Value) -> Value {
-    let mut masked = after.clone();
+fn masked(before: PodSpec<'_>, after: PodSpec<'_>) -> Value {
+    let mut masked = after.0.clone();
     let Some(spec) = masked.as_object_mut() else { return masked };
     for list in ["containers", "initContainers"] {
         for (at, container) in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
-            container["image"] = before[list][at]["image"].clone();
+            container["image"] = before.0[list][at]["image"].clone();
         }
     }
-    let mut fields = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
-    if before["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0)
-        && after["terminationGracePeriodSeconds"] == 1
-    {
-        fields.push("terminationGracePeriodSeconds");
-    }
-    for field in fields {
-        set_back(spec, field, &before[field]);
+    let is_mended = before.termination_grace_period_seconds().is_some_and(|seconds| seconds < 0)
+        && after.termination_grace_period_seconds() == Some(1);
+    let grace = is_mended.then_some("terminationGracePeriodSeconds");
+    for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"].into_iter().chain(grace) {
+        set_back(spec, field, &before.0[field]);
     }
     masked
 }
@@ -120,47 +90,43 @@ fn set_back(object: &mut Map<String, Value>, field: &str, value: &Value) {
 
 /// Where a gated pod goes may be said more narrowly. Sets back what was judged here.
 // upstream: pkg/apis/core/validation/validation.go validateNodeSelectorMutation, validateNodeAffinityMutation (v1.36)
-fn direction(before: &Value, after: &mut Value, path: &Path<'_>, errors: &mut Errors) {
-    let (had, have) = (&before["nodeSelector"], &after["nodeSelector"]);
-    if had.as_object().into_iter().flatten().any(|(key, value)| have[key.as_str()] != *value) {
-        let have = if have.is_null() { json!({}) } else { have.clone() };
+fn direction(before: PodSpec<'_>, spec: &Place<'_, PodSpec<'_>>, masked: &mut Value, errors: &mut Errors) {
+    let (selector, affinity) = (spec.node_selector(), spec.affinity());
+    if before.node_selector().iter().any(|(key, value)| selector.get(key) != Some(value)) {
+        let shown = if selector.is_set() { selector.json.clone() } else { json!({}) };
         let fault = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        errors.invalid(path.field("nodeSelector"), &have, fault);
+        errors.invalid(selector, &shown, fault);
     }
-    let affinity = path.field("affinity");
-    let affinity = affinity.field("nodeAffinity");
-    required_terms(&before["affinity"]["nodeAffinity"], &after["affinity"]["nodeAffinity"], &affinity, errors);
-    let Some(spec) = after.as_object_mut() else { return };
-    set_back(spec, "nodeSelector", had);
+    let (had, has) = (before.affinity().node_affinity(), affinity.node_affinity());
+    let required = has.required_during_scheduling_ignored_during_execution();
+    required_terms(had.required_during_scheduling_ignored_during_execution(), &required, errors);
+    let Some(spec) = masked.as_object_mut() else { return };
+    set_back(spec, "nodeSelector", &before.0["nodeSelector"]);
     let mut rest = spec.get("affinity").and_then(Value::as_object).cloned().unwrap_or_default();
-    set_back(&mut rest, "nodeAffinity", &before["affinity"]["nodeAffinity"]);
-    let was_given = !before["affinity"].is_null();
-    set_back(spec, "affinity", &if rest.is_empty() && !was_given { Value::Null } else { Value::Object(rest) });
+    set_back(&mut rest, "nodeAffinity", had.0);
+    let is_none = rest.is_empty() && !before.affinity().is_set();
+    set_back(spec, "affinity", &if is_none { Value::Null } else { Value::Object(rest) });
 }
 
-fn required_terms(before: &Value, after: &Value, path: &Path<'_>, errors: &mut Errors) {
-    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-    let terms = |affinity: &Value| affinity[REQUIRED]["nodeSelectorTerms"].as_array().cloned().unwrap_or_default();
-    let (had, have) = (terms(before), terms(after));
-    let path = path.field(REQUIRED);
-    let path = path.field("nodeSelectorTerms");
-    if !had.is_empty() && had.len() != have.len() {
+fn required_terms(before: NodeSelector<'_>, after: &Place<'_, NodeSelector<'_>>, errors: &mut Errors) {
+    let (had, has) = (before.node_selector_terms(), after.node_selector_terms());
+    if !had.is_empty() && had.len() != has.len() {
         let fault = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        return errors.invalid_as(path, &node_selector_terms(&have), fault);
+        return errors.invalid_as(&has, &node_selector_terms(**after), fault);
     }
-    for (at, (had, have)) in had.iter().zip(&have).enumerate() {
-        if had != have && !only_adds(had, have) {
-            let fault = "only additions are allowed (no mutations or deletions)";
-            errors.invalid_as(path.index(at), &node_selector_term(have), fault);
-        }
+    for (_, has) in had.zip(has.each()).filter(|(had, has)| had != &**has && !only_adds(*had, **has)) {
+        let fault = "only additions are allowed (no mutations or deletions)";
+        errors.invalid_as(has, &node_selector_term(*has), fault);
     }
 }
 
 /// Whether a term has the conditions that it had, in their order, and perhaps more. Without any, it selects nothing.
-fn only_adds(before: &Value, after: &Value) -> bool {
-    let list = |term: &Value, field: &str| term[field].as_array().cloned().unwrap_or_default();
-    let fields = ["matchExpressions", "matchFields"].map(|field| (list(before, field), list(after, field)));
-    fields.iter().any(|(had, _)| !had.is_empty()) && fields.iter().all(|(had, have)| have.starts_with(had))
+fn only_adds(before: NodeSelectorTerm<'_>, after: NodeSelectorTerm<'_>) -> bool {
+    let (labels, fields) = (before.match_expressions(), before.match_fields());
+    let is_any = !labels.is_empty() || !fields.is_empty();
+    let begins =
+        |had: Views<'_, _>, has: Views<'_, _>| had.len() <= has.len() && had.zip(has).all(|(had, has)| had == has);
+    is_any && begins(labels, after.match_expressions()) && begins(fields, after.match_fields())
 }
 
 #[cfg(test)]

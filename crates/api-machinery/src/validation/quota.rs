@@ -4,12 +4,11 @@
 // validateScopedResourceSelectorRequirement; pkg/apis/core/helper/helpers.go (v1.36)
 
 use klab_cel::names;
-use serde_json::{Value, json};
-
-use super::Errors;
-use super::field::{entries, text};
-use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
+use serde_json::Value;
+
+use super::{Errors, Place};
+use crate::views::{Entries, ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
 
 /// What a quota may be limited to.
 const SCOPES: [&str; 7] = [
@@ -25,6 +24,18 @@ const SCOPES: [&str; 7] = [
 const PLAIN: [&str; 5] = ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
 /// Scopes of which no object can have both.
 const OPPOSITES: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
+/// Names of what is counted, and not measured.
+const COUNTS: [&str; 9] = [
+    "pods",
+    "services",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "replicationcontrollers",
+    "resourcequotas",
+    "services.nodeports",
+    "services.loadbalancers",
+];
 /// Names that quotas know without a kind or a class in them.
 const STANDARD: [&str; 19] = [
     "cpu",
@@ -50,40 +61,25 @@ const STANDARD: [&str; 19] = [
 const COMPUTE: [&str; 7] = ["pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
 
 pub fn check(value: &Value, errors: &mut Errors) {
-    let spec = Path::Root.field("spec");
-    let path = spec.field("hard");
-    for (name, amount) in value["spec"]["hard"].as_object().into_iter().flatten() {
-        for fault in names::qualified(name) {
-            errors.invalid(path.key(name), &json!(name), fault);
-        }
-        let Ok(quantity) = Quantity::parse(amount.as_str().unwrap_or_default()) else { continue };
+    let quota = Place::<ResourceQuota<'_>>::root(value);
+    let spec = quota.spec();
+    for (name, amount) in spec.hard().each() {
+        errors.faults(&amount, name, names::qualified);
+        let Ok(quantity) = Quantity::parse(amount.text()) else { continue };
         if quantity.is_negative() {
-            errors.invalid(path.key(name), amount, "must be greater than or equal to 0");
+            errors.invalid_at(&amount, "must be greater than or equal to 0");
         }
-        let whole = matches!(
-            name.as_str(),
-            "pods"
-                | "services"
-                | "secrets"
-                | "configmaps"
-                | "persistentvolumeclaims"
-                | "replicationcontrollers"
-                | "resourcequotas"
-                | "services.nodeports"
-                | "services.loadbalancers"
-        ) || name.starts_with("count/");
-        if whole && quantity.millis() % 1000 != 0 {
-            errors.invalid(path.key(name), amount, "must be an integer");
+        if (COUNTS.contains(&name) || name.starts_with("count/")) && quantity.millis() % 1000 != 0 {
+            errors.invalid_at(&amount, "must be an integer");
         }
     }
-    scopes(&value["spec"], &spec, errors);
-    selector(&value["spec"], &spec, errors);
+    scopes(&spec, errors);
+    selector(&spec, errors);
 }
 
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["spec"]["scopes"] != new["spec"]["scopes"] {
-        errors.invalid("spec.scopes", &new["spec"]["scopes"], "field is immutable");
-    }
+    let (old, new) = (Place::<ResourceQuota<'_>>::root(old), Place::<ResourceQuota<'_>>::root(new));
+    new.spec().scopes().stays(&old.spec().scopes(), errors);
 }
 
 /// Whether a name is one that quotas know.
@@ -91,71 +87,73 @@ pub(super) fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name)
 }
 
-fn scopes(quota: &Value, spec: &Path<'_>, errors: &mut Errors) {
-    let path = spec.field("scopes");
-    let all = &quota["scopes"];
-    let standard = standard_names(&quota["hard"]);
-    for (_, scope) in entries(quota, "scopes") {
-        let scope = scope.as_str().unwrap_or_default();
+fn scopes(quota: &Place<'_, ResourceQuotaSpec<'_>>, errors: &mut Errors) {
+    let (list, standard) = (quota.scopes(), standard_names(*quota.hard()));
+    for scope in list.each() {
         if !SCOPES.contains(&scope) {
-            errors.invalid(path, all, "unsupported scope");
+            errors.invalid_at(&list, "unsupported scope");
         }
-        for _ in not_covered(scope, &standard) {
-            errors.invalid(path, all, "unsupported scope applied to resource");
+        for _ in not_covered(*scope, &standard) {
+            errors.invalid_at(&list, "unsupported scope applied to resource");
         }
     }
-    let named = |scope: &str| entries(quota, "scopes").any(|(_, one)| one == scope);
-    for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| named(scope))) {
-        errors.invalid(path, all, "conflicting scopes");
+    conflicts(quota, &list, |named| list.each().any(|scope| *scope == named), errors);
+}
+
+/// Scopes of which no object can have both. Upstream shows the same list, whichever has them.
+fn conflicts<T>(
+    quota: &Place<'_, ResourceQuotaSpec<'_>>,
+    list: &Place<'_, T>,
+    has: impl Fn(&str) -> bool,
+    errors: &mut Errors,
+) {
+    for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| has(scope))) {
+        errors.invalid(list, quota.scopes().json, "conflicting scopes");
     }
 }
 
-fn selector(quota: &Value, spec: &Path<'_>, errors: &mut Errors) {
-    let selector = spec.field("scopeSelector");
-    let path = selector.field("matchExpressions");
-    let terms = &quota["scopeSelector"];
-    let standard = standard_names(&quota["hard"]);
-    for (_, term) in entries(terms, "matchExpressions") {
-        let scope = text(term, "scopeName");
-        if !SCOPES.contains(&scope) {
-            errors.invalid(path.field("scopeName"), &term["scopeName"], "unsupported scope");
+fn selector(quota: &Place<'_, ResourceQuotaSpec<'_>>, errors: &mut Errors) {
+    let (selector, standard) = (quota.scope_selector(), standard_names(*quota.hard()));
+    let list = selector.match_expressions();
+    for term in list.each() {
+        // Upstream leaves out which one it is.
+        let term = term.called(list.path);
+        if !SCOPES.contains(&*term.scope_name()) {
+            errors.invalid_at(&term.scope_name(), "unsupported scope");
         }
-        for _ in not_covered(scope, &standard) {
-            errors.invalid(path, terms, "unsupported scope applied to resource");
+        for _ in not_covered(*term.scope_name(), &standard) {
+            errors.invalid(&list, selector.json, "unsupported scope applied to resource");
         }
-        let operator = text(term, "operator");
-        if PLAIN.contains(&scope) && operator != "Exists" {
-            errors.invalid(
-                path.field("operator"),
-                &term["operator"],
-                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
-            );
-        }
-        let given = entries(term, "values").next().is_some();
-        match operator {
-            "In" | "NotIn" if !given => errors.required(
-                path.field("values"),
-                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
-            ),
-            "Exists" | "DoesNotExist" if given => errors.invalid(
-                path.field("values"),
-                &term["values"],
-                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
-            ),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => errors.invalid(path.field("operator"), &term["operator"], "not a valid selector operator"),
-        }
+        requirement(&term, errors);
     }
-    let named = |scope: &str| entries(terms, "matchExpressions").any(|(_, term)| term["scopeName"] == scope);
-    for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| named(scope))) {
-        // Upstream shows the other list.
-        errors.invalid(path, &quota["scopes"], "conflicting scopes");
+    conflicts(quota, &list, |named| list.each().any(|term| *term.scope_name() == named), errors);
+}
+
+fn requirement(term: &Place<'_, ScopedResourceSelectorRequirement<'_>>, errors: &mut Errors) {
+    let (operator, values) = (term.operator(), term.values());
+    if PLAIN.contains(&*term.scope_name()) && *operator != "Exists" {
+        errors.invalid_at(
+            &operator,
+            "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+        );
+    }
+    match *operator {
+        "In" | "NotIn" if values.is_empty() => {
+            let fault = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+            errors.required(values, fault);
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let fault = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+            errors.invalid_at(&values, fault);
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ => errors.invalid_at(&operator, "not a valid selector operator"),
     }
 }
 
 /// The standard names of `hard`.
-fn standard_names(hard: &Value) -> Vec<&str> {
-    hard.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).filter(|name| is_standard(name)).collect()
+fn standard_names<'a>(hard: Entries<'a, &'a Value>) -> Vec<&'a str> {
+    hard.iter().map(|(name, _)| name).filter(|name| is_standard(name)).collect()
 }
 
 /// Those of these names that no object of a scope counts for.

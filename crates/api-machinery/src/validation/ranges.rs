@@ -4,11 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use serde_json::{Value, json};
-
-use super::Errors;
 use super::addresses::{is_mapped, lenient};
-use crate::schema::Path;
+use super::{Errors, Place};
 
 /// A range with the length of its prefix, without zeros in front of numbers.
 pub(super) fn range(text: &str) -> Option<(IpAddr, u8)> {
@@ -45,14 +42,9 @@ pub(super) fn first(address: IpAddr, length: u8) -> IpAddr {
 }
 
 /// A range in a field that is older than the rules for ranges.
-pub(super) fn cidr(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let text = value.as_str().unwrap_or_default();
-    let shown = json!(text);
-    if lenient_range(text).is_none() {
-        errors.invalid(path, &shown, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
-        return;
-    }
-    let fault = match range(text) {
+pub(super) fn cidr(cidr: &Place<'_, &str>, errors: &mut Errors) {
+    let fault = match range(cidr) {
+        _ if !is_range(cidr) => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
         None => "must not have leading 0s in IP or prefix length",
         Some((address, _)) if is_mapped(address) => "must not have an IPv4-mapped IPv6 address",
         Some((address, length)) if first(address, length) != address => {
@@ -60,7 +52,7 @@ pub(super) fn cidr(value: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
         Some(_) => return,
     };
-    errors.invalid(path, &shown, fault);
+    errors.invalid_text(cidr, fault);
 }
 
 /// Whether a text is a range, in any spelling.
@@ -76,12 +68,14 @@ pub(super) fn is_within(inner: &str, outer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::schema::Path;
 
     fn faults(text: &str) -> String {
-        let mut errors = Errors::default();
-        cidr(&json!(text), &Path::Root.field("at"), &mut errors);
-        errors.texts().join("; ").replace(&format!("at: Invalid value: \"{text}\": "), "")
+        let faults = Errors::found(|errors| cidr(&Place::new(Path::Root.field("at"), &json!(text)), errors));
+        faults.join("; ").replace(&format!("at: Invalid value: \"{text}\": "), "")
     }
 
     #[test]

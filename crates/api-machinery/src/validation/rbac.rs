@@ -5,100 +5,75 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{entries, supported, text};
 use super::{Errors, Place, metadata};
-use crate::schema::Path;
+use crate::views::{ClusterRole, RbacSubject, RoleBinding};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A role, of a namespace or of all.
 pub fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
-    let list = Path::Root.field("rules");
-    for (at, rule) in entries(value, "rules") {
-        let path = list.index(at);
-        let is_empty = |field: &str| entries(rule, field).next().is_none();
-        if is_empty("verbs") {
-            errors.required(path.field("verbs"), "verbs must contain at least one value");
+    let role = Place::<ClusterRole<'_>>::root(value);
+    for rule in role.rules().each() {
+        let (verbs, paths) = (rule.verbs(), rule.non_resource_urls());
+        let (groups, resources, names) = (rule.api_groups(), rule.resources(), rule.resource_names());
+        if verbs.is_empty() {
+            errors.required(verbs, "verbs must contain at least one value");
         }
-        if !is_empty("nonResourceURLs") {
-            let paths = &rule["nonResourceURLs"];
+        if !paths.is_empty() {
             if namespaced {
-                let because = "namespaced rules cannot apply to non-resource URLs";
-                errors.invalid(path.field("nonResourceURLs"), paths, because);
+                errors.invalid_at(&paths, "namespaced rules cannot apply to non-resource URLs");
             }
-            if ["apiGroups", "resources", "resourceNames"].into_iter().any(|field| !is_empty(field)) {
-                let because = "rules cannot apply to both regular resources and non-resource URLs";
-                errors.invalid(path.field("nonResourceURLs"), paths, because);
+            if !groups.is_empty() || !resources.is_empty() || !names.is_empty() {
+                errors.invalid_at(&paths, "rules cannot apply to both regular resources and non-resource URLs");
             }
             continue;
         }
-        if is_empty("apiGroups") {
-            errors.required(path.field("apiGroups"), "resource rules must supply at least one api group");
+        if groups.is_empty() {
+            errors.required(groups, "resource rules must supply at least one api group");
         }
-        if is_empty("resources") {
-            errors.required(path.field("resources"), "resource rules must supply at least one resource");
+        if resources.is_empty() {
+            errors.required(resources, "resource rules must supply at least one resource");
         }
     }
-    let aggregation = &value["aggregationRule"];
-    let list = Path::Root.field("aggregationRule");
-    let list = list.field("clusterRoleSelectors");
-    if aggregation.is_object() && entries(aggregation, "clusterRoleSelectors").next().is_none() {
-        errors.required(list, "at least one clusterRoleSelector required if aggregationRule is non-nil");
+    let aggregation = role.aggregation_rule();
+    let selectors = aggregation.cluster_role_selectors();
+    if aggregation.is_set() && selectors.is_empty() {
+        errors.required(&selectors, "at least one clusterRoleSelector required if aggregationRule is non-nil");
     }
-    for (at, selector) in entries(aggregation, "clusterRoleSelectors") {
-        metadata::selector(&Place::new(list.index(at), selector), errors);
-    }
+    selectors.each().for_each(|selector| metadata::selector(&selector, errors));
 }
 
 /// A binding, of a namespace or of all.
 pub(crate) fn role_binding(value: &Value, namespaced: bool, errors: &mut Errors) {
-    let path = Path::Root.field("roleRef");
-    let role = &value["roleRef"];
-    supported(&json!(text(role, "apiGroup")), &path.field("apiGroup"), &[GROUP], errors);
-    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-    supported(&json!(text(role, "kind")), &path.field("kind"), kinds, errors);
-    if text(role, "name").is_empty() {
-        errors.required(path.field("name"), "");
-    }
-    for fault in names::path_segment(text(role, "name")) {
-        errors.invalid(path.field("name"), &role["name"], fault);
-    }
-    let list = Path::Root.field("subjects");
-    for (at, one) in entries(value, "subjects") {
-        subject(one, namespaced, &list.index(at), errors);
-    }
+    let binding = Place::<RoleBinding<'_>>::root(value);
+    let role = binding.role_ref();
+    role.api_group().one_of(&[GROUP], errors);
+    role.kind().one_of(if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] }, errors);
+    role.name().needed_as(names::path_segment, errors);
+    binding.subjects().each().for_each(|one| subject(&one, namespaced, errors));
 }
 
-fn subject(subject: &Value, namespaced: bool, path: &Path<'_>, errors: &mut Errors) {
-    let name = text(subject, "name");
-    if name.is_empty() {
-        errors.required(path.field("name"), "");
-    }
-    let group = json!(text(subject, "apiGroup"));
-    let kinds = ["ServiceAccount", "User", "Group"];
-    match text(subject, "kind") {
+fn subject(subject: &Place<'_, RbacSubject<'_>>, namespaced: bool, errors: &mut Errors) {
+    subject.name().needed(errors);
+    match *subject.kind() {
         "ServiceAccount" => {
-            if !name.is_empty() {
-                for fault in names::subdomain(name) {
-                    errors.invalid(path.field("name"), &subject["name"], fault);
-                }
-            }
-            supported(&group, &path.field("apiGroup"), &[""], errors);
-            if !namespaced && text(subject, "namespace").is_empty() {
-                errors.required(path.field("namespace"), "");
+            subject.name().check_if_set(names::subdomain, errors);
+            subject.api_group().one_of(&[""], errors);
+            if !namespaced {
+                subject.namespace().needed(errors);
             }
         }
-        "User" | "Group" => supported(&group, &path.field("apiGroup"), &[GROUP], errors),
-        kind => errors.unsupported(path.field("kind"), &json!(kind), &kinds),
+        "User" | "Group" => subject.api_group().one_of(&[GROUP], errors),
+        _ => subject.kind().one_of(&["ServiceAccount", "User", "Group"], errors),
     }
 }
 
 /// A binding stays with its role.
 pub(crate) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["roleRef"] != new["roleRef"] {
+    let role = RoleBinding(new).role_ref();
+    if RoleBinding(old).role_ref() != role {
         // Upstream shows the fields of its own type.
-        let role = &new["roleRef"];
-        let shown = json!({ "APIGroup": role["apiGroup"], "Kind": role["kind"], "Name": role["name"] });
+        let shown = json!({ "APIGroup": role.api_group(), "Kind": role.kind(), "Name": role.name() });
         errors.invalid("roleRef", &shown, "cannot change roleRef");
     }
 }

@@ -7,9 +7,8 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::Errors;
-use super::field::{not_negative, text};
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::{ControllerRevision, Event, Lease, ObjectReference};
 
 const STRATEGY: &str = "OldestEmulationVersion";
 const MAX_NAME_LENGTH: usize = 128;
@@ -17,88 +16,74 @@ const MAX_NOTE_LENGTH: usize = 1024;
 
 /// A Lease.
 pub fn lease(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let duration = &spec["leaseDurationSeconds"];
-    if duration.as_i64().is_some_and(|seconds| seconds <= 0) {
-        errors.invalid(path.field("leaseDurationSeconds"), duration, "must be greater than 0");
+    let lease = Place::<Lease<'_>>::root(value);
+    let spec = lease.spec();
+    spec.lease_duration_seconds().within(1.., "must be greater than 0", errors);
+    spec.lease_transitions().not_negative(errors);
+    let (strategy, holder) = (spec.strategy(), spec.preferred_holder());
+    // Upstream names the field twice.
+    let twice = strategy.called(strategy.path.field("strategy"));
+    if strategy.text().contains('/') {
+        twice.check(names::qualified, errors);
+    } else {
+        twice.supported(&[STRATEGY], errors);
     }
-    not_negative(&spec["leaseTransitions"], &path.field("leaseTransitions"), errors);
-    if let Some(strategy) = spec["strategy"].as_str() {
-        let place = path.field("strategy");
-        // Upstream names the field twice.
-        let place = place.field("strategy");
-        if strategy.contains('/') {
-            for fault in names::qualified(strategy) {
-                errors.invalid(place, &spec["strategy"], fault);
-            }
-        } else if strategy != STRATEGY {
-            errors.unsupported(place, &spec["strategy"], &[STRATEGY]);
-        }
-    }
-    if !text(spec, "preferredHolder").is_empty() && text(spec, "strategy").is_empty() {
-        errors.forbidden(path.field("preferredHolder"), "may only be specified if `strategy` is defined");
+    if !holder.text().is_empty() && strategy.text().is_empty() {
+        errors.forbidden(holder, "may only be specified if `strategy` is defined");
     }
 }
 
 /// A new ControllerRevision.
 pub fn revision(value: &Value, errors: &mut Errors) {
-    not_negative(&value["revision"], &Path::Root.field("revision"), errors);
-    match &value["data"] {
-        Value::Null => errors.required("data", "data is mandatory"),
+    let revision = Place::<ControllerRevision<'_>>::root(value);
+    revision.revision().not_negative(errors);
+    match revision.data().json {
+        Value::Null => errors.required(revision.data(), "data is mandatory"),
         Value::Object(_) => {}
-        _ => errors.required("data", "data must be a valid JSON object"),
+        _ => errors.required(revision.data(), "data must be a valid JSON object"),
     }
 }
 
 /// What a revision is of stays.
 pub(crate) fn revision_update(old: &Value, new: &Value, errors: &mut Errors) {
-    not_negative(&new["revision"], &Path::Root.field("revision"), errors);
-    if old["data"] != new["data"] {
-        errors.invalid_as("data", &format!("{{\"Raw\":{},\"Object\":null}}", new["data"]), "field is immutable");
+    let (old, new) = (ControllerRevision(old), Place::<ControllerRevision<'_>>::root(new));
+    new.revision().not_negative(errors);
+    if old.data() != *new.data() {
+        let shown = format!("{{\"Raw\":{},\"Object\":null}}", *new.data());
+        errors.invalid_as(new.data(), &shown, "field is immutable");
     }
 }
 
 /// An Event: with a moment of its own it is one of the newer kind, which says more.
 pub fn event(value: &Value, errors: &mut Errors) {
-    let own = text(&value["metadata"], "namespace");
-    let of = text(&value["involvedObject"], "namespace");
-    let is_new = !value["eventTime"].is_null();
-    let agrees = match (of, is_new) {
+    let event = Place::<Event<'_>>::root(value);
+    let (metadata, object) = (event.metadata(), event.involved_object());
+    let (own, of) = (*metadata.namespace(), object.namespace());
+    let is_new = event.event_time().is_set();
+    let agrees = match (*of, is_new) {
         ("", false) => matches!(own, "" | "default"),
         ("", true) => matches!(own, "default" | "kube-system"),
-        (_, false) => own == of,
+        (of, false) => own == of,
         (_, true) => true,
     };
     if !agrees {
-        errors.invalid("involvedObject.namespace", &json!(of), "does not match event.namespace");
+        errors.invalid_text(&of, "does not match event.namespace");
     }
     if is_new {
-        let reporter = text(value, "reportingComponent");
-        if reporter.is_empty() {
-            errors.required("reportingComponent", "");
-        }
-        for fault in names::qualified(reporter) {
-            errors.invalid("reportingComponent", &json!(reporter), fault);
-        }
-        for (field, most) in [
-            ("reportingInstance", MAX_NAME_LENGTH),
-            ("action", MAX_NAME_LENGTH),
-            ("reason", MAX_NAME_LENGTH),
-            ("message", MAX_NOTE_LENGTH),
-        ] {
-            let given = text(value, field);
-            if given.is_empty() && field != "message" {
-                errors.required(field, "");
+        event.reporting_component().needed(errors);
+        event.reporting_component().check(names::qualified, errors);
+        let names = [event.reporting_instance(), event.action(), event.reason()];
+        let each = names.iter().map(|name| (name, MAX_NAME_LENGTH));
+        for (text, most) in each.chain([(&event.message(), MAX_NOTE_LENGTH)]) {
+            if most == MAX_NAME_LENGTH {
+                text.needed(errors);
             }
-            if given.len() > most {
-                errors.invalid(field, &json!(""), format!("can have at most {most} characters"));
+            if text.len() > most {
+                errors.invalid(text, &json!(""), format!("can have at most {most} characters"));
             }
         }
     }
-    for fault in names::subdomain(own) {
-        errors.invalid("namespace", &json!(own), fault);
-    }
+    errors.faults(&"namespace", own, names::subdomain);
 }
 
 /// What an Event must be that comes by way of the group events.k8s.io, beyond what every Event must be.
@@ -106,96 +91,84 @@ pub fn event(value: &Value, errors: &mut Errors) {
 pub fn grouped_event(old: Option<&Value>, new: &Value, errors: &mut Errors) {
     // The group calls this one so.
     errors.rename("reportingComponent", "reportingController");
-    let Some(old) = old else { return new_event(new, errors) };
-    if old["series"] != new["series"] {
-        series(new, errors);
+    let new = Place::<Event<'_>>::root(new);
+    let Some(old) = old.map(Place::<Event<'_>>::root) else { return new_event(&new, errors) };
+    if old.series().json != new.series().json {
+        series(&new, errors);
     }
-    for (field, called, parts) in [
-        ("involvedObject", "involvedObject", REFERENCE),
-        ("reason", "reason", TEXT),
-        ("message", "message", TEXT),
-        ("source", "source", SOURCE),
-        ("firstTimestamp", "firstTimestamp", OTHER),
-        ("lastTimestamp", "lastTimestamp", OTHER),
-        ("count", "count", COUNT),
-        ("reason", "reason", TEXT),
-        ("type", "type", TEXT),
-        ("eventTime", "eventTime", OTHER),
-        ("action", "action", TEXT),
-        ("related", "related", REFERENCE),
-        ("reportingComponent", "reportingController", TEXT),
-        ("reportingInstance", "reportingInstance", TEXT),
-    ] {
-        let (had, given) = (in_go(&old[field], parts), in_go(&new[field], parts));
-        // A reference that points to nothing is none, but for the one that must be there.
-        let absent =
-            |value: &Value, shown: String| if field == "related" && value.is_null() { "null".into() } else { shown };
-        let (had, given) = (absent(&old[field], had), absent(&new[field], given));
-        if had != given {
-            errors.invalid_as(called, &given, "field is immutable");
-        }
+    for (_, (field, has)) in in_go(&old).into_iter().zip(in_go(&new)).filter(|(had, has)| had != has) {
+        errors.invalid_as(field, &has, "field is immutable");
     }
 }
 
-fn new_event(value: &Value, errors: &mut Errors) {
-    series(value, errors);
-    if value["eventTime"].is_null() {
-        errors.required("eventTime", "");
+fn new_event(event: &Place<'_, Event<'_>>, errors: &mut Errors) {
+    series(event, errors);
+    if !event.event_time().is_set() {
+        errors.required(event.event_time(), "");
     }
-    let kind = text(value, "type");
-    if !matches!(kind, "Normal" | "Warning") {
-        errors.invalid("type", &json!(""), format!("has invalid value: {kind}"));
+    let kind = event.type_();
+    if !matches!(*kind, "Normal" | "Warning") {
+        errors.invalid(kind, &json!(""), format!("has invalid value: {}", *kind));
     }
-    let source = &value["source"];
-    for (field, is_set) in [
-        ("firstTimestamp", !value["firstTimestamp"].is_null()),
-        ("lastTimestamp", !value["lastTimestamp"].is_null()),
-        ("count", value["count"].as_i64().unwrap_or_default() != 0),
-        ("source", !text(source, "component").is_empty() || !text(source, "host").is_empty()),
-    ] {
+    let (first, last, count, source) = (event.first_timestamp(), event.last_timestamp(), event.count(), event.source());
+    let has_source = !source.component().is_empty() || !source.host().is_empty();
+    for (field, is_set) in
+        [(first.path, first.is_set()), (last.path, last.is_set()), (count.path, *count != 0), (source.path, has_source)]
+    {
         if is_set {
             errors.invalid(field, &json!(""), "needs to be unset");
         }
     }
 }
 
-fn series(value: &Value, errors: &mut Errors) {
-    let series = &value["series"];
-    if series.is_null() {
-        return;
+fn series(event: &Place<'_, Event<'_>>, errors: &mut Errors) {
+    let series = event.series();
+    if series.is_set() && *series.count() < 2 {
+        errors.invalid(series.count(), &json!(""), "should be at least 2");
     }
-    if series["count"].as_i64().unwrap_or_default() < 2 {
-        errors.invalid("series.count", &json!(""), "should be at least 2");
-    }
-    if series["lastObservedTime"].is_null() {
-        errors.required("series.lastObservedTime", "");
+    if series.is_set() && !series.last_observed_time().is_set() {
+        errors.required(series.last_observed_time(), "");
     }
 }
 
-/// How a field is written in Go: with these parts, or as it is.
-type Parts = &'static [(&'static str, &'static str)];
-
-const TEXT: Parts = &[("", "\"\"")];
-const COUNT: Parts = &[("", "0")];
-const OTHER: Parts = &[("", "null")];
-const SOURCE: Parts = &[("Component", "component"), ("Host", "host")];
-const REFERENCE: Parts = &[
-    ("Kind", "kind"),
-    ("Namespace", "namespace"),
-    ("Name", "name"),
-    ("UID", "uid"),
-    ("APIVersion", "apiVersion"),
-    ("ResourceVersion", "resourceVersion"),
-    ("FieldPath", "fieldPath"),
-];
-
-/// A value as Go's JSON shows it, whose structs have other names than what is sent.
-fn in_go(value: &Value, parts: Parts) -> String {
-    if let [("", absent)] = parts {
-        return if value.is_null() { (*absent).to_owned() } else { value.to_string() };
-    }
-    let shown = parts.iter().map(|(name, field)| format!("\"{name}\":{}", json!(text(value, field))));
-    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+/// The fields of an Event that stay, as the group calls them and as Go's JSON shows them, whose structs have other names than
+/// what is sent.
+fn in_go(event: &Place<'_, Event<'_>>) -> [(&'static str, String); 14] {
+    let text = |text: &str| json!(text).to_string();
+    let parts = |parts: &[(&str, &str)]| {
+        let shown = parts.iter().map(|(name, value)| format!("\"{name}\":{}", text(value)));
+        format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+    };
+    let reference = |object: &Place<'_, ObjectReference<'_>>| {
+        parts(&[
+            ("Kind", *object.kind()),
+            ("Namespace", *object.namespace()),
+            ("Name", *object.name()),
+            ("UID", *object.uid()),
+            ("APIVersion", *object.api_version()),
+            ("ResourceVersion", *object.resource_version()),
+            ("FieldPath", *object.field_path()),
+        ])
+    };
+    let (source, related, reason) = (event.source(), event.related(), text(*event.reason()));
+    [
+        ("involvedObject", reference(&event.involved_object())),
+        ("reason", reason.clone()),
+        ("message", text(*event.message())),
+        ("source", parts(&[("Component", *source.component()), ("Host", *source.host())])),
+        ("firstTimestamp", event.first_timestamp().json.to_string()),
+        ("lastTimestamp", event.last_timestamp().json.to_string()),
+        ("count", json!(*event.count()).to_string()),
+        // As upstream, which looks twice.
+        ("reason", reason),
+        ("type", text(*event.type_())),
+        ("eventTime", event.event_time().json.to_string()),
+        ("action", text(*event.action())),
+        // A reference that points to nothing is none, but for the one that must be there.
+        ("related", if related.is_set() { reference(&related) } else { "null".to_owned() }),
+        ("reportingController", text(*event.reporting_component())),
+        ("reportingInstance", text(*event.reporting_instance())),
+    ]
 }
 
 #[cfg(test)]

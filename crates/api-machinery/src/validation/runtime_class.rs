@@ -7,37 +7,25 @@ use std::collections::HashSet;
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::field::{entries, text};
 use super::{Errors, Place, container, metadata, placement};
-use crate::schema::Path;
+use crate::views::RuntimeClass;
 
 pub fn check(value: &Value, errors: &mut Errors) {
-    let handler = text(value, "handler");
-    if handler.is_empty() {
-        errors.required("handler", "");
-    } else {
-        for fault in names::label(handler) {
-            errors.invalid("handler", &value["handler"], fault);
-        }
-    }
-    let path = Path::Root.field("overhead");
-    let overhead = json!({ "limits": value["overhead"]["podFixed"] });
-    container::resources(&Place::new(path, &overhead), errors);
-    let scheduling = &value["scheduling"];
-    let path = Path::Root.field("scheduling");
-    metadata::labels(&Place::new(path.field("nodeSelector"), &scheduling["nodeSelector"]), errors);
-    let list = path.field("tolerations");
-    placement::tolerations(&Place::new(list, &scheduling["tolerations"]), errors);
+    let class = Place::<RuntimeClass<'_>>::root(value);
+    class.handler().needed_as(names::label, errors);
+    let (overhead, scheduling) = (class.overhead(), class.scheduling());
+    let limits = json!({ "limits": overhead.pod_fixed().json });
+    container::resources(&Place::new(overhead.path, &limits), errors);
+    metadata::labels(&scheduling.node_selector(), errors);
+    placement::tolerations(&scheduling.tolerations(), errors);
     let mut seen = HashSet::new();
-    for (at, toleration) in entries(scheduling, "tolerations") {
-        if !seen.insert(["key", "operator", "value", "effect"].map(|field| &toleration[field])) {
-            errors.duplicate(list.index(at), toleration);
+    for toleration in scheduling.tolerations().each() {
+        if !seen.insert(toleration.identity()) {
+            errors.duplicate_at(&toleration);
         }
     }
 }
 
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["handler"] != new["handler"] {
-        errors.invalid("handler", &new["handler"], "field is immutable");
-    }
+    Place::<RuntimeClass<'_>>::root(new).handler().stays(&Place::<RuntimeClass<'_>>::root(old).handler(), errors);
 }

@@ -6,52 +6,51 @@ use base64::Engine as _;
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::Errors;
 use super::config::{DATA_LIMIT, frozen};
-use super::field::text;
+use super::place::Texts;
+use super::{Errors, Place};
 use crate::go_text::no_map;
-use crate::schema::Path;
+use crate::views::Secret;
 
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
 pub fn check(value: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("data");
-    let data = &value["data"];
+    let secret = Place::<Secret<'_>>::root(value);
+    let (metadata, data) = (secret.metadata(), secret.data());
     let mut size = 0;
-    for (key, content) in data.as_object().into_iter().flatten() {
-        for fault in names::config_key(key) {
-            errors.invalid(path.key(key), &json!(key), fault);
-        }
-        size += content.as_str().unwrap_or_default().len() / 4 * 3;
+    for (key, content) in data.each() {
+        errors.faults(&content, key, names::config_key);
+        size += content.len() / 4 * 3;
     }
     if size > DATA_LIMIT {
-        errors.too_long(path, DATA_LIMIT, "bytes");
+        errors.too_long(data, DATA_LIMIT, "bytes");
     }
-    let missing = |key: &str| data.get(key).is_none();
-    let mut need = |keys: &[&str]| keys.iter().for_each(|key| errors.required(path.key(key), ""));
-    match text(value, "type") {
-        "kubernetes.io/service-account-token" if text(&value["metadata"]["annotations"], ACCOUNT).is_empty() => {
-            errors.required(Path::Root.field("metadata").field("annotations").key(ACCOUNT), "");
+    let missing = |key: &&str| data.get(key).is_none();
+    match *secret.type_() {
+        "kubernetes.io/service-account-token" => metadata.annotations().entry(ACCOUNT).needed(errors),
+        "kubernetes.io/dockercfg" => registry(&data, ".dockercfg", errors),
+        "kubernetes.io/dockerconfigjson" => registry(&data, ".dockerconfigjson", errors),
+        "kubernetes.io/basic-auth" if ["username", "password"].iter().all(missing) => {
+            errors.required(data.entry("username"), "");
+            errors.required(data.entry("password"), "");
         }
-        "kubernetes.io/dockercfg" => registry(data, ".dockercfg", &path, errors),
-        "kubernetes.io/dockerconfigjson" => registry(data, ".dockerconfigjson", &path, errors),
-        "kubernetes.io/basic-auth" if missing("username") && missing("password") => need(&["username", "password"]),
-        "kubernetes.io/ssh-auth" if text(data, "ssh-privatekey").is_empty() => need(&["ssh-privatekey"]),
+        "kubernetes.io/ssh-auth" => data.entry("ssh-privatekey").needed(errors),
         "kubernetes.io/tls" => {
-            for key in ["tls.crt", "tls.key"].into_iter().filter(|key| missing(key)) {
-                need(&[key]);
-            }
+            ["tls.crt", "tls.key"]
+                .iter()
+                .filter(|key| missing(key))
+                .for_each(|key| errors.required(data.entry(key), ""));
         }
         _ => {}
     }
 }
 
 /// Who one is to registries of images: JSON, which is not shown.
-fn registry(data: &Value, key: &str, path: &Path<'_>, errors: &mut Errors) {
-    let Some(text) = data[key].as_str() else { return errors.required(path.key(key), "") };
+fn registry(data: &Place<'_, Texts<'_>>, key: &str, errors: &mut Errors) {
+    let Some(text) = data.get(key) else { return errors.required(data.entry(key), "") };
     let text = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
     if let Some(fault) = fault_of_map(&text) {
-        errors.invalid(path.key(key), &json!("<secret contents redacted>"), fault);
+        errors.invalid(data.entry(key), &json!("<secret contents redacted>"), fault);
     }
 }
 
@@ -72,9 +71,7 @@ fn fault_of_map(text: &[u8]) -> Option<String> {
 
 /// A Secret's type stays, and what is marked immutable.
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["type"] != new["type"] {
-        errors.invalid("type", &new["type"], "field is immutable");
-    }
+    Place::<Secret<'_>>::root(new).type_().stays(&Place::<Secret<'_>>::root(old).type_(), errors);
     frozen(old, new, errors);
 }
 

@@ -87,9 +87,7 @@ pub(super) fn own_users(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
 
 /// The number of a user or a group.
 fn id<T>(id: &Place<'_, T>, errors: &mut Errors) {
-    if id.json.as_i64().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
-        errors.invalid_at(id, "must be between 0 and 2147483647, inclusive");
-    }
+    id.within(0..=i64::from(i32::MAX), "must be between 0 and 2147483647, inclusive", errors);
 }
 
 fn seccomp(profile: &Place<'_, SeccompProfile<'_>>, errors: &mut Errors) {
@@ -144,9 +142,7 @@ fn app_armor(profile: &Place<'_, AppArmorProfile<'_>>, errors: &mut Errors) {
 fn windows(options: &Place<'_, WindowsSecurityContextOptions<'_>>, errors: &mut Errors) {
     let (name, spec, user) =
         (options.gmsa_credential_spec_name(), options.gmsa_credential_spec(), options.run_as_user_name());
-    if name.is_some() {
-        name.check(names::subdomain, errors);
-    }
+    name.check_given(names::subdomain, errors);
     match spec.map(str::len) {
         Some(0) => errors.invalid_at(&spec, "gmsaCredentialSpec cannot be an empty string"),
         Some(65_537..) => errors.invalid_at(&spec, "gmsaCredentialSpec size must be under 64 KiB"),

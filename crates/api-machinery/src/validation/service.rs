@@ -9,264 +9,214 @@ use serde_json::{Value, json};
 
 use super::container::number;
 use super::endpoints::elsewhere;
-use super::field::{entries, supported, text};
 use super::{Errors, Place, addresses, handlers, metadata, ranges};
-use crate::schema::Path;
+use crate::views::{Service, ServiceSpec};
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const MODE: &str = "service.kubernetes.io/topology-mode";
-const MAX_AFFINITY: i64 = 86_400;
 
 /// A new Service.
 pub fn create(value: &Value, errors: &mut Errors) {
     check(&Value::Null, value, errors);
 }
 
-fn is_headless(spec: &Value) -> bool {
-    text(spec, "clusterIP") == "None"
-}
-
 /// Whether clients outside the cluster reach it.
-fn is_external(spec: &Value) -> bool {
-    match text(spec, "type") {
+fn is_external(spec: ServiceSpec<'_>) -> bool {
+    match spec.type_() {
         "LoadBalancer" | "NodePort" => true,
-        "ClusterIP" => entries(spec, "externalIPs").next().is_some(),
+        "ClusterIP" => !spec.external_ips().is_empty(),
         _ => false,
     }
 }
 
 /// Whether the load balancer asks nodes if they have an endpoint.
 pub(crate) fn is_asked_for_health(spec: &Value) -> bool {
-    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
+    let spec = ServiceSpec(spec);
+    spec.type_() == "LoadBalancer" && spec.external_traffic_policy() == "Local"
 }
 
 fn check(old: &Value, value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let kind = text(spec, "type");
-    let annotations = &value["metadata"]["annotations"];
-    if annotations[MODE].is_string() && annotations[HINTS].is_string() && annotations[MODE] != annotations[HINTS] {
-        let place = Path::Root.field("metadata");
+    let service = Place::<Service<'_>>::root(value);
+    let (old, spec, metadata) = (Service(old).spec(), service.spec(), service.metadata());
+    let annotations = metadata.annotations();
+    if let (Some(mode), Some(hints)) = (annotations.get(MODE), annotations.get(HINTS))
+        && mode != hints
+    {
         let fault = format!("must match annotations[{HINTS}] when both are specified");
-        errors.invalid(place.field("annotations").key(MODE), &annotations[MODE], fault);
+        errors.invalid_at(&annotations.entry(MODE), fault);
     }
-    if kind != "ExternalName" && entries(spec, "ports").next().is_none() && !is_headless(spec) {
-        errors.required(path.field("ports"), "");
+    let (kind, is_headless) = (*spec.type_(), *spec.cluster_ip() == "None");
+    if kind != "ExternalName" && spec.ports().is_empty() && !is_headless {
+        errors.required(spec.ports(), "");
     }
     match kind {
-        "LoadBalancer" | "NodePort" if is_headless(spec) => {
+        "LoadBalancer" | "NodePort" if is_headless => {
             let fault = format!("may not be set to 'None' for {kind} services");
-            errors.invalid(path.field("clusterIPs").index(0), &spec["clusterIP"], fault);
+            errors.invalid(spec.cluster_ips().path.index(0), spec.cluster_ip().json, fault);
         }
-        "ExternalName" => external_name(spec, &path, errors),
+        "ExternalName" => external_name(&spec.external_name(), errors),
         _ => {}
     }
-    ports(spec, &path.field("ports"), errors);
-    metadata::labels(&Place::new(path.field("selector"), &spec["selector"]), errors);
-    affinity(spec, &path, errors);
-    families(spec, &path, errors);
-    external_addresses(&old["spec"], spec, &path.field("externalIPs"), errors);
-    supported(&spec["type"], &path.field("type"), &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"], errors);
-    twice(spec, &path.field("ports"), errors);
-    balancer(&old["spec"], spec, &path, errors);
-    traffic(spec, &path, errors);
+    ports(&spec, errors);
+    metadata::labels(&spec.selector(), errors);
+    affinity(&spec, errors);
+    families(&spec, errors);
+    external_addresses(old, &spec, errors);
+    spec.type_().supported(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"], errors);
+    twice(&spec, errors);
+    balancer(old, &spec, errors);
+    traffic(&spec, errors);
 }
 
-fn external_name(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let place = path.field("externalName");
-    let name = text(spec, "externalName");
-    let name = name.strip_suffix('.').unwrap_or(name);
+fn external_name(place: &Place<'_, &str>, errors: &mut Errors) {
+    let name = place.strip_suffix('.').unwrap_or(place);
     if name.is_empty() {
         return errors.required(place, "");
     }
-    for fault in names::subdomain(name) {
-        errors.invalid(place, &json!(name), fault);
-    }
+    errors.faults(place, name, names::subdomain);
 }
 
-fn ports(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
-    let several = entries(spec, "ports").count() > 1;
-    let mut seen: HashSet<&str> = HashSet::new();
-    for (at, port) in entries(spec, "ports") {
-        let path = list.index(at);
-        let name = text(port, "name");
-        if name.is_empty() {
-            if several {
-                errors.required(path.field("name"), "");
-            }
-        } else {
-            for fault in names::label(name) {
-                errors.invalid(path.field("name"), &port["name"], fault);
-            }
-            if !seen.insert(name) {
-                errors.duplicate(path.field("name"), &port["name"]);
-            }
+fn ports(spec: &Place<'_, ServiceSpec<'_>>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for port in spec.ports().each() {
+        let name = port.name();
+        if !name.is_empty() {
+            name.check(names::label, errors);
+            name.unique(&mut seen, errors);
+        } else if spec.ports().len() > 1 {
+            errors.required(name, "");
         }
-        number(&Place::<i64>::new(path.field("port"), &port["port"]), errors);
-        supported(&port["protocol"], &path.field("protocol"), &["SCTP", "TCP", "UDP"], errors);
-        handlers::port(&Place::new(path.field("targetPort"), &port["targetPort"]), errors);
-        if let Some(protocol) = port["appProtocol"].as_str() {
-            for fault in names::qualified(protocol) {
-                errors.invalid(path.field("appProtocol"), &port["appProtocol"], fault);
-            }
-        }
+        number(&port.port(), errors);
+        port.protocol().supported(&["SCTP", "TCP", "UDP"], errors);
+        handlers::port(&port.target_port(), errors);
+        port.app_protocol().check_given(names::qualified, errors);
     }
 }
 
 /// Ports that are there twice.
-fn twice(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
-    let mut on_nodes = HashSet::new();
-    for (at, port) in entries(spec, "ports") {
-        let Some(number) = port["nodePort"].as_i64().filter(|number| *number != 0) else { continue };
-        if !on_nodes.insert((number, text(port, "protocol"))) {
-            errors.duplicate(list.index(at).field("nodePort"), &port["nodePort"]);
+fn twice(spec: &Place<'_, ServiceSpec<'_>>, errors: &mut Errors) {
+    let (list, mut on_nodes, mut seen) = (spec.ports(), HashSet::new(), HashSet::new());
+    for port in list.each().filter(|port| *port.node_port() != 0) {
+        if !on_nodes.insert((*port.node_port(), *port.protocol())) {
+            errors.duplicate_at(&port.node_port());
         }
     }
-    let mut seen = HashSet::new();
-    for (at, port) in entries(spec, "ports") {
-        if !seen.insert((port["port"].as_i64(), text(port, "protocol"))) {
+    for port in list.each() {
+        let (number, protocol) = (port.port(), port.protocol());
+        if !seen.insert((*number, *protocol)) {
             // Upstream shows what it looked for.
             let shown = format!(
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
-                port["protocol"], port["port"]
+                protocol.json, number.json
             );
-            errors.duplicate_as(list.index(at), &shown);
+            errors.duplicate_as(port, &shown);
         }
     }
 }
 
-fn affinity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    supported(&spec["sessionAffinity"], &path.field("sessionAffinity"), &["ClientIP", "None"], errors);
-    let config = &spec["sessionAffinityConfig"];
-    let path = path.field("sessionAffinityConfig");
-    match text(spec, "sessionAffinity") {
-        "None" if !config.is_null() => errors.forbidden(path, "must not be set when session affinity is None"),
+fn affinity(spec: &Place<'_, ServiceSpec<'_>>, errors: &mut Errors) {
+    spec.session_affinity().supported(&["ClientIP", "None"], errors);
+    let config = spec.session_affinity_config();
+    let client = config.client_ip();
+    let timeout = client.timeout_seconds();
+    match *spec.session_affinity() {
+        "None" if config.is_set() => errors.forbidden(config, "must not be set when session affinity is None"),
         "ClientIP" => {
-            let when = "when session affinity type is ClientIP";
-            let client = path.field("clientIP");
-            let timeout = &config["clientIP"]["timeoutSeconds"];
-            if config.is_null() {
-                errors.required(path, when);
-            } else if config["clientIP"].is_null() {
-                errors.required(client, when);
-            } else if timeout.is_null() {
-                errors.required(client.field("timeoutSeconds"), when);
-            } else if !timeout.as_i64().is_some_and(|seconds| (1..=MAX_AFFINITY).contains(&seconds)) {
-                let fault = format!("must be greater than 0 and less than {MAX_AFFINITY}");
-                errors.invalid(client.field("timeoutSeconds"), timeout, fault);
+            let steps = [config.cast::<&Value>(), client.cast(), timeout.cast()];
+            if let Some(missing) = steps.iter().find(|step| !step.is_set()) {
+                errors.required(missing, "when session affinity type is ClientIP");
             }
+            timeout.within(1..=86_400, "must be greater than 0 and less than 86400", errors);
         }
         _ => {}
     }
 }
 
-fn families(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("ipFamilies");
+fn families(spec: &Place<'_, ServiceSpec<'_>>, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (at, family) in entries(spec, "ipFamilies") {
-        supported(family, &list.index(at), &["IPv4", "IPv6"], errors);
-        if !seen.insert(family) {
-            errors.duplicate(list.index(at), family);
-        }
+    for family in spec.ip_families().each() {
+        family.supported(&["IPv4", "IPv6"], errors);
+        family.unique(&mut seen, errors);
     }
-    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
-    supported(&spec["ipFamilyPolicy"], &path.field("ipFamilyPolicy"), &policies, errors);
+    spec.ip_family_policy().supported(&["PreferDualStack", "RequireDualStack", "SingleStack"], errors);
 }
 
-fn external_addresses(old: &Value, spec: &Value, list: &Path<'_>, errors: &mut Errors) {
-    let had: HashSet<&Value> = entries(old, "externalIPs").map(|(_, address)| address).collect();
-    for (at, address) in entries(spec, "externalIPs") {
-        let path = list.index(at);
+fn external_addresses(old: ServiceSpec<'_>, spec: &Place<'_, ServiceSpec<'_>>, errors: &mut Errors) {
+    let had: HashSet<&str> = old.external_ips().collect();
+    for address in spec.external_ips().each() {
         let before = errors.len();
-        if !had.contains(address) {
-            addresses::ip(&Place::new(path, address), errors);
+        if !had.contains(*address) {
+            addresses::ip(&address, errors);
         }
         if errors.len() == before {
-            elsewhere(address, &path, errors);
+            elsewhere(&address, errors);
         }
     }
 }
 
 /// What only a balancer of load has.
-fn balancer(old: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn balancer(old: ServiceSpec<'_>, spec: &Place<'_, ServiceSpec<'_>>, errors: &mut Errors) {
     const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
-    let is_balancer = spec["type"] == "LoadBalancer";
+    let is_balancer = *spec.type_() == "LoadBalancer";
     // Upstream writes the field with a capital.
-    let list = path.field("LoadBalancerSourceRanges");
-    if entries(spec, "loadBalancerSourceRanges").next().is_some() && !is_balancer {
-        errors.forbidden(list, ONLY);
+    let list = spec.load_balancer_source_ranges().called(spec.path.field("LoadBalancerSourceRanges"));
+    if !list.is_empty() && !is_balancer {
+        errors.forbidden(&list, ONLY);
     }
-    for (at, range) in entries(spec, "loadBalancerSourceRanges") {
-        let trimmed = range.as_str().unwrap_or_default().trim();
-        let is_old = |(_, had): (usize, &Value)| had.as_str().is_some_and(|had| had.trim() == trimmed);
-        if !entries(old, "loadBalancerSourceRanges").any(is_old) {
-            ranges::cidr(&json!(trimmed), &list.index(at), errors);
+    for range in list.each() {
+        if !old.load_balancer_source_ranges().any(|had| had.trim() == range.trim()) {
+            ranges::cidr(&Place::new(range.path, &json!(range.trim())), errors);
         }
     }
-    if !spec["allocateLoadBalancerNodePorts"].is_null() && !is_balancer {
-        errors.forbidden(path.field("allocateLoadBalancerNodePorts"), ONLY);
+    let (ports, class) = (spec.allocate_load_balancer_node_ports(), spec.load_balancer_class());
+    if ports.is_set() && !is_balancer {
+        errors.forbidden(ports, ONLY);
     }
-    if let Some(class) = spec["loadBalancerClass"].as_str() {
-        let place = path.field("loadBalancerClass");
-        if is_balancer {
-            for fault in names::qualified(class) {
-                errors.invalid(place, &spec["loadBalancerClass"], fault);
-            }
-        } else {
-            errors.forbidden(place, ONLY);
-        }
+    if is_balancer {
+        class.check_given(names::qualified, errors);
+    } else if class.is_set() {
+        errors.forbidden(class, ONLY);
     }
 }
 
-fn traffic(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let policy = &spec["externalTrafficPolicy"];
-    let place = path.field("externalTrafficPolicy");
-    if is_external(spec) {
-        if text(spec, "externalTrafficPolicy").is_empty() {
-            errors.required(place, "");
-        } else {
-            supported(policy, &place, &["Cluster", "Local"], errors);
-        }
-    } else if !text(spec, "externalTrafficPolicy").is_empty() {
-        errors.invalid(place, policy, "may only be set for externally-accessible services");
+fn traffic(spec: &Place<'_, ServiceSpec<'_>>, errors: &mut Errors) {
+    let (policy, health) = (spec.external_traffic_policy(), spec.health_check_node_port());
+    if is_external(**spec) {
+        policy.needed_of(&["Cluster", "Local"], errors);
+    } else if !policy.is_empty() {
+        errors.invalid_at(&policy, "may only be set for externally-accessible services");
     }
-    let health = &spec["healthCheckNodePort"];
-    let place = path.field("healthCheckNodePort");
-    if is_asked_for_health(spec) {
-        if health.as_i64().unwrap_or_default() == 0 {
-            errors.required(place, "");
-        } else {
-            number(&Place::<i64>::new(place, health), errors);
+    match (is_asked_for_health(spec.json), *health) {
+        (true, 0) => errors.required(health, ""),
+        (true, _) => number(&health, errors),
+        (false, 0) => {}
+        (false, _) => {
+            let fault = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+            errors.invalid_at(&health, fault);
         }
-    } else if health.as_i64().is_some_and(|port| port != 0) {
-        let fault = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        errors.invalid(place, health, fault);
     }
-    supported(&spec["internalTrafficPolicy"], &path.field("internalTrafficPolicy"), &["Cluster", "Local"], errors);
-    let ways = ["PreferClose", "PreferSameZone", "PreferSameNode"];
-    supported(&spec["trafficDistribution"], &path.field("trafficDistribution"), &ways, errors);
+    spec.internal_traffic_policy().supported(&["Cluster", "Local"], errors);
+    spec.traffic_distribution().supported(&["PreferClose", "PreferSameZone", "PreferSameNode"], errors);
 }
 
 /// A changed Service.
 pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, after) = (&old["spec"], &new["spec"]);
-    let external = |spec: &Value| text(spec, "type") == "ExternalName";
-    if !external(before)
-        && !external(after)
-        && !text(before, "clusterIP").is_empty()
-        && before["clusterIP"] != after["clusterIP"]
-    {
-        errors.invalid("spec.clusterIPs[0]", &after["clusterIPs"], "may not change once set");
+    let service = Place::<Service<'_>>::root(new);
+    let (before, after) = (Service(old).spec(), service.spec());
+    let both = |kind: &str| before.type_() == kind && *after.type_() == kind;
+    let is_external = before.type_() == "ExternalName" || *after.type_() == "ExternalName";
+    let had = before.cluster_ip();
+    if !is_external && !had.is_empty() && had != *after.cluster_ip() {
+        let list = after.cluster_ips();
+        errors.invalid(list.path.index(0), list.json, "may not change once set");
     }
-    let is_balancer = |spec: &Value| spec["type"] == "LoadBalancer";
-    if is_balancer(before) && is_balancer(after) && before["loadBalancerClass"] != after["loadBalancerClass"] {
-        errors.invalid("spec.loadBalancerClass", &after["loadBalancerClass"], "may not change once set");
+    let (class, health) = (after.load_balancer_class(), after.health_check_node_port());
+    if both("LoadBalancer") && before.load_balancer_class() != *class {
+        errors.invalid_at(&class, "may not change once set");
     }
-    if is_asked_for_health(before)
-        && is_asked_for_health(after)
-        && before["healthCheckNodePort"] != after["healthCheckNodePort"]
-    {
-        errors.forbidden("spec.healthCheckNodePort", "field is immutable");
+    let is_asked = is_asked_for_health(before.0) && is_asked_for_health(after.json);
+    if is_asked && before.health_check_node_port() != *health {
+        errors.forbidden(health, "field is immutable");
     }
     check(old, new, errors);
 }

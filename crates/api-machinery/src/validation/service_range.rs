@@ -5,57 +5,53 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::Errors;
-use super::field::text;
 use super::ranges::{cidr, first, range};
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::{IPAddress, ServiceCIDR, Views};
 
 const IMMUTABLE: &str = "field is immutable";
 
 /// A new ServiceCIDR.
 pub fn service_cidr(value: &Value, errors: &mut Errors) {
-    let (spec, none) = (Path::Root.field("spec"), Vec::new());
-    let path = spec.field("cidrs");
-    let given = &value["spec"]["cidrs"];
-    let cidrs = given.as_array().unwrap_or(&none);
+    let object = Place::<ServiceCIDR<'_>>::root(value);
+    let spec = object.spec();
+    let cidrs = spec.cidrs();
     match cidrs.len() {
-        0 => return errors.required(path, "at least one CIDR required"),
+        0 => return errors.required(cidrs, "at least one CIDR required"),
         1 | 2 => {}
         _ => {
-            let shown = json!({ "CIDRs": given }).to_string();
-            return errors.invalid_as(path, &shown, "may only hold up to 2 values");
+            let shown = json!({ "CIDRs": cidrs.json }).to_string();
+            return errors.invalid_as(cidrs, &shown, "may only hold up to 2 values");
         }
     }
-    for (at, one) in cidrs.iter().enumerate() {
-        let (place, before) = (path.index(at), errors.len());
-        cidr(one, &place, errors);
-        let text = one.as_str().unwrap_or_default();
-        let canonical = range(text).map(|(address, length)| format!("{}/{length}", first(address, length)));
-        if let Some(canonical) = canonical.filter(|canonical| canonical != text && errors.len() == before) {
-            errors.invalid(place, one, format!("must be in canonical form ({canonical:?})"));
+    for one in cidrs.each() {
+        let before = errors.len();
+        cidr(&one, errors);
+        let canonical = range(&one).map(|(address, length)| format!("{}/{length}", first(address, length)));
+        if let Some(canonical) = canonical.filter(|canonical| canonical != *one && errors.len() == before) {
+            errors.invalid_at(&one, format!("must be in canonical form ({canonical:?})"));
         }
     }
-    let family = |at: usize| Some(range(cidrs.get(at)?.as_str()?)?.0.is_ipv4());
-    if cidrs.len() == 2 && family(0).is_some() && family(0) == family(1) {
+    let mut families = Views::clone(&cidrs).map(|one| range(one).map(|(address, _)| address.is_ipv4()));
+    if let (Some(Some(one)), Some(Some(other))) = (families.next(), families.next())
+        && one == other
+    {
         let because = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.invalid(path, given, because);
+        errors.invalid_at(&cidrs, because);
     }
 }
 
 /// What a range is stays; a range of the other family may be added.
 pub(crate) fn service_cidr_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (spec, none) = (Path::Root.field("spec"), Vec::new());
-    let path = spec.field("cidrs");
-    let had = old["spec"]["cidrs"].as_array().unwrap_or(&none);
-    let given = new["spec"]["cidrs"].as_array().unwrap_or(&none);
+    let object = Place::<ServiceCIDR<'_>>::root(new);
+    let spec = object.spec();
+    let (had, given) = (ServiceCIDR(old).spec().cidrs(), spec.cidrs());
     let is_added = had.len() == 1 && given.len() == 2;
     if had.len() != given.len() && !is_added {
-        return errors.invalid(path, &json!(given), IMMUTABLE);
+        return errors.invalid_at(&given, IMMUTABLE);
     }
-    for (at, (had, given)) in had.iter().zip(given).enumerate() {
-        if had != given {
-            errors.invalid(path.index(at), given, IMMUTABLE);
-        }
+    for (_, given) in had.zip(given.each()).filter(|(had, given)| *had != **given) {
+        errors.invalid_at(&given, IMMUTABLE);
     }
     if is_added {
         service_cidr(new, errors);
@@ -64,46 +60,32 @@ pub(crate) fn service_cidr_update(old: &Value, new: &Value, errors: &mut Errors)
 
 /// A new IPAddress.
 pub fn address(value: &Value, errors: &mut Errors) {
-    let spec = Path::Root.field("spec");
-    let path = spec.field("parentRef");
-    let parent = &value["spec"]["parentRef"];
-    if parent.is_null() {
-        return errors.required(path, "");
+    let address = Place::<IPAddress<'_>>::root(value);
+    let spec = address.spec();
+    let parent = spec.parent_ref();
+    if !parent.is_set() {
+        return errors.required(parent, "");
     }
-    let group = text(parent, "group");
-    if !group.is_empty() {
-        for fault in names::subdomain(group) {
-            errors.invalid(path.field("group"), &json!(group), fault);
-        }
-    }
-    for (field, is_required) in [("resource", true), ("name", true), ("namespace", false)] {
-        let given = text(parent, field);
-        if given.is_empty() {
-            if is_required {
-                errors.required(path.field(field), "");
-            }
-            continue;
-        }
-        for fault in names::path_segment(given) {
-            errors.invalid(path.field(field), &json!(given), fault);
-        }
-    }
+    parent.group().check_if_set(names::subdomain, errors);
+    parent.resource().needed_as(names::path_segment, errors);
+    parent.name().needed_as(names::path_segment, errors);
+    parent.namespace().check_if_set(names::path_segment, errors);
 }
 
 /// Whose an address is stays.
 pub(crate) fn address_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (had, given) = (&old["spec"]["parentRef"], &new["spec"]["parentRef"]);
-    let part = |parent: &Value, field: &str| text(parent, field).to_owned();
-    let fields = ["group", "resource", "namespace", "name"];
-    if given.is_null() == had.is_null() && fields.iter().all(|field| part(had, field) == part(given, field)) {
+    let parts = |address| {
+        let parent = IPAddress(address).spec().parent_ref();
+        let parts = [parent.group(), parent.resource(), parent.namespace(), parent.name()];
+        parent.is_set().then(|| parts.map(|part| json!(part)))
+    };
+    let given = parts(new);
+    if parts(old) == given {
         return;
     }
-    let shown = if given.is_null() {
-        "null".to_owned()
-    } else {
-        let [group, resource, namespace, name] = fields.map(|field| json!(part(given, field)));
+    let shown = given.map_or("null".to_owned(), |[group, resource, namespace, name]| {
         format!("{{\"Group\":{group},\"Resource\":{resource},\"Namespace\":{namespace},\"Name\":{name}}}")
-    };
+    });
     errors.invalid_as("spec.parentRef", &shown, IMMUTABLE);
 }
 

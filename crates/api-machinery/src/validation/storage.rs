@@ -5,12 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use klab_cel::names;
+use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::field::{entries, not_negative, supported, text};
+use super::place::Texts;
 use super::{Errors, Place, metadata, volume_sources};
-use crate::schema::Path;
-use klab_scheduler::quantity::Quantity;
+use crate::views::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, TopologySelectorTerm, VolumeAttachment, VolumeAttributesClass,
+};
 
 const MAX_PARAMETERS: usize = 512;
 const MAX_PARAMETERS_SIZE: usize = 256 * 1024;
@@ -18,79 +20,62 @@ const MAX_NODE_ID_LENGTH: usize = 256;
 
 /// A StorageClass.
 pub fn class(value: &Value, errors: &mut Errors) {
-    let path = Path::Root;
-    provisioner(value, "provisioner", errors);
-    parameters(&value["parameters"], errors);
-    supported(&value["reclaimPolicy"], &path.field("reclaimPolicy"), &["Delete", "Retain"], errors);
-    let modes = ["Immediate", "WaitForFirstConsumer"];
-    supported(&value["volumeBindingMode"], &path.field("volumeBindingMode"), &modes, errors);
-    let list = path.field("allowedTopologies");
-    let mut seen: BTreeSet<BTreeMap<&str, BTreeSet<&str>>> = BTreeSet::new();
-    for (at, term) in entries(value, "allowedTopologies") {
-        let term = topology(term, &list.index(at), errors);
-        if !seen.insert(term) {
-            errors.duplicate(list.index(at).field("matchLabelExpressions"), &json!(""));
+    let class = Place::<StorageClass<'_>>::root(value);
+    provisioner(&class.provisioner(), errors);
+    parameters(&class.parameters(), errors);
+    class.reclaim_policy().supported(&["Delete", "Retain"], errors);
+    class.volume_binding_mode().supported(&["Immediate", "WaitForFirstConsumer"], errors);
+    let mut seen = BTreeSet::new();
+    for term in class.allowed_topologies().each() {
+        if !seen.insert(topology(&term, errors)) {
+            errors.duplicate(term.match_label_expressions(), &json!(""));
         }
     }
 }
 
 /// What a class says of the way volumes are made stays.
 pub(crate) fn class_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-        if old[field] != new[field] {
-            errors.invalid(field, &new[field], "field is immutable");
-        }
+    let (old, new) = (Place::<StorageClass<'_>>::root(old), Place::<StorageClass<'_>>::root(new));
+    new.parameters().stays(&old.parameters(), errors);
+    new.provisioner().stays(&old.provisioner(), errors);
+    new.reclaim_policy().stays(&old.reclaim_policy(), errors);
+    new.volume_binding_mode().stays(&old.volume_binding_mode(), errors);
+}
+
+fn provisioner(name: &Place<'_, &str>, errors: &mut Errors) {
+    name.needed(errors);
+    if !name.is_empty() {
+        errors.faults(name, &name.to_lowercase(), names::qualified);
     }
 }
 
-fn provisioner(value: &Value, field: &str, errors: &mut Errors) {
-    let path = Path::Root.field(field);
-    let name = text(value, field);
-    if name.is_empty() {
-        return errors.required(path, "");
+fn parameters(parameters: &Place<'_, Texts<'_>>, errors: &mut Errors) {
+    if parameters.len() > MAX_PARAMETERS {
+        return errors.too_long(parameters, MAX_PARAMETERS, "bytes");
     }
-    let name = name.to_lowercase();
-    for fault in names::qualified(&name) {
-        errors.invalid(path, &json!(name), fault);
+    if parameters.get("").is_some() {
+        errors.invalid(parameters, &json!(""), "field can not be empty.");
     }
-}
-
-fn parameters(parameters: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("parameters");
-    let all = || parameters.as_object().into_iter().flatten();
-    if all().count() > MAX_PARAMETERS {
-        return errors.too_long(path, MAX_PARAMETERS, "bytes");
-    }
-    for _ in all().filter(|(name, _)| name.is_empty()) {
-        errors.invalid(path, &json!(""), "field can not be empty.");
-    }
-    let size: usize = all().map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
-    if size > MAX_PARAMETERS_SIZE {
-        errors.too_long(path, MAX_PARAMETERS_SIZE, "bytes");
+    if parameters.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MAX_PARAMETERS_SIZE {
+        errors.too_long(parameters, MAX_PARAMETERS_SIZE, "bytes");
     }
 }
 
-fn topology<'a>(term: &'a Value, path: &Path<'_>, errors: &mut Errors) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
-    let list = path.field("matchLabelExpressions");
+fn topology<'a>(
+    term: &Place<'_, TopologySelectorTerm<'a>>,
+    errors: &mut Errors,
+) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
     let mut known = BTreeMap::new();
-    for (at, requirement) in entries(term, "matchLabelExpressions") {
-        let path = list.index(at);
-        let values = path.field("values");
-        if entries(requirement, "values").next().is_none() {
-            errors.required(values, "");
+    for requirement in term.match_label_expressions().each() {
+        let (key, values) = (requirement.key(), requirement.values());
+        if values.is_empty() {
+            errors.required(&values, "");
         }
-        let mut set = BTreeSet::new();
-        for (at, value) in entries(requirement, "values") {
-            if !set.insert(value.as_str().unwrap_or_default()) {
-                errors.duplicate(values.index(at), value);
-            }
-        }
-        let key = text(requirement, "key");
-        for fault in names::qualified(key) {
-            errors.invalid(path.field("key"), &json!(key), fault);
-        }
-        if known.insert(key, set).is_some() {
-            errors.duplicate(path.field("key"), &json!(key));
+        let mut seen = HashSet::new();
+        values.each().for_each(|value| value.unique(&mut seen, errors));
+        key.check(names::qualified, errors);
+        if known.insert(*key, seen.into_iter().collect()).is_some() {
+            errors.duplicate(key, &json!(*key));
         }
     }
     known
@@ -98,159 +83,136 @@ fn topology<'a>(term: &'a Value, path: &Path<'_>, errors: &mut Errors) -> BTreeM
 
 /// A VolumeAttributesClass.
 pub(crate) fn attributes_class(value: &Value, errors: &mut Errors) {
-    provisioner(value, "driverName", errors);
-    parameters(&value["parameters"], errors);
-    if value["parameters"].as_object().is_none_or(serde_json::Map::is_empty) {
-        errors.required("parameters", "must contain at least one key/value pair");
+    let class = Place::<VolumeAttributesClass<'_>>::root(value);
+    provisioner(&class.driver_name(), errors);
+    parameters(&class.parameters(), errors);
+    if class.parameters().is_empty() {
+        errors.required(class.parameters(), "must contain at least one key/value pair");
     }
 }
 
 /// A VolumeAttributesClass stays as it is.
 pub(crate) fn attributes_class_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for field in ["driverName", "parameters"] {
-        if old[field] != new[field] {
-            errors.forbidden(field, format!("updates to {field} are forbidden."));
-        }
+    let (old, new) = (VolumeAttributesClass(old), Place::<VolumeAttributesClass<'_>>::root(new));
+    if old.driver_name() != *new.driver_name() {
+        errors.forbidden(new.driver_name(), "updates to driverName are forbidden.");
+    }
+    if !old.parameters().iter().eq(new.parameters().iter()) {
+        errors.forbidden(new.parameters(), "updates to parameters are forbidden.");
     }
 }
 
 /// A CSIDriver.
 pub fn driver(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
-    supported(&spec["fsGroupPolicy"], &path.field("fsGroupPolicy"), &policies, errors);
-    let list = path.field("tokenRequests");
-    let mut audiences: HashSet<&str> = HashSet::new();
-    for (at, request) in entries(spec, "tokenRequests") {
-        let path = list.index(at);
-        if !audiences.insert(text(request, "audience")) {
-            errors.duplicate(path.field("audience"), &json!(text(request, "audience")));
+    let driver = Place::<CSIDriver<'_>>::root(value);
+    let spec = driver.spec();
+    spec.fs_group_policy().supported(&["File", "None", "ReadWriteOnceWithFSType"], errors);
+    let requests = spec.token_requests();
+    let mut audiences = HashSet::new();
+    for request in requests.each() {
+        let (audience, seconds) = (request.audience(), request.expiration_seconds());
+        if !audiences.insert(*audience) {
+            errors.duplicate(audience, &json!(*audience));
             continue;
         }
-        let fault = match request["expirationSeconds"].as_i64() {
-            Some(..600) => "may not specify a duration less than 10 minutes",
-            Some(0x1_0000_0001..) => "may not specify a duration larger than 2^32 seconds",
-            _ => continue,
-        };
-        errors.invalid(path.field("expirationSeconds"), &request["expirationSeconds"], fault);
+        seconds.within(600.., "may not specify a duration less than 10 minutes", errors);
+        seconds.within(..=1 << 32, "may not specify a duration larger than 2^32 seconds", errors);
     }
-    for (_, mode) in entries(spec, "volumeLifecycleModes") {
-        supported(mode, &path.field("volumeLifecycleModes"), &["Persistent", "Ephemeral"], errors);
-    }
-    let period = &spec["nodeAllocatableUpdatePeriodSeconds"];
-    if period.as_i64().is_some_and(|seconds| seconds < 10) {
-        let place = path.field("nodeAllocatableUpdatePeriodSeconds");
-        errors.invalid(place, period, "must be greater than or equal to 10 seconds");
-    }
-    let in_secrets = &spec["serviceAccountTokenInSecrets"];
-    if !in_secrets.is_null() && entries(spec, "tokenRequests").next().is_none() {
+    let modes = spec.volume_lifecycle_modes();
+    modes.each().for_each(|mode| mode.called(modes.path).supported(&["Persistent", "Ephemeral"], errors));
+    let period = spec.node_allocatable_update_period_seconds();
+    period.within(10.., "must be greater than or equal to 10 seconds", errors);
+    let in_secrets = spec.service_account_token_in_secrets();
+    if in_secrets.is_set() && requests.is_empty() {
         let fault = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-        errors.invalid(path.field("serviceAccountTokenInSecrets"), in_secrets, fault);
+        errors.invalid_at(&in_secrets, fault);
     }
 }
 
 /// How volumes of a driver live stays.
 pub(crate) fn driver_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for (field, place) in [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
-        if old["spec"][field] != new["spec"][field] {
-            errors.invalid(Path::Root.field("spec").field(place), &new["spec"][field], "field is immutable");
-        }
-    }
+    let (old, new) = (Place::<CSIDriver<'_>>::root(old), Place::<CSIDriver<'_>>::root(new));
+    let (old, new) = (old.spec(), new.spec());
+    // Upstream calls the field so.
+    new.attach_required().called(new.path.field("attachedRequired")).stays(&old.attach_required(), errors);
+    new.volume_lifecycle_modes().stays(&old.volume_lifecycle_modes(), errors);
 }
 
 /// A CSINode.
 pub fn node(value: &Value, errors: &mut Errors) {
-    let list = Path::Root.field("spec");
-    let list = list.field("drivers");
-    let mut seen: HashSet<&str> = HashSet::new();
-    for (at, driver) in entries(&value["spec"], "drivers") {
-        let path = list.index(at);
-        volume_sources::driver(&Place::new(path.field("name"), &driver["name"]), errors);
-        let id = text(driver, "nodeID");
-        if id.is_empty() {
-            errors.required(path.field("nodeID"), "");
-        }
+    let node = Place::<CSINode<'_>>::root(value);
+    let mut seen = HashSet::new();
+    for driver in node.spec().drivers().each() {
+        let id = driver.node_id();
+        volume_sources::driver(&driver.name(), errors);
+        id.needed(errors);
         if id.len() > MAX_NODE_ID_LENGTH {
-            errors.invalid(path.field("nodeID"), &json!(id), "must be 256 characters or less");
+            errors.invalid_at(&id, "must be 256 characters or less");
         }
-        let allocatable = path.field("allocatable");
-        not_negative(&driver["allocatable"]["count"], &allocatable.field("count"), errors);
-        if !seen.insert(text(driver, "name")) {
-            errors.duplicate(path.field("name"), &driver["name"]);
-        }
-        let mut keys: HashSet<&str> = HashSet::new();
-        for (_, key) in entries(driver, "topologyKeys") {
-            let text = key.as_str().unwrap_or_default();
-            if text.is_empty() {
-                errors.required(path, "");
-            }
-            if !keys.insert(text) {
-                errors.duplicate(path, key);
-            }
-            for fault in names::qualified(text) {
-                errors.invalid(path, key, fault);
-            }
+        driver.allocatable().count().not_negative(errors);
+        driver.name().unique(&mut seen, errors);
+        let mut keys = HashSet::new();
+        for key in driver.topology_keys().each() {
+            let key = key.called(driver.path);
+            key.needed(errors);
+            key.unique(&mut keys, errors);
+            key.check(names::qualified, errors);
         }
     }
 }
 
 /// A VolumeAttachment.
 pub fn attachment(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    volume_sources::driver(&Place::new(path.field("attacher"), &spec["attacher"]), errors);
-    let (inline, name) = (&spec["source"]["inlineVolumeSpec"], &spec["source"]["persistentVolumeName"]);
-    let place = path.field("source");
+    let attachment = Place::<VolumeAttachment<'_>>::root(value);
+    let spec = attachment.spec();
+    let source = spec.source();
+    let name = source.persistent_volume_name();
+    volume_sources::driver(&spec.attacher(), errors);
     let rule = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-    match (inline.is_object(), name.as_str()) {
-        (false, None) => errors.required(place, rule),
-        (true, Some(_)) => errors.forbidden(place, rule),
-        (false, Some("")) => {
-            errors.required(place.field("persistentVolumeName"), "must specify non empty persistentVolumeName");
-        }
+    match (source.inline_volume_spec().is_set(), *name) {
+        (false, None) => errors.required(source, rule),
+        (true, Some(_)) => errors.forbidden(source, rule),
+        (false, Some("")) => errors.required(name, "must specify non empty persistentVolumeName"),
         _ => {}
     }
-    for fault in names::subdomain(text(spec, "nodeName")) {
-        errors.invalid(path.field("nodeName"), &json!(text(spec, "nodeName")), fault);
-    }
-    for fault in name.as_str().map(names::subdomain).unwrap_or_default() {
-        errors.invalid("spec.source.persistentVolumeName", name, fault);
-    }
+    spec.node_name().check(names::subdomain, errors);
+    name.check_given(names::subdomain, errors);
 }
 
 /// What is attached where stays.
 pub(crate) fn attachment_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["spec"] != new["spec"] {
-        let (spec, source) = (&new["spec"], &new["spec"]["source"]);
+    let attachment = Place::<VolumeAttachment<'_>>::root(new);
+    let spec = attachment.spec();
+    if VolumeAttachment(old).spec() != *spec {
+        let source = spec.source();
         // The specification of an inline volume is not shown as Go would.
         let shown = format!(
             "{{\"Attacher\":{},\"Source\":{{\"PersistentVolumeName\":{},\"InlineVolumeSpec\":{}}},\"NodeName\":{}}}",
-            spec["attacher"], source["persistentVolumeName"], source["inlineVolumeSpec"], spec["nodeName"]
+            spec.attacher().json,
+            source.persistent_volume_name().json,
+            source.inline_volume_spec().json,
+            spec.node_name().json
         );
-        errors.invalid_as("spec", &shown, "field is immutable");
+        errors.invalid_as(spec, &shown, "field is immutable");
     }
 }
 
 /// A CSIStorageCapacity.
 pub fn capacity(value: &Value, errors: &mut Errors) {
-    metadata::selector(&Place::new(Path::Root.field("nodeTopology"), &value["nodeTopology"]), errors);
-    for fault in names::subdomain(text(value, "storageClassName")) {
-        errors.invalid("storageClassName", &json!(text(value, "storageClassName")), fault);
-    }
-    let amount = &value["capacity"];
-    if amount.as_str().and_then(|text| Quantity::parse(text).ok()).is_some_and(Quantity::is_negative) {
-        errors.invalid("capacity", amount, "must be greater than or equal to 0");
+    let capacity = Place::<CSIStorageCapacity<'_>>::root(value);
+    let amount = capacity.capacity();
+    metadata::selector(&capacity.node_topology(), errors);
+    capacity.storage_class_name().check(names::subdomain, errors);
+    if Quantity::parse(amount.text()).is_ok_and(Quantity::is_negative) {
+        errors.invalid_at(&amount, "must be greater than or equal to 0");
     }
 }
 
 /// Where and of which class it is stays.
 pub(crate) fn capacity_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for field in ["nodeTopology", "storageClassName"] {
-        if old[field] != new[field] {
-            errors.invalid(field, &new[field], "field is immutable");
-        }
-    }
+    let (old, new) = (Place::<CSIStorageCapacity<'_>>::root(old), Place::<CSIStorageCapacity<'_>>::root(new));
+    new.node_topology().stays(&old.node_topology(), errors);
+    new.storage_class_name().stays(&old.storage_class_name(), errors);
 }
 
 #[cfg(test)]

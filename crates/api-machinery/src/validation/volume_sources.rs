@@ -89,7 +89,7 @@ impl Source {
 }
 
 fn host_path(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<HostPathVolumeSource<'_>>();
+    let source = source.cast::<HostPathVolumeSource<'_>>();
     source.path().needed(errors);
     if !source.path().is_empty() {
         file_paths::without_steps_back(&source.path(), errors);
@@ -98,25 +98,21 @@ fn host_path(source: &Place<'_, &Value>, errors: &mut Errors) {
 }
 
 fn partition(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<GCEPersistentDiskVolumeSource<'_>>();
-    if !(0..=255).contains(&*source.partition()) {
-        errors.invalid_at(&source.partition(), "must be between 1 and 255, inclusive");
-    }
+    let source = source.cast::<GCEPersistentDiskVolumeSource<'_>>();
+    source.partition().within(0..=255, "must be between 1 and 255, inclusive", errors);
 }
 
 fn nfs(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<NFSVolumeSource<'_>>();
+    let source = source.cast::<NFSVolumeSource<'_>>();
     if !source.path().starts_with('/') {
         errors.invalid_text(&source.path(), "must be an absolute path");
     }
 }
 
 fn iscsi(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<ISCSIVolumeSource<'_>>();
+    let source = source.cast::<ISCSIVolumeSource<'_>>();
     initiator(&source.iqn(), errors);
-    if !(0..=255).contains(&*source.lun()) {
-        errors.invalid_at(&source.lun(), "must be between 0 and 255, inclusive");
-    }
+    source.lun().within(0..=255, "must be between 0 and 255, inclusive", errors);
     if (*source.chap_auth_discovery() || *source.chap_auth_session()) && !source.secret_ref().is_set() {
         errors.required(source.secret_ref(), "");
     }
@@ -170,7 +166,7 @@ pub(super) fn iscsi_name(source: ISCSIVolumeSource<'_>, volume: &str) -> Option<
 }
 
 fn flocker(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<FlockerVolumeSource<'_>>();
+    let source = source.cast::<FlockerVolumeSource<'_>>();
     let name = source.dataset_name();
     match (name.is_empty(), source.dataset_uuid().is_empty()) {
         (true, true) => errors.required(source, "one of datasetName and datasetUUID is required"),
@@ -186,14 +182,14 @@ fn flocker(source: &Place<'_, &Value>, errors: &mut Errors) {
 }
 
 fn secret_name(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<CinderVolumeSource<'_>>();
+    let source = source.cast::<CinderVolumeSource<'_>>();
     if source.secret_ref().is_set() {
         source.secret_ref().name().needed(errors);
     }
 }
 
 fn fibre(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<FCVolumeSource<'_>>();
+    let source = source.cast::<FCVolumeSource<'_>>();
     let (names, number) = (source.target_wwns(), source.lun());
     match (names.is_empty(), source.wwids().is_empty()) {
         (true, true) => errors.required(&names, "must specify either targetWWNs or wwids, but not both"),
@@ -210,7 +206,7 @@ fn fibre(source: &Place<'_, &Value>, errors: &mut Errors) {
 }
 
 fn flex(source: &Place<'_, &Value>, errors: &mut Errors) {
-    for (name, option) in source.to::<FlexVolumeSource<'_>>().options().each() {
+    for (name, option) in source.cast::<FlexVolumeSource<'_>>().options().each() {
         let space = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
         if space.ends_with(".kubernetes.io") || space.ends_with(".k8s.io") {
             errors.invalid(option, &json!(name), "kubernetes.io and k8s.io namespaces are reserved");
@@ -219,7 +215,7 @@ fn flex(source: &Place<'_, &Value>, errors: &mut Errors) {
 }
 
 fn azure_disk(source: &Place<'_, &Value>, errors: &mut Errors) {
-    let source = source.to::<AzureDiskVolumeSource<'_>>();
+    let source = source.cast::<AzureDiskVolumeSource<'_>>();
     source.caching_mode().supported(&["None", "ReadOnly", "ReadWrite"], errors);
     source.kind().supported(&["Dedicated", "Managed", "Shared"], errors);
     let Some(kind) = *source.kind() else { return };

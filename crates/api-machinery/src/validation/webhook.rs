@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::admission_rules::{policy, qualified_name, rule, selectors};
-use super::field::{entries, supported, text};
-use super::{Errors, admission_policy};
+use super::{Errors, Place, admission_policy, admission_rules, metadata};
+use crate::policy_expression::Names;
 use crate::schema::Path;
+use crate::views::{MutatingWebhook, MutatingWebhookConfiguration, ServiceReference, Views, WebhookClientConfig};
 
 /// Versions of reviews that API servers know.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
@@ -25,34 +25,34 @@ const FORM: &str = "; desired format: https://host[/path]";
 pub fn conversion(conversion: &Value, is_established: bool, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     let path = spec.field("conversion");
-    let strategy = &conversion["strategy"];
-    if text(conversion, "strategy").is_empty() {
-        errors.required(path.field("strategy"), "");
-    }
-    supported(strategy, &path.field("strategy"), &["None", "Webhook"], errors);
-    let (webhook, versions) = (&conversion["webhook"], path.field("conversionReviewVersions"));
-    let (config, client) = (path.field("webhookClientConfig"), &webhook["clientConfig"]);
-    if strategy != "Webhook" {
+    let (strategy, webhook) =
+        (Place::<&str>::new(path.field("strategy"), &conversion["strategy"]), &conversion["webhook"]);
+    let versions: Place<'_, Views<'_, &str>> =
+        Place::new(path.field("conversionReviewVersions"), &webhook["conversionReviewVersions"]);
+    let client = Place::<WebhookClientConfig<'_>>::new(path.field("webhookClientConfig"), &webhook["clientConfig"]);
+    strategy.needed(errors);
+    strategy.supported(&["None", "Webhook"], errors);
+    if *strategy != "Webhook" {
         let detail = "should not be set when strategy is not set to Webhook";
-        if client.is_object() {
-            errors.forbidden(config, detail);
+        if client.is_set() {
+            errors.forbidden(client, detail);
         }
-        if entries(webhook, "conversionReviewVersions").next().is_some() {
+        if !versions.is_empty() {
             errors.forbidden(versions, detail);
         }
         return;
     }
-    if client.is_object() {
-        place(client, &config, errors);
-        let bundle = client["caBundle"].as_str().unwrap_or_default();
-        if is_established && !bundle.is_empty() && !holds_certificates(bundle) {
+    if client.is_set() {
+        place(&client, errors);
+        let bundle = client.ca_bundle();
+        if is_established && !bundle.is_empty() && !holds_certificates(*bundle) {
             let detail = "unable to load root certificates: unable to parse bytes as PEM block";
-            errors.invalid(config.field("caBundle"), &client["caBundle"], detail);
+            errors.invalid_at(&bundle, detail);
         }
     } else {
-        errors.required(config, "required when strategy is set to Webhook");
+        errors.required(client, "required when strategy is set to Webhook");
     }
-    reviews(webhook, "conversionReviewVersions", "", &versions, errors);
+    reviews(&versions, "", errors);
 }
 
 fn holds_certificates(bundle: &str) -> bool {
@@ -63,68 +63,70 @@ fn holds_certificates(bundle: &str) -> bool {
 
 /// A Validating- or MutatingWebhookConfiguration.
 pub fn configuration(value: &Value, errors: &mut Errors) {
-    let list = Path::Root.field("webhooks");
     let mut seen = HashSet::new();
-    for (at, hook) in entries(value, "webhooks") {
-        let path = list.index(at);
-        webhook(hook, &path, errors);
-        let detail = "must specify one of v1, v1beta1";
-        reviews(hook, "admissionReviewVersions", detail, &path.field("admissionReviewVersions"), errors);
-        if !text(hook, "name").is_empty() && !seen.insert(text(hook, "name")) {
-            errors.duplicate(path.field("name"), &hook["name"]);
+    for hook in Place::<MutatingWebhookConfiguration<'_>>::root(value).webhooks().each() {
+        webhook(&hook, errors);
+        reviews(&hook.admission_review_versions(), "must specify one of v1, v1beta1", errors);
+        if !hook.name().is_empty() {
+            hook.name().unique(&mut seen, errors);
         }
     }
 }
 
-fn webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
-    qualified_name(hook, &path.field("name"), errors);
-    let list = path.field("rules");
-    for (at, one) in entries(hook, "rules") {
-        rule(one, &list.index(at), errors);
+fn webhook(hook: &Place<'_, MutatingWebhook<'_>>, errors: &mut Errors) {
+    qualified_name(&hook.name(), errors);
+    hook.rules().each().for_each(|one| admission_rules::rule(&one, errors));
+    hook.failure_policy().supported(&["Fail", "Ignore"], errors);
+    hook.match_policy().supported(&["Equivalent", "Exact"], errors);
+    if !hook.side_effects().is_set() {
+        errors.required(hook.side_effects(), "must specify one of None, NoneOnDryRun");
     }
-    supported(&hook["failurePolicy"], &path.field("failurePolicy"), &["Fail", "Ignore"], errors);
-    policy(hook, path, errors);
-    if hook["sideEffects"].is_null() {
-        errors.required(path.field("sideEffects"), "must specify one of None, NoneOnDryRun");
+    hook.side_effects().supported(&["None", "NoneOnDryRun"], errors);
+    hook.timeout_seconds().within(1..=30, "the timeout value must be between 1 and 30 seconds", errors);
+    metadata::selector(&hook.namespace_selector(), errors);
+    metadata::selector(&hook.object_selector(), errors);
+    hook.reinvocation_policy().supported(&["IfNeeded", "Never"], errors);
+    place(&hook.client_config(), errors);
+    let names = Names { authorizer: true, ..Names::default() };
+    admission_policy::conditions(&hook.match_conditions(), &names, errors);
+}
+
+/// The name of a webhook: a domain with three segments.
+// upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go IsFullyQualifiedName (v1.36)
+fn qualified_name(name: &Place<'_, &str>, errors: &mut Errors) {
+    let faults = names::subdomain(name);
+    if name.is_empty() {
+        errors.required(name, "");
+    } else if !faults.is_empty() {
+        errors.invalid_at(name, faults.join(","));
+    } else if name.split('.').count() < 3 {
+        errors.invalid_at(name, "should be a domain with at least three segments separated by dots");
     }
-    supported(&hook["sideEffects"], &path.field("sideEffects"), &["None", "NoneOnDryRun"], errors);
-    if hook["timeoutSeconds"].as_i64().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
-        let message = "the timeout value must be between 1 and 30 seconds";
-        errors.invalid(path.field("timeoutSeconds"), &hook["timeoutSeconds"], message);
-    }
-    selectors(hook, path, errors);
-    supported(&hook["reinvocationPolicy"], &path.field("reinvocationPolicy"), &["IfNeeded", "Never"], errors);
-    place(&hook["clientConfig"], &path.field("clientConfig"), errors);
-    admission_policy::conditions(hook, false, path, errors);
 }
 
 /// Where a webhook is.
-fn place(client: &Value, path: &Path<'_>, errors: &mut Errors) {
-    match (client["url"].as_str(), &client["service"]) {
-        (Some(url), Value::Null) => self::url(url, &path.field("url"), errors),
-        (None, named) if named.is_object() => service(named, &path.field("service"), errors),
-        _ => errors.required(path, "exactly one of url or service is required"),
+fn place(client: &Place<'_, WebhookClientConfig<'_>>, errors: &mut Errors) {
+    match (*client.url(), client.service().is_set()) {
+        (Some(url), false) => self::url(url, &client.url().path, errors),
+        (None, true) => service(&client.service(), errors),
+        _ => errors.required(client, "exactly one of url or service is required"),
     }
 }
 
-fn reviews(hook: &Value, field: &str, missing: &str, path: &Path<'_>, errors: &mut Errors) {
-    let versions = &hook[field];
-    if entries(hook, field).next().is_none() {
-        return errors.required(path, missing);
+fn reviews<'a>(versions: &Place<'_, Views<'a, &'a str>>, missing: &str, errors: &mut Errors) {
+    if versions.is_empty() {
+        return errors.required(versions, missing);
     }
     let mut seen = HashSet::new();
-    for (at, version) in entries(hook, field) {
-        let name = version.as_str().unwrap_or_default();
-        if !seen.insert(name) {
-            errors.invalid(path.index(at), version, "duplicate version");
-            continue;
-        }
-        for fault in names::label_1035(name) {
-            errors.invalid(path.index(at), version, fault);
+    for version in versions.each() {
+        if seen.insert(*version) {
+            version.check(names::label_1035, errors);
+        } else {
+            errors.invalid_at(&version, "duplicate version");
         }
     }
     if !REVIEWS.iter().any(|version| seen.contains(version)) {
-        errors.invalid(path, versions, "must include at least one of v1, v1beta1");
+        errors.invalid_at(versions, "must include at least one of v1, v1beta1");
     }
 }
 
@@ -147,34 +149,29 @@ fn url(url: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn service(service: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in ["name", "namespace"] {
-        if text(service, field).is_empty() {
-            errors.required(path.field(field), "");
-        }
-    }
-    if service["port"].as_i64().is_some_and(|port| !(1..=65535).contains(&port)) {
-        let message = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(path.field("port"), &service["port"], message);
-    }
-    let url_path = text(service, "path");
-    let place = path.field("path");
-    match url_path {
+fn service(service: &Place<'_, ServiceReference<'_>>, errors: &mut Errors) {
+    service.name().needed(errors);
+    service.namespace().needed(errors);
+    let fault = "port is not valid: must be between 1 and 65535, inclusive";
+    service.port().within(1..=65_535, fault, errors);
+    let place = service.path();
+    let path = place.text();
+    match path {
         "" | "/" => return,
-        "//" => return errors.invalid(place, &json!(url_path), "segment[0] may not be empty"),
+        "//" => return errors.invalid_at(&place, "segment[0] may not be empty"),
         _ => {}
     }
-    if !url_path.starts_with('/') {
-        errors.invalid(place, &json!(url_path), "must start with a '/'");
+    if !path.starts_with('/') {
+        errors.invalid_at(&place, "must start with a '/'");
     }
-    let inner = url_path.strip_prefix('/').unwrap_or(url_path);
+    let inner = path.strip_prefix('/').unwrap_or(path);
     for (at, segment) in inner.strip_suffix('/').unwrap_or(inner).split('/').enumerate() {
         if segment.is_empty() {
-            errors.invalid(place, &json!(url_path), format!("segment[{at}] may not be empty"));
+            errors.invalid_at(&place, format!("segment[{at}] may not be empty"));
             continue;
         }
         for fault in names::subdomain(segment) {
-            errors.invalid(place, &json!(url_path), format!("segment[{at}]: {fault}"));
+            errors.invalid_at(&place, format!("segment[{at}]: {fault}"));
         }
     }
 }

@@ -97,10 +97,7 @@ fn daemons_in_turn(rolling: &Place<'_, RollingUpdateDaemonSet<'_>>, errors: &mut
 pub(crate) fn same_selector(old: &Value, new: &Value, errors: &mut Errors) {
     // Deployments, ReplicaSets and DaemonSets have it at the same place.
     let (old, new) = (Place::<Deployment<'_>>::root(old), Place::<Deployment<'_>>::root(new));
-    let (had, has) = (old.spec(), new.spec());
-    if *had.selector() != *has.selector() {
-        errors.invalid_at(&has.selector(), "field is immutable");
-    }
+    new.spec().selector().stays(&old.spec().selector(), errors);
 }
 
 /// The selector of a workload.

@@ -5,10 +5,9 @@
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::super::Errors;
-use super::super::field::entries;
+use super::super::{Errors, Place};
 use super::common;
-use crate::schema::Path;
+use crate::views::{CapacityRequestPolicy, DeviceCapacity};
 
 const MAX_VALUES: usize = 10;
 
@@ -16,108 +15,100 @@ fn amount(value: &Value) -> Quantity {
     value.as_str().and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
 }
 
+fn shown(amount: Quantity) -> Value {
+    json!(amount.to_string())
+}
+
 /// A capacity; only of devices that several may share a part can be asked for.
-pub(super) fn check(capacity: &Value, multiple: bool, path: &Path<'_>, errors: &mut Errors) {
-    let policy = &capacity["requestPolicy"];
-    let path = path.field("requestPolicy");
-    if policy.is_null() {
+pub(super) fn check(capacity: &Place<'_, DeviceCapacity<'_>>, multiple: bool, errors: &mut Errors) {
+    let policy = capacity.request_policy();
+    if !policy.is_set() {
         return;
     }
     if !multiple {
-        errors.forbidden(path, "allowMultipleAllocations must be true");
-        return;
+        return errors.forbidden(policy, "allowMultipleAllocations must be true");
     }
-    let (listed, ranged) = (entries(policy, "validValues").next().is_some(), policy["validRange"].is_object());
-    if listed && ranged {
-        let message = "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the \
-                       same time";
-        errors.forbidden(path, message);
-        return;
-    }
-    if !listed && !ranged {
-        return;
-    }
-    let kind = if listed { "validValues" } else { "validRange" };
-    if policy["default"].is_null() {
-        errors.required(path.field("default"), &format!("required when {kind} is defined"));
-    } else if listed {
-        values(policy, amount(&capacity["value"]), &path.field(kind), errors);
+    let (list, range, default) = (policy.valid_values(), policy.valid_range(), policy.default());
+    let kind = match (list.is_empty(), range.is_set()) {
+        (true, false) => return,
+        (true, true) => range.field_name(),
+        (false, false) => list.field_name(),
+        (false, true) => {
+            let message = "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the \
+                           same time";
+            return errors.forbidden(policy, message);
+        }
+    };
+    if !default.is_set() {
+        errors.required(default, &format!("required when {kind} is defined"));
+    } else if range.is_set() {
+        within_range(&policy, amount(capacity.value().json), errors);
     } else {
-        range(policy, amount(&capacity["value"]), &path.field(kind), errors);
+        among_values(&policy, amount(capacity.value().json), errors);
     }
 }
 
-fn values(policy: &Value, most: Quantity, list: &Path<'_>, errors: &mut Errors) {
-    let all: Vec<Quantity> = entries(policy, "validValues").map(|(_, value)| amount(value)).collect();
-    for (at, pair) in all.windows(2).enumerate() {
-        if let [one, next] = pair
-            && one > next
-        {
-            let place = list.index(at.saturating_add(1));
-            errors.invalid(place, &json!(next.to_string()), "values must be sorted in ascending order");
+fn among_values(policy: &Place<'_, CapacityRequestPolicy<'_>>, most: Quantity, errors: &mut Errors) {
+    let (list, default) = (policy.valid_values(), amount(policy.default().json));
+    let mut before = None;
+    for value in list.each() {
+        let own = amount(value.json);
+        if before.is_some_and(|before| before > own) {
+            errors.invalid(value, &shown(own), "values must be sorted in ascending order");
         }
+        before = Some(own);
     }
-    if common::within(policy, "validValues", MAX_VALUES, list, errors) {
-        for (at, value) in all.iter().enumerate() {
-            if *value > most {
-                let message = format!("option is larger than capacity value: {most}");
-                errors.invalid(list.index(at), &json!(value.to_string()), message);
-            }
+    if list.at_most(MAX_VALUES, errors) {
+        for value in list.each().filter(|value| amount(value.json) > most) {
+            let message = format!("option is larger than capacity value: {most}");
+            errors.invalid(value, &shown(amount(value.json)), message);
         }
-        let key = |value: &Value| json!(amount(value).units().to_string());
-        common::distinct(policy, "validValues", key, list, errors);
+        common::distinct(&list, |value| json!(amount(value.json).units().to_string()), errors);
     }
-    let default = amount(&policy["default"]);
-    if !all.contains(&default) {
-        let message = "default value is not valid according to the requestPolicy";
-        errors.invalid(list, &json!(default.to_string()), message);
+    if !list.each().any(|value| amount(value.json) == default) {
+        errors.invalid(&list, &shown(default), "default value is not valid according to the requestPolicy");
     }
 }
 
-fn range(policy: &Value, most: Quantity, path: &Path<'_>, errors: &mut Errors) {
-    let range = &policy["validRange"];
-    let default = amount(&policy["default"]);
-    if range["min"].is_null() {
-        errors.required(path.field("min"), "required when validRange is defined");
-        return;
+fn within_range(policy: &Place<'_, CapacityRequestPolicy<'_>>, most: Quantity, errors: &mut Errors) {
+    let (range, default) = (policy.valid_range(), amount(policy.default().json));
+    let (min, max, step) = (range.min(), range.max(), range.step());
+    if !min.is_set() {
+        return errors.required(min, "required when validRange is defined");
     }
-    let least = amount(&range["min"]);
-    let shown = |amount: Quantity| json!(amount.to_string());
+    let least = amount(min.json);
     if least > most {
-        let message = format!("min is larger than capacity value: {most}");
-        errors.invalid(path.field("min"), &shown(least), message);
+        errors.invalid(min, &shown(least), format!("min is larger than capacity value: {most}"));
     }
     if default < least {
-        errors.invalid(path.field("min"), &shown(default), format!("default is less than min: {least}"));
+        errors.invalid(min, &shown(default), format!("default is less than min: {least}"));
     }
-    let greatest = (!range["max"].is_null()).then(|| amount(&range["max"]));
+    let greatest = max.is_set().then(|| amount(max.json));
     if let Some(greatest) = greatest {
-        let path = path.field("max");
         if least > greatest {
-            errors.invalid(path, &shown(least), format!("min is larger than max: {greatest}"));
+            errors.invalid(max, &shown(least), format!("min is larger than max: {greatest}"));
         }
         if greatest > most {
-            errors.invalid(path, &shown(greatest), format!("max is larger than capacity value: {most}"));
+            errors.invalid(max, &shown(greatest), format!("max is larger than capacity value: {most}"));
         }
         if default > greatest {
-            errors.invalid(path, &shown(default), format!("default is more than max: {greatest}"));
+            errors.invalid(max, &shown(default), format!("default is more than max: {greatest}"));
         }
     }
-    if range["step"].is_null() {
+    if !step.is_set() {
         return;
     }
-    let step = amount(&range["step"]);
-    let path = path.field("step");
-    if least + step > most {
-        let message = format!("one step {} is larger than capacity value: {most}", least + step);
-        errors.invalid(path, &shown(step), message);
+    let length = amount(step.json);
+    if least + length > most {
+        let message = format!("one step {} is larger than capacity value: {most}", least + length);
+        errors.invalid(step, &shown(length), message);
     }
     for value in std::iter::once(default).chain(greatest) {
         let above = value.units().saturating_sub(least.units());
         // A step of nothing leads nowhere.
-        if above.checked_rem(step.units()) != Some(0) {
-            let message = format!("value is not a multiple of a given step ({step}) from ({least})");
-            errors.invalid(path, &shown(value), message);
+        if above.checked_rem(length.units()) != Some(0) {
+            let message = format!("value is not a multiple of a given step ({length}) from ({least})");
+            errors.invalid(step, &shown(value), message);
         }
     }
 }

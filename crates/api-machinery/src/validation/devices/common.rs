@@ -8,137 +8,97 @@ use std::collections::HashSet;
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::super::Errors;
-use super::super::field::{entries, supported, text};
+use super::super::volume_sources::driver;
+use super::super::{Errors, Place, placement};
 use crate::device_selector::{self, Fault};
 use crate::schema::Path;
+use crate::views::{
+    Counter, DeviceSelector, DeviceTaint, DeviceToleration, Entries, NodeSelector, OpaqueDeviceConfiguration, View,
+    Views,
+};
 
 pub(super) const MAX_CONFIG: usize = 32;
 const MAX_SELECTORS: usize = 32;
 const MAX_NAME: usize = 32;
-const MAX_DRIVER: usize = 63;
 const MAX_POOL: usize = 253;
 const MAX_BINDING_CONDITIONS: usize = 4;
 const MAX_COUNTERS: usize = 32;
 const MAX_PARAMETERS: usize = 10 * 1024;
 const TAINT_EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// Whether a list is no longer than it may be; one that is is not looked at.
-pub(super) fn within(value: &Value, field: &str, most: usize, path: &Path<'_>, errors: &mut Errors) -> bool {
-    let count = value[field].as_array().map_or(0, Vec::len);
-    if count > most {
-        errors.too_many(path, count, most);
-    }
-    count <= most
-}
-
 /// The entries of a list must differ in their key.
-pub(super) fn distinct<'a>(
-    value: &'a Value,
-    field: &str,
-    key: impl Fn(&'a Value) -> Value,
-    list: &Path<'_>,
+pub(super) fn distinct<'a, T: View<'a>>(
+    list: &Place<'_, Views<'a, T>>,
+    key: impl Fn(&Place<'_, T>) -> Value,
     errors: &mut Errors,
 ) {
     let mut seen = HashSet::new();
-    for (at, entry) in entries(value, field) {
-        let key = key(entry);
+    for entry in list.each() {
+        let key = key(&entry);
         if !seen.insert(key.to_string()) {
-            errors.duplicate(list.index(at), &key);
+            errors.duplicate(&entry, &key);
         }
-    }
-}
-
-/// A DNS label that must be there.
-pub(super) fn label(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for fault in names::label(value.as_str().unwrap_or_default()) {
-        errors.invalid(path, &json!(value.as_str().unwrap_or_default()), fault);
-    }
-}
-
-/// The name of a driver.
-pub(super) fn driver(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let name = value.as_str().unwrap_or_default();
-    if name.is_empty() {
-        errors.required(path, "");
-        return;
-    }
-    if name.len() > MAX_DRIVER {
-        errors.too_long(path, MAX_DRIVER, "bytes");
-    }
-    for fault in names::subdomain(&name.to_lowercase()) {
-        errors.invalid(path, value, fault);
     }
 }
 
 /// The name of a pool.
-pub(super) fn pool(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let name = value.as_str().unwrap_or_default();
+pub(super) fn pool(name: &Place<'_, &str>, errors: &mut Errors) {
     if name.is_empty() {
-        errors.required(path, "");
-        return;
+        return errors.required(name, "");
     }
     if name.len() > MAX_POOL {
-        errors.too_long(path, MAX_POOL, "bytes");
+        errors.too_long(name, MAX_POOL, "bytes");
     }
     for part in name.split('/') {
-        for fault in names::subdomain(part) {
-            errors.invalid(path, &json!(part), fault);
-        }
+        errors.faults(name, part, names::subdomain);
     }
 }
 
 /// Selectors of devices.
-pub(super) fn selectors(value: &Value, list: &Path<'_>, errors: &mut Errors) {
-    if !within(value, "selectors", MAX_SELECTORS, list, errors) {
+pub(super) fn selectors<'a>(list: &Place<'_, Views<'a, DeviceSelector<'a>>>, errors: &mut Errors) {
+    if !list.at_most(MAX_SELECTORS, errors) {
         return;
     }
-    for (at, selector) in entries(value, "selectors") {
-        let path = list.index(at);
-        let cel = path.field("cel");
-        if !selector["cel"].is_object() {
+    for selector in list.each() {
+        let cel = selector.cel();
+        let expression = cel.expression();
+        if !cel.is_set() {
             errors.required(cel, "");
-            continue;
-        }
-        let source = text(&selector["cel"], "expression");
-        let expression = cel.field("expression");
-        if source.len() > device_selector::MAX_LENGTH {
+        } else if expression.len() > device_selector::MAX_LENGTH {
             errors.too_long(expression, device_selector::MAX_LENGTH, "bytes");
-            continue;
-        }
-        match device_selector::compile(source) {
-            Ok(_) => {}
-            Err(Fault::Invalid(fault)) => errors.invalid(expression, &json!(source), fault),
-            Err(Fault::TooComplex) => errors.forbidden(expression, "too complex, exceeds cost limit"),
+        } else {
+            match device_selector::compile(*expression) {
+                Ok(_) => {}
+                Err(Fault::Invalid(fault)) => errors.invalid_text(&expression, fault),
+                Err(Fault::TooComplex) => errors.forbidden(expression, "too complex, exceeds cost limit"),
+            }
         }
     }
 }
 
 /// Configuration that only the driver understands.
-pub(super) fn configuration(config: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let opaque = path.field("opaque");
-    if !config["opaque"].is_object() {
-        errors.required(opaque, "");
-        return;
+pub(super) fn configuration(opaque: &Place<'_, OpaqueDeviceConfiguration<'_>>, errors: &mut Errors) {
+    if !opaque.is_set() {
+        return errors.required(opaque, "");
     }
-    driver(&config["opaque"]["driver"], &opaque.field("driver"), errors);
-    raw(&config["opaque"]["parameters"], &opaque.field("parameters"), errors);
+    driver(&opaque.driver(), errors);
+    raw(&opaque.parameters(), errors);
 }
 
 /// An object of any form.
-pub(super) fn raw(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    match value {
-        Value::Null => errors.required(path, ""),
-        Value::Object(_) if value.to_string().len() > MAX_PARAMETERS => {
-            errors.too_long(path, MAX_PARAMETERS, "bytes");
+pub(super) fn raw(place: &Place<'_, &Value>, errors: &mut Errors) {
+    match place.json {
+        Value::Null => errors.required(place, ""),
+        Value::Object(_) if place.json.to_string().len() > MAX_PARAMETERS => {
+            errors.too_long(place, MAX_PARAMETERS, "bytes");
         }
         Value::Object(_) => {}
-        _ => errors.invalid_shown(path, "\"<value omitted>\"", "must be a valid JSON object"),
+        _ => errors.invalid_as(place, "\"<value omitted>\"", "must be a valid JSON object"),
     }
 }
 
 /// A name that may have a domain before a slash.
-pub(super) fn qualified_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn qualified_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     let parts: Vec<&str> = name.split('/').collect();
     match parts.as_slice() {
         [only] => identifier(only, path, errors),
@@ -146,7 +106,7 @@ pub(super) fn qualified_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
             if domain.is_empty() {
                 errors.invalid(path, &json!(""), "the domain must not be empty");
             } else {
-                driver(&json!(domain), path, errors);
+                driver(&Place::new(path, &json!(domain)), errors);
             }
             if id.is_empty() {
                 errors.invalid(path, &json!(""), "the name must not be empty");
@@ -160,16 +120,14 @@ pub(super) fn qualified_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// A name that has a domain.
-pub(super) fn fully_qualified_name(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let name = value.as_str().unwrap_or_default();
-    qualified_name(name, path, errors);
-    if !name.contains('/') {
-        let message = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.invalid(path, value, message);
+pub(super) fn fully_qualified_name(name: &Place<'_, Option<&str>>, errors: &mut Errors) {
+    qualified_name(name.text(), name.path, errors);
+    if !name.text().contains('/') {
+        errors.invalid_at(name, "a fully qualified name must be a domain and a name separated by a slash");
     }
 }
 
-fn identifier(id: &str, path: &Path<'_>, errors: &mut Errors) {
+fn identifier(id: &str, path: Path<'_>, errors: &mut Errors) {
     if id.len() > MAX_NAME {
         errors.too_long(path, MAX_NAME, "bytes");
     }
@@ -184,93 +142,104 @@ fn identifier(id: &str, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// A taint of a device.
-pub(super) fn taint(taint: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for fault in names::qualified(text(taint, "key")) {
-        errors.invalid(path.field("key"), &json!(text(taint, "key")), fault);
-    }
-    label_value(&taint["value"], &path.field("value"), errors);
-    if text(taint, "effect").is_empty() {
-        errors.required(path.field("effect"), "");
-    } else {
-        supported(&taint["effect"], &path.field("effect"), &TAINT_EFFECTS, errors);
-    }
+pub(super) fn taint(taint: &Place<'_, DeviceTaint<'_>>, errors: &mut Errors) {
+    taint.key().check(names::qualified, errors);
+    taint.value().check(names::label_value, errors);
+    taint.effect().needed_of(&TAINT_EFFECTS, errors);
 }
 
 /// The tolerations of a request.
-pub(super) fn tolerations(request: &Value, list: &Path<'_>, errors: &mut Errors) {
-    for (at, toleration) in entries(request, "tolerations") {
-        let path = list.index(at);
-        if !text(toleration, "key").is_empty() {
-            for fault in names::qualified(text(toleration, "key")) {
-                errors.invalid(path.field("key"), &toleration["key"], fault);
-            }
-        }
-        match text(toleration, "operator") {
-            "Exists" if !text(toleration, "value").is_empty() => {
-                errors.invalid(path.field("value"), &toleration["value"], "must be empty for operator `Exists`");
-            }
+pub(super) fn tolerations<'a>(list: &Place<'_, Views<'a, DeviceToleration<'a>>>, errors: &mut Errors) {
+    for toleration in list.each() {
+        let (operator, value, effect) = (toleration.operator(), toleration.value(), toleration.effect());
+        toleration.key().check_if_set(names::qualified, errors);
+        match *operator {
+            "Exists" if !value.is_empty() => errors.invalid_at(&value, "must be empty for operator `Exists`"),
             "Exists" => {}
-            "Equal" => label_value(&toleration["value"], &path.field("value"), errors),
-            "" => errors.required(path.field("operator"), ""),
-            _ => errors.unsupported(path.field("operator"), &toleration["operator"], &["Equal", "Exists"]),
+            "Equal" => value.check(names::label_value, errors),
+            _ => operator.needed_of(&["Equal", "Exists"], errors),
         }
-        if !text(toleration, "effect").is_empty() {
-            supported(&toleration["effect"], &path.field("effect"), &TAINT_EFFECTS, errors);
+        if !effect.is_empty() {
+            effect.supported(&TAINT_EFFECTS, errors);
         }
     }
 }
 
-fn label_value(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for fault in names::label_value(value.as_str().unwrap_or_default()) {
-        errors.invalid(path, value, fault);
-    }
-}
-
-/// The conditions that a device waits for before its pod is bound.
-pub(super) fn binding_conditions(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let (wanted, failures) = (path.field("bindingConditions"), path.field("bindingFailureConditions"));
-    for (field, list) in [("bindingConditions", &wanted), ("bindingFailureConditions", &failures)] {
-        if within(value, field, MAX_BINDING_CONDITIONS, list, errors) {
-            for (at, condition) in entries(value, field) {
-                for fault in names::qualified(condition.as_str().unwrap_or_default()) {
-                    errors.invalid(list.index(at), condition, fault);
-                }
-            }
+/// The conditions that a device waits for before its pod is bound, and those that keep it from being bound.
+pub(super) fn binding_conditions<'a>(
+    wanted: &Place<'_, Views<'a, &'a str>>,
+    failures: &Place<'_, Views<'a, &'a str>>,
+    errors: &mut Errors,
+) {
+    for list in [wanted, failures] {
+        if list.at_most(MAX_BINDING_CONDITIONS, errors) {
+            list.each().for_each(|condition| condition.check(names::qualified, errors));
         }
-        distinct(value, field, Value::clone, list, errors);
+        distinct(list, |condition| condition.json.clone(), errors);
     }
-    let count = |field: &str| entries(value, field).count();
-    let conditions: HashSet<&Value> = entries(value, "bindingConditions").map(|(_, one)| one).collect();
-    for (at, condition) in entries(value, "bindingFailureConditions") {
-        if conditions.contains(condition) {
-            let message = "bindingFailureConditions must not overlap with bindingConditions";
-            errors.invalid(failures.index(at), condition, message);
-        }
+    let conditions: HashSet<&str> = Views::clone(wanted).collect();
+    for condition in failures.each().filter(|condition| conditions.contains(**condition)) {
+        errors.invalid_at(&condition, "bindingFailureConditions must not overlap with bindingConditions");
     }
-    match (count("bindingConditions"), count("bindingFailureConditions")) {
-        (0, 1..) => {
-            let message = "bindingConditions are required to use bindingFailureConditions";
-            errors.invalid(wanted, &value["bindingConditions"], message);
+    match (wanted.is_empty(), failures.is_empty()) {
+        (true, false) => {
+            errors.invalid_at(wanted, "bindingConditions are required to use bindingFailureConditions");
         }
-        (1.., 0) => {
-            let message = "bindingFailureConditions are required to use bindingConditions";
-            errors.invalid(failures, &value["bindingFailureConditions"], message);
+        (false, true) => {
+            errors.invalid_at(failures, "bindingFailureConditions are required to use bindingConditions");
         }
         _ => {}
     }
 }
 
 /// Named counters.
-pub(super) fn counters(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let Some(counters) = value["counters"].as_object().filter(|counters| !counters.is_empty()) else {
-        errors.required(path, "");
-        return;
-    };
-    if counters.len() > MAX_COUNTERS {
-        errors.too_many(path, counters.len(), MAX_COUNTERS);
-        return;
+pub(super) fn counters<'a>(counters: &Place<'_, Entries<'a, Counter<'a>>>, errors: &mut Errors) {
+    if counters.is_empty() {
+        return errors.required(counters, "");
     }
-    for name in counters.keys() {
-        label(&json!(name), path, errors);
+    if counters.len() > MAX_COUNTERS {
+        return errors.too_many(counters, counters.len(), MAX_COUNTERS);
+    }
+    for (name, _) in counters.iter() {
+        errors.faults(counters, name, names::label);
+    }
+}
+
+/// The node of devices, as a way to say where they can be used.
+pub(super) fn on_node<'p>(name: &Place<'p, Option<&str>>, empty: &str, ways: &mut Vec<&'p str>, errors: &mut Errors) {
+    if **name == Some("") {
+        errors.invalid_at(name, empty);
+    } else if name.is_set() {
+        ways.push(name.field_name());
+        name.check(names::subdomain, errors);
+    }
+}
+
+/// The nodes of devices, as a way to say where they can be used.
+pub(super) fn on_nodes<'p>(selector: &Place<'p, NodeSelector<'_>>, ways: &mut Vec<&'p str>, errors: &mut Errors) {
+    if selector.is_set() {
+        ways.push(selector.field_name());
+        placement::node_selector(selector, errors);
+    }
+}
+
+/// That devices can be used on all nodes, or say so themselves.
+pub(super) fn is_true<'p>(flag: &Place<'p, Option<bool>>, ways: &mut Vec<&'p str>, errors: &mut Errors) {
+    match **flag {
+        Some(true) => ways.push(flag.field_name()),
+        Some(false) => errors.invalid_at(flag, "must be either unset or set to true"),
+        None => {}
+    }
+}
+
+/// One way must say where devices can be used.
+pub(super) fn one_way<T>(owner: &Place<'_, T>, ways: &[&str], rule: &str, several: &str, errors: &mut Errors) {
+    match ways {
+        [] => errors.required(owner, rule),
+        [_] => {}
+        _ => {
+            let shown = ways.iter().map(|way| format!("`{way}`")).collect::<Vec<_>>().join(", ");
+            errors.invalid(owner, &json!(format!("{{{shown}}}")), format!("{rule}{several}"));
+        }
     }
 }

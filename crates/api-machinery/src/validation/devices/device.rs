@@ -6,12 +6,11 @@ use std::sync::LazyLock;
 
 use klab_cel::names;
 use regex::Regex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::super::field::{entries, text};
-use super::super::{Errors, Place, placement};
+use super::super::{Errors, Place};
 use super::{capacity, common};
-use crate::schema::Path;
+use crate::views::{Device, DeviceAttribute, Views};
 
 const MAX_ENTRIES: usize = 32;
 const MAX_VALUES: usize = 48;
@@ -28,134 +27,103 @@ static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// A device; `each`: devices say themselves where they can be used.
-pub(super) fn device(device: &Value, each: bool, path: &Path<'_>, errors: &mut Errors) {
-    common::label(&device["name"], &path.field("name"), errors);
-    let none = Map::new();
-    let of = |field: &str| device[field].as_object().unwrap_or(&none);
-    let total = of("attributes").len().saturating_add(of("capacity").len());
+pub(super) fn device(device: &Place<'_, Device<'_>>, each: bool, errors: &mut Errors) {
+    let (attributes, capacities) = (device.attributes(), device.capacity());
+    device.name().check(names::label, errors);
+    let total = attributes.len().saturating_add(capacities.len());
     if total > MAX_ENTRIES {
         let message = format!("the total number of attributes and capacities must not exceed {MAX_ENTRIES}");
-        errors.invalid(path, &json!(total), message);
+        errors.invalid(device, &json!(total), message);
     }
-    let values = of("attributes").values().map(values).fold(0_usize, usize::saturating_add);
+    let values = attributes.iter().map(|(_, attribute)| values(attribute)).fold(0_usize, usize::saturating_add);
     if values > MAX_VALUES {
         let message = format!("the total number of attribute values must not exceed {MAX_VALUES}");
-        errors.invalid(path, &json!(values), message);
+        errors.invalid(device, &json!(values), message);
     }
-    let attributes = path.field("attributes");
-    for (name, one) in of("attributes") {
-        common::qualified_name(name, &attributes, errors);
-        attribute(one, &attributes.key(name), errors);
+    for (name, one) in attributes.each() {
+        common::qualified_name(name, attributes.path, errors);
+        attribute(&one, errors);
     }
-    let capacities = path.field("capacity");
-    let multiple = device["allowMultipleAllocations"] == true;
-    for (name, one) in of("capacity") {
-        common::qualified_name(name, &capacities, errors);
-        capacity::check(one, multiple, &capacities.key(name), errors);
+    for (name, one) in capacities.each() {
+        common::qualified_name(name, capacities.path, errors);
+        capacity::check(&one, *device.allow_multiple_allocations() == Some(true), errors);
     }
-    let list = path.field("taints");
-    if common::within(device, "taints", MAX_TAINTS, &list, errors) {
-        for (at, taint) in entries(device, "taints") {
-            common::taint(taint, &list.index(at), errors);
+    if device.taints().at_most(MAX_TAINTS, errors) {
+        device.taints().each().for_each(|taint| common::taint(&taint, errors));
+    }
+    let consumptions = device.consumes_counters();
+    if consumptions.at_most(MAX_CONSUMPTIONS, errors) {
+        for one in consumptions.each() {
+            one.counter_set().needed_as(names::label, errors);
+            common::counters(&one.counters(), errors);
         }
+        common::distinct(&consumptions, |one| one.counter_set().json.clone(), errors);
     }
-    let list = path.field("consumesCounters");
-    if common::within(device, "consumesCounters", MAX_CONSUMPTIONS, &list, errors) {
-        for (at, one) in entries(device, "consumesCounters") {
-            let path = list.index(at);
-            if text(one, "counterSet").is_empty() {
-                errors.required(path.field("counterSet"), "");
-            } else {
-                common::label(&one["counterSet"], &path.field("counterSet"), errors);
-            }
-            common::counters(one, &path.field("counters"), errors);
-        }
-        common::distinct(device, "consumesCounters", |one| one["counterSet"].clone(), &list, errors);
-    }
-    reach(device, each, path, errors);
-    common::binding_conditions(device, path, errors);
+    reach(device, each, errors);
+    common::binding_conditions(&device.binding_conditions(), &device.binding_failure_conditions(), errors);
 }
 
 /// How many values an attribute has.
-fn values(attribute: &Value) -> usize {
-    let lists = ["bools", "ints", "strings", "versions"].map(|field| attribute[field].as_array().map_or(0, Vec::len));
-    lists.into_iter().fold(0_usize, usize::saturating_add).max(1)
+fn values(attribute: DeviceAttribute<'_>) -> usize {
+    let numbers = attribute.bools().len().saturating_add(attribute.ints().len());
+    numbers.saturating_add(attribute.strings().len()).saturating_add(attribute.versions().len()).max(1)
 }
 
-fn attribute(attribute: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut kinds = 0_usize;
-    for field in ["bool", "int", "string", "version"] {
-        if !attribute[field].is_null() {
-            kinds = kinds.saturating_add(1);
-            single(&attribute[field], field, &path.field(field), errors);
-        }
+fn attribute(attribute: &Place<'_, DeviceAttribute<'_>>, errors: &mut Errors) {
+    let values = [
+        attribute.bool().cast::<&Value>(),
+        attribute.int().cast(),
+        attribute.string().cast(),
+        attribute.version().cast(),
+    ];
+    let lists = [
+        attribute.bools().cast::<Views<'_, &Value>>(),
+        attribute.ints().cast(),
+        attribute.strings().cast(),
+        attribute.versions().cast(),
+    ];
+    for value in values.iter().filter(|value| value.is_set()) {
+        single(value, value.field_name() == "version", errors);
     }
-    for (field, one) in [("bools", "bool"), ("ints", "int"), ("strings", "string"), ("versions", "version")] {
-        let Some(list) = attribute[field].as_array() else { continue };
-        kinds = kinds.saturating_add(1);
-        let path = path.field(field);
+    for list in lists.iter().filter(|list| list.is_set()) {
         if list.is_empty() {
-            errors.invalid(path, &attribute[field], "must not be empty if specified");
+            errors.invalid_at(list, "must not be empty if specified");
         }
-        for (at, value) in list.iter().enumerate() {
-            single(value, one, &path.index(at), errors);
-        }
+        list.each().for_each(|value| single(&value, list.field_name() == "versions", errors));
     }
-    match kinds {
-        0 => errors.invalid(path, &json!(""), "exactly one value must be specified"),
+    let is_set = values.iter().map(Place::is_set).chain(lists.iter().map(Place::is_set));
+    match is_set.filter(|is_set| *is_set).count() {
+        0 => errors.invalid(attribute, &json!(""), "exactly one value must be specified"),
         1 => {}
-        _ => errors.invalid(path, attribute, "exactly one value must be specified"),
+        _ => errors.invalid_at(attribute, "exactly one value must be specified"),
     }
 }
 
-fn single(value: &Value, kind: &str, path: &Path<'_>, errors: &mut Errors) {
-    let text = value.as_str().unwrap_or_default();
-    if kind == "version" && !VERSION.as_ref().is_some_and(|version| version.is_match(text)) {
-        errors.invalid(path, value, "must be a string compatible with semver.org spec 2.0.0");
+fn single(value: &Place<'_, &Value>, is_version: bool, errors: &mut Errors) {
+    if is_version && !VERSION.as_ref().is_some_and(|version| version.is_match(value.text())) {
+        errors.invalid_at(value, "must be a string compatible with semver.org spec 2.0.0");
     }
-    if matches!(kind, "string" | "version") && text.len() > MAX_TEXT {
-        errors.too_long(path, MAX_TEXT, "bytes");
+    if value.text().len() > MAX_TEXT {
+        errors.too_long(value, MAX_TEXT, "bytes");
     }
 }
 
 /// On which nodes a device can be used.
-fn reach(device: &Value, each: bool, path: &Path<'_>, errors: &mut Errors) {
-    let fields = ["nodeName", "nodeSelector", "allNodes"];
+fn reach(device: &Place<'_, Device<'_>>, each: bool, errors: &mut Errors) {
+    let (name, selector, all) = (device.node_name(), device.node_selector(), device.all_nodes());
     if !each {
-        if fields.iter().any(|field| !device[*field].is_null()) {
+        if name.is_set() || selector.is_set() || all.is_set() {
             let message = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set \
                            to true in the ResourceSlice spec";
-            errors.invalid(path, &Value::Null, message);
+            errors.invalid(device, &Value::Null, message);
         }
         return;
     }
     let mut ways = Vec::new();
-    match device["nodeName"].as_str() {
-        None => {}
-        Some("") => errors.invalid(path.field("nodeName"), &json!(""), "must not be empty"),
-        Some(name) => {
-            ways.push("`nodeName`");
-            for fault in names::subdomain(name) {
-                errors.invalid(path.field("nodeName"), &device["nodeName"], fault);
-            }
-        }
-    }
-    if device["nodeSelector"].is_object() {
-        ways.push("`nodeSelector`");
-        placement::node_selector(&Place::new(path.field("nodeSelector"), &device["nodeSelector"]), errors);
-    }
-    match device["allNodes"].as_bool() {
-        Some(true) => ways.push("`allNodes`"),
-        Some(false) => {
-            errors.invalid(path.field("allNodes"), &device["allNodes"], "must be either unset or set to true");
-        }
-        None => {}
-    }
+    common::on_node(&name, "must not be empty", &mut ways, errors);
+    common::on_nodes(&selector, &mut ways, errors);
+    common::is_true(&all, &mut ways, errors);
     let rule = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is \
                 set to true in the ResourceSlice spec";
-    match ways.as_slice() {
-        [] => errors.required(path, rule),
-        [_] => {}
-        several => errors.invalid(path, &json!(format!("{{{}}}", several.join(", "))), rule),
-    }
+    common::one_way(device, &ways, rule, "", errors);
 }

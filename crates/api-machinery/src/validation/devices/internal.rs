@@ -5,6 +5,10 @@
 
 use serde_json::Value;
 
+use crate::views::{
+    AllocationResult, NodeSelector, NodeSelectorTerm, ResourceClaimSpec, ResourceClaimTemplateSpec, VolumeNodeAffinity,
+};
+
 /// A field of a type: its name in JSON, in Go, and what it holds.
 type Row = (&'static str, &'static str, Kind);
 
@@ -87,44 +91,53 @@ const TERM: &[Row] = &[
     ("matchExpressions", "MatchExpressions", Kind::Many(REQUIREMENT)),
     ("matchFields", "MatchFields", Kind::Many(REQUIREMENT)),
 ];
+const NODE_SELECTOR: &[Row] = &[("nodeSelectorTerms", "NodeSelectorTerms", Kind::Many(TERM))];
 const ALLOCATION: &[Row] = &[
     (
         "devices",
         "Devices",
         Kind::Always(&[("results", "Results", Kind::Many(RESULT)), ("config", "Config", Kind::Many(GIVEN_CONFIG))]),
     ),
-    ("nodeSelector", "NodeSelector", Kind::One(&[("nodeSelectorTerms", "NodeSelectorTerms", Kind::Many(TERM))])),
+    ("nodeSelector", "NodeSelector", Kind::One(NODE_SELECTOR)),
     ("allocationTimestamp", "AllocationTimestamp", Kind::Plain),
 ];
 
 /// The spec of a claim.
-pub(super) fn claim_spec(spec: &Value) -> String {
-    text(spec, CLAIM_SPEC)
+pub(super) fn claim_spec(spec: ResourceClaimSpec<'_>) -> String {
+    text(spec.0, CLAIM_SPEC)
 }
 
 /// The spec of a template: the metadata's fields, then the claim's spec.
-pub(super) fn template_spec(spec: &Value) -> String {
+pub(super) fn template_spec(spec: ResourceClaimTemplateSpec<'_>) -> String {
     let mut all = String::from("{");
-    for (field, value) in spec["metadata"].as_object().into_iter().flatten() {
+    for (field, value) in spec.metadata().0.as_object().into_iter().flatten() {
         all.push_str(&format!("\"{field}\":{},", plain(value)));
     }
-    all.push_str(&format!("\"Spec\":{}}}", text(&spec["spec"], CLAIM_SPEC)));
+    all.push_str(&format!("\"Spec\":{}}}", claim_spec(spec.spec())));
     all
 }
 
 /// What a claim was given.
-pub(super) fn allocation(allocation: &Value) -> String {
-    text(allocation, ALLOCATION)
+pub(super) fn allocation(allocation: AllocationResult<'_>) -> String {
+    text(allocation.0, ALLOCATION)
+}
+
+/// The nodes that a volume can be reached from.
+pub fn volume_affinity(affinity: VolumeNodeAffinity<'_>) -> String {
+    if !affinity.is_set() {
+        return "null".to_owned();
+    }
+    text(affinity.0, &[("required", "Required", Kind::One(NODE_SELECTOR))])
 }
 
 /// One term of a node selector.
-pub fn node_selector_term(term: &Value) -> String {
-    text(term, TERM)
+pub fn node_selector_term(term: NodeSelectorTerm<'_>) -> String {
+    text(term.0, TERM)
 }
 
 /// The terms of a node selector.
-pub fn node_selector_terms(terms: &[Value]) -> String {
-    let terms: Vec<String> = terms.iter().map(node_selector_term).collect();
+pub fn node_selector_terms(selector: NodeSelector<'_>) -> String {
+    let terms: Vec<String> = selector.node_selector_terms().map(node_selector_term).collect();
     if terms.is_empty() { "null".to_owned() } else { format!("[{}]", terms.join(",")) }
 }
 

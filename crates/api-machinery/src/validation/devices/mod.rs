@@ -14,29 +14,25 @@ mod status;
 mod tests;
 
 pub use claim::{claim, claim_update, template, template_update};
-pub use internal::{node_selector_term, node_selector_terms};
+pub use internal::{node_selector_term, node_selector_terms, volume_affinity};
 pub use slice::{slice, slice_update};
 pub use status::status;
 
 use serde_json::Value;
 
-use super::Errors;
-use super::field::entries;
-use crate::schema::Path;
+use super::{Errors, Place};
+use crate::views::DeviceClass;
 
 /// A DeviceClass.
 pub fn class(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    common::selectors(spec, &path.field("selectors"), errors);
-    let list = path.field("config");
-    if common::within(spec, "config", common::MAX_CONFIG, &list, errors) {
-        for (at, config) in entries(spec, "config") {
-            common::configuration(config, &list.index(at), errors);
-        }
+    let class = Place::<DeviceClass<'_>>::root(value);
+    let spec = class.spec();
+    common::selectors(&spec.selectors(), errors);
+    if spec.config().at_most(common::MAX_CONFIG, errors) {
+        spec.config().each().for_each(|config| common::configuration(&config.opaque(), errors));
     }
-    let name = &spec["extendedResourceName"];
-    if name.as_str().is_some_and(|name| !klab_cel::names::is_extended_resource(name)) {
-        errors.invalid(path.field("extendedResourceName"), name, "must be a valid extended resource name");
+    let name = spec.extended_resource_name();
+    if name.is_some_and(|name| !klab_cel::names::is_extended_resource(name)) {
+        errors.invalid_at(&name, "must be a valid extended resource name");
     }
 }

@@ -5,10 +5,10 @@
 use klab_cel::names;
 use serde_json::{Value, json};
 
-use super::super::field::{entries, text};
-use super::super::{Errors, Place, placement};
+use super::super::volume_sources::driver;
+use super::super::{Errors, Place};
 use super::{common, device};
-use crate::schema::Path;
+use crate::views::{ResourceSlice, ResourceSliceSpec};
 
 const MAX_DEVICES: usize = 128;
 /// Where devices have taints or consume counters.
@@ -17,105 +17,55 @@ const MAX_COUNTER_SETS: usize = 8;
 
 /// A ResourceSlice.
 pub fn slice(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    common::driver(&spec["driver"], &path.field("driver"), errors);
-    let pool = path.field("pool");
-    common::pool(&spec["pool"]["name"], &pool.field("name"), errors);
-    let count = spec["pool"]["resourceSliceCount"].as_i64().unwrap_or(0);
-    if count <= 0 {
-        errors.invalid(pool.field("resourceSliceCount"), &json!(count), "must be greater than zero");
+    let slice = Place::<ResourceSlice<'_>>::root(value);
+    let spec = slice.spec();
+    let (pool, devices, sets) = (spec.pool(), spec.devices(), spec.shared_counters());
+    let (count, generation) = (pool.resource_slice_count(), pool.generation());
+    driver(&spec.driver(), errors);
+    common::pool(&pool.name(), errors);
+    if *count <= 0 {
+        errors.invalid(count, &json!(*count), "must be greater than zero");
     }
-    let generation = spec["pool"]["generation"].as_i64().unwrap_or(0);
-    if generation < 0 {
-        errors.invalid(pool.field("generation"), &json!(generation), "must be greater than or equal to zero");
+    generation.within(0.., "must be greater than or equal to zero", errors);
+    reach(&spec, errors);
+    if sets.is_set() && devices.is_set() {
+        errors.invalid(spec, &json!(""), "only one of `sharedCounters` or `devices` is allowed");
     }
-    reach(spec, &path, errors);
-    if !spec["sharedCounters"].is_null() && !spec["devices"].is_null() {
-        errors.invalid(path, &json!(""), "only one of `sharedCounters` or `devices` is allowed");
+    let is_advanced = devices.each().any(|one| !one.taints().is_empty() || !one.consumes_counters().is_empty());
+    if devices.at_most(if is_advanced { MAX_ADVANCED_DEVICES } else { MAX_DEVICES }, errors) {
+        let each = *spec.per_device_node_selection() == Some(true);
+        devices.each().for_each(|one| device::device(&one, each, errors));
+        common::distinct(&devices, |device| device.name().json.clone(), errors);
     }
-    let advanced = |(_, device): (usize, &Value)| {
-        entries(device, "taints").next().is_some() || entries(device, "consumesCounters").next().is_some()
-    };
-    let most = if entries(spec, "devices").any(advanced) { MAX_ADVANCED_DEVICES } else { MAX_DEVICES };
-    let list = path.field("devices");
-    if common::within(spec, "devices", most, &list, errors) {
-        let each = spec["perDeviceNodeSelection"] == true;
-        for (at, one) in entries(spec, "devices") {
-            device::device(one, each, &list.index(at), errors);
+    if sets.at_most(MAX_COUNTER_SETS, errors) {
+        for set in sets.each() {
+            set.name().needed_as(names::label, errors);
+            common::counters(&set.counters(), errors);
         }
-        common::distinct(spec, "devices", |device| device["name"].clone(), &list, errors);
-    }
-    let list = path.field("sharedCounters");
-    if common::within(spec, "sharedCounters", MAX_COUNTER_SETS, &list, errors) {
-        for (at, set) in entries(spec, "sharedCounters") {
-            let path = list.index(at);
-            if text(set, "name").is_empty() {
-                errors.required(path.field("name"), "");
-            } else {
-                common::label(&set["name"], &path.field("name"), errors);
-            }
-            common::counters(set, &path.field("counters"), errors);
-        }
-        common::distinct(spec, "sharedCounters", |set| set["name"].clone(), &list, errors);
+        common::distinct(&sets, |set| set.name().json.clone(), errors);
     }
 }
 
 /// Whose devices these are stays as it is.
 pub fn slice_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("spec");
-    let pool = path.field("pool");
-    let (before, after) = (&old["spec"], &new["spec"]);
-    for (path, before, after) in [
-        (pool.field("name"), &before["pool"]["name"], &after["pool"]["name"]),
-        (path.field("driver"), &before["driver"], &after["driver"]),
-        (path.field("nodeName"), &before["nodeName"], &after["nodeName"]),
-    ] {
-        if before != after {
-            errors.invalid(path, after, "field is immutable");
-        }
-    }
+    let (old, new) = (Place::<ResourceSlice<'_>>::root(old), Place::<ResourceSlice<'_>>::root(new));
+    let (old, new) = (old.spec(), new.spec());
+    new.pool().name().stays(&old.pool().name(), errors);
+    new.driver().stays(&old.driver(), errors);
+    new.node_name().stays(&old.node_name(), errors);
 }
 
 /// On which nodes the devices can be used: said in one way.
-fn reach(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn reach(spec: &Place<'_, ResourceSliceSpec<'_>>, errors: &mut Errors) {
+    let (name, selector) = (spec.node_name(), spec.node_selector());
     let mut ways = Vec::new();
-    match spec["nodeName"].as_str() {
-        None => {}
-        Some("") => {
-            errors.invalid(path.field("nodeName"), &json!(""), "must be either unset or set to a non-empty string");
-        }
-        Some(name) => {
-            ways.push("`nodeName`");
-            for fault in names::subdomain(name) {
-                errors.invalid(path.field("nodeName"), &spec["nodeName"], fault);
-            }
-        }
+    common::on_node(&name, "must be either unset or set to a non-empty string", &mut ways, errors);
+    common::on_nodes(&selector, &mut ways, errors);
+    if selector.is_set() && selector.node_selector_terms().len() != 1 {
+        errors.invalid_at(&selector.node_selector_terms(), "must have exactly one node selector term");
     }
-    if spec["nodeSelector"].is_object() {
-        ways.push("`nodeSelector`");
-        let selector = path.field("nodeSelector");
-        placement::node_selector(&Place::new(selector, &spec["nodeSelector"]), errors);
-        let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
-        if terms.as_array().map_or(0, Vec::len) != 1 {
-            let list = selector.field("nodeSelectorTerms");
-            errors.invalid(list, terms, "must have exactly one node selector term");
-        }
-    }
-    for (field, way) in [("allNodes", "`allNodes`"), ("perDeviceNodeSelection", "`perDeviceNodeSelection`")] {
-        match spec[field].as_bool() {
-            Some(true) => ways.push(way),
-            Some(false) => errors.invalid(path.field(field), &spec[field], "must be either unset or set to true"),
-            None => {}
-        }
-    }
+    common::is_true(&spec.all_nodes(), &mut ways, errors);
+    common::is_true(&spec.per_device_node_selection(), &mut ways, errors);
     let rule = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-    match ways.as_slice() {
-        [] => errors.required(path, rule),
-        [_] => {}
-        several => {
-            let shown = json!(format!("{{{}}}", several.join(", ")));
-            errors.invalid(path, &shown, format!("{rule}, but multiple fields are set"));
-        }
-    }
+    common::one_way(spec, &ways, rule, ", but multiple fields are set", errors);
 }

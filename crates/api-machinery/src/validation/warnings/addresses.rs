@@ -4,40 +4,37 @@
 
 use std::net::IpAddr;
 
-use serde_json::Value;
-
 use super::super::addresses::{is_mapped, lenient};
-use super::super::ranges;
+use super::super::{Place, ranges};
 use super::collected::Warnings;
-use crate::schema::Path;
 
 /// An address.
-pub(super) fn ip(value: &Value, place: &Path<'_>, warnings: &mut Warnings) {
-    let text = value.as_str().unwrap_or_default();
+pub(super) fn ip(place: &Place<'_, &str>, warnings: &mut Warnings) {
+    let text = **place;
     let Some(address) = lenient(text) else { return };
     let proper = address.to_canonical();
     if text.parse::<IpAddr>().is_err() || is_mapped(address) {
-        warnings.at(place, &format!("non-standard IP address {text:?} is invalid: use \"{proper}\""));
+        warnings.at(place, format_args!("non-standard IP address {text:?} is invalid: use \"{proper}\""));
     } else if address.is_ipv6() && proper.to_string() != text {
-        warnings.at(place, &format!("IPv6 address {text:?} should be in RFC 5952 canonical format (\"{proper}\")"));
+        warnings.at(place, format_args!("IPv6 address {text:?} should be in RFC 5952 canonical format (\"{proper}\")"));
     }
 }
 
 /// A range of them.
-pub(super) fn cidr(value: &Value, place: &Path<'_>, warnings: &mut Warnings) {
-    let text = value.as_str().unwrap_or_default();
+pub(super) fn cidr(place: &Place<'_, &str>, warnings: &mut Warnings) {
+    let text = **place;
     let Some((address, length)) = ranges::lenient_range(text) else { return };
     let first = ranges::first(address, length);
     let whole = format!("{first}/{length}");
     if address != first {
         let single = format!("{address}/{}", if address.is_ipv4() { 32 } else { 128 });
         let rest = format!("is ambiguous in this context (should be {whole:?} or {single:?}?)");
-        warnings.at(place, &format!("CIDR value {text:?} {rest}"));
+        warnings.at(place, format_args!("CIDR value {text:?} {rest}"));
     }
     if ranges::range(text).is_none() || is_mapped(address) {
-        warnings.at(place, &format!("non-standard CIDR value {text:?} is invalid: use {whole:?}"));
+        warnings.at(place, format_args!("non-standard CIDR value {text:?} is invalid: use {whole:?}"));
     } else if address == first && address.is_ipv6() && whole != text {
-        warnings.at(place, &format!("IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({whole:?})"));
+        warnings.at(place, format_args!("IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({whole:?})"));
     }
 }
 
@@ -46,12 +43,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::schema::Path;
 
     #[test]
     fn spellings_are_told() {
-        let told = |warn: fn(&Value, &Path<'_>, &mut Warnings), text: &str| {
+        let told = |warn: fn(&Place<'_, &str>, &mut Warnings), text: &str| {
             let mut warnings = Warnings::default();
-            warn(&json!(text), &Path::Root.field("at"), &mut warnings);
+            warn(&Place::new(Path::Root.field("at"), &json!(text)), &mut warnings);
             warnings.texts()
         };
         for (text, wanted) in [

@@ -1,14 +1,16 @@
 //! The warnings about an object, each once, and those that several kinds share.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 
 use klab_cel::names;
+use klab_scheduler::quantity::Quantity;
 use serde_json::Value;
 
-use super::super::field;
-use crate::schema::Path;
+use super::super::Place;
+use super::super::place::Texts;
+use crate::views::Pod;
 use crate::work;
-use klab_scheduler::quantity::Quantity;
 
 /// Texts for the client, each once. After [`Warnings::MAX`] of them others are dropped.
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ impl Warnings {
     }
 
     /// `place: text`.
-    pub fn at(&mut self, place: &Path<'_>, text: &str) {
+    pub fn at(&mut self, place: impl Display, text: impl Display) {
         self.add(format!("{place}: {text}"));
     }
 
@@ -48,7 +50,8 @@ impl Warnings {
 
 /// A name that is good for the object, and not for the hosts that are called after it.
 pub(super) fn host_name(object: &Value, of: &str, warnings: &mut Warnings) {
-    let faults = names::label(field::text(&object["metadata"], "name"));
+    // Each kind has the metadata of Pods.
+    let faults = names::label(Pod(object).metadata().name());
     if !faults.is_empty() {
         warnings.add(format!(
             "metadata.name: this is used in {of}, which can result in surprising behavior; a DNS label is recommended: [{}]",
@@ -57,11 +60,18 @@ pub(super) fn host_name(object: &Value, of: &str, warnings: &mut Warnings) {
     }
 }
 
+/// Annotations whose time is over, with what is said of them.
+pub(super) fn annotations(written: &Place<'_, Texts<'_>>, old: &[(&str, &str)], warnings: &mut Warnings) {
+    for (key, message) in old.iter().filter(|(key, _)| written.get(key).is_some()) {
+        warnings.at(written.entry(key), message);
+    }
+}
+
 /// A part of a byte.
-pub(super) fn fractional(amount: &Value, place: &Path<'_>, warnings: &mut Warnings) {
-    let quantity = amount.as_str().and_then(|text| Quantity::parse(text).ok());
+pub(super) fn fractional(amount: &Place<'_, &Value>, warnings: &mut Warnings) {
+    let quantity = Quantity::parse(amount.text()).ok();
     if let Some(quantity) = quantity.filter(|quantity| quantity.millis() % 1000 != 0) {
-        warnings.at(place, &format!("fractional byte value \"{quantity}\" is invalid, must be an integer"));
+        warnings.at(amount, format_args!("fractional byte value \"{quantity}\" is invalid, must be an integer"));
     }
 }
 

@@ -6,10 +6,13 @@ use base64::Engine as _;
 use klab_scheduler::quantity::Quantity;
 use serde_json::Value;
 
-use super::super::field::{entries, text};
+use super::super::Place;
 use super::collected::Warnings;
 use super::{addresses, labels};
-use crate::schema::Path;
+use crate::views::{
+    EndpointSlice, Endpoints, Ingress, NetworkPolicy, Node, ResourceQuota, ResourceSlice, RuntimeClass, Secret,
+    Service, ServiceAccount,
+};
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
@@ -17,94 +20,76 @@ const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 
 /// A Service.
 pub fn service(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let spec = &new["spec"];
-    let path = Path::Root.field("spec");
-    if !new["metadata"]["annotations"][HINTS].is_null() {
+    let service = Place::<Service<'_>>::root(new);
+    let spec = service.spec();
+    if service.metadata().annotations().get(HINTS).is_some() {
         let now = "service.kubernetes.io/topology-mode";
         warnings.add(format!("annotation {HINTS} is deprecated, please use {now} instead"));
     }
-    let (kind, address) = (text(spec, "type"), text(spec, "clusterIP"));
+    let (kind, address) = (*spec.type_(), *spec.cluster_ip());
     if !address.is_empty() && address != "None" {
-        listed(spec, "clusterIPs", addresses::ip, &path, warnings);
+        spec.cluster_ips().each().for_each(|one| addresses::ip(&one, warnings));
     }
     let is_headless = kind == "ClusterIP" && address == "None";
-    let external = entries(spec, "externalIPs").next().is_some();
-    let balancer = !text(spec, "loadBalancerIP").is_empty();
-    let sticky = !matches!(text(spec, "sessionAffinity"), "" | "None");
-    for (given, field) in [(balancer, "loadBalancerIP"), (external, "externalIPs"), (sticky, "SessionAffinity")] {
+    let is_external = !spec.external_ips().is_empty();
+    let balancer = !spec.load_balancer_ip().is_empty();
+    let sticky = !matches!(*spec.session_affinity(), "" | "None");
+    for (given, field) in [(balancer, "loadBalancerIP"), (is_external, "externalIPs"), (sticky, "SessionAffinity")] {
         if is_headless && given {
             warnings.add(format!("spec.{field} is ignored for headless services"));
         }
     }
-    listed(spec, "externalIPs", addresses::ip, &path, warnings);
-    if external && !is_headless && kind != "ExternalName" {
+    spec.external_ips().each().for_each(|one| addresses::ip(&one, warnings));
+    if is_external && !is_headless && kind != "ExternalName" {
         warnings.add("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
     }
     if balancer {
-        addresses::ip(&spec["loadBalancerIP"], &path.field("loadBalancerIP"), warnings);
+        addresses::ip(&spec.load_balancer_ip(), warnings);
     }
-    listed(spec, "loadBalancerSourceRanges", addresses::cidr, &path, warnings);
-    if kind == "ExternalName" && external {
+    spec.load_balancer_source_ranges().each().for_each(|one| addresses::cidr(&one, warnings));
+    if kind == "ExternalName" && is_external {
         warnings.add("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     }
-    if kind != "ExternalName" && !text(spec, "externalName").is_empty() {
+    if kind != "ExternalName" && !spec.external_name().is_empty() {
         warnings.add("spec.externalName is ignored when spec.type is not \"ExternalName\"");
     }
-    if spec["trafficDistribution"] == "PreferClose" {
+    if *spec.traffic_distribution() == Some("PreferClose") {
         warnings.add("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
-    }
-}
-
-/// The entries of a list.
-fn listed(
-    owner: &Value,
-    field: &str,
-    warn: fn(&Value, &Path<'_>, &mut Warnings),
-    path: &Path<'_>,
-    warnings: &mut Warnings,
-) {
-    let list = path.field(field);
-    for (at, one) in entries(owner, field) {
-        warn(one, &list.index(at), warnings);
     }
 }
 
 /// A NetworkPolicy.
 pub fn network_policy(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let spec = Path::Root.field("spec");
-    for (direction, end) in [("ingress", "from"), ("egress", "to")] {
-        let list = spec.field(direction);
-        for (at, rule) in entries(&new["spec"], direction) {
-            let path = list.index(at);
-            let list = path.field(end);
-            for (at, peer) in entries(rule, end).filter(|(_, peer)| peer["ipBlock"].is_object()) {
-                let path = list.index(at);
-                let path = path.field("ipBlock");
-                addresses::cidr(&peer["ipBlock"]["cidr"], &path.field("cidr"), warnings);
-                listed(&peer["ipBlock"], "except", addresses::cidr, &path, warnings);
-            }
+    let policy = Place::<NetworkPolicy<'_>>::root(new);
+    policy.spec().each_rule(|_, peers| {
+        for peer in peers.each() {
+            let block = peer.ip_block();
+            addresses::cidr(&block.cidr(), warnings);
+            block.except().each().for_each(|one| addresses::cidr(&one, warnings));
         }
-    }
+    });
 }
 
 /// A new Ingress.
 pub fn ingress(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let annotated = !new["metadata"]["annotations"][INGRESS_CLASS].is_null();
-    if old.is_none() && annotated && new["spec"]["ingressClassName"].is_null() {
+    let ingress = Ingress(new);
+    let is_annotated = ingress.metadata().annotations().get(INGRESS_CLASS).is_some();
+    if old.is_none() && is_annotated && ingress.spec().ingress_class_name().is_none() {
         warnings.add(format!("annotation {INGRESS_CLASS:?} is deprecated, please use 'spec.ingressClassName' instead"));
     }
 }
 
 /// A Node.
 pub fn node(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let spec = &new["spec"];
-    if !spec["configSource"].is_null() {
-        warnings.add("spec.configSource: the feature is removed");
+    let node = Place::<Node<'_>>::root(new);
+    let spec = node.spec();
+    if spec.config_source().is_set() {
+        warnings.at(spec.config_source(), "the feature is removed");
     }
-    if !text(spec, "externalID").is_empty() {
-        warnings.add("spec.externalID: this field is deprecated, and is unused by Kubernetes");
+    if !spec.external_id().is_empty() {
+        warnings.at(spec.external_id(), "this field is deprecated, and is unused by Kubernetes");
     }
-    listed(spec, "podCIDRs", addresses::cidr, &Path::Root.field("spec"), warnings);
+    spec.pod_cidrs().each().for_each(|one| addresses::cidr(&one, warnings));
 }
 
 /// A new ResourceQuota: nothing can be had that is asked for beyond the limits.
@@ -112,8 +97,8 @@ pub fn quota(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
     if old.is_some() {
         return;
     }
-    let hard = &new["spec"]["hard"];
-    let amount = |name: &str| hard[name].as_str().and_then(|text| Quantity::parse(text).ok());
+    let hard = ResourceQuota(new).spec().hard();
+    let amount = |name: &str| hard.get(name)?.as_str().and_then(|text| Quantity::parse(text).ok());
     for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
         let mut request = format!("requests.{name}");
         if amount(&request).is_none() && matches!(name, "cpu" | "memory") {
@@ -130,19 +115,21 @@ pub fn quota(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 /// A RuntimeClass.
 pub fn runtime_class(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let place = Path::Root.field("scheduling");
-    for (_, old) in labels::map(&new["scheduling"]["nodeSelector"]) {
-        warnings.at(&place.field("nodeSelector"), old);
-    }
+    let class = Place::<RuntimeClass<'_>>::root(new);
+    let scheduling = class.scheduling();
+    let selector = scheduling.node_selector();
+    labels::map(*selector).for_each(|(_, old)| warnings.at(selector, old));
 }
 
 /// A Secret with a key and a certificate. Whether the two belong together is not looked at.
 pub fn secret(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if new["type"] != "kubernetes.io/tls" {
+    let secret = Secret(new);
+    if secret.type_() != "kubernetes.io/tls" {
         return;
     }
     for (key, what) in [("tls.crt", "certificate"), ("tls.key", "key")] {
-        let text = base64::engine::general_purpose::STANDARD.decode(text(&new["data"], key)).unwrap_or_default();
+        let text = secret.data().get(key).unwrap_or_default();
+        let text = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
         if !String::from_utf8_lossy(&text).contains("-----BEGIN ") {
             warnings.add(format!("tls: failed to find any PEM data in {what} input"));
             return;
@@ -152,7 +139,7 @@ pub fn secret(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 /// A ServiceAccount that has an annotation which it did not have.
 pub fn service_account(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let has = |account: &Value| !account["metadata"]["annotations"][MOUNTABLE].is_null();
+    let has = |account: &Value| ServiceAccount(account).metadata().annotations().get(MOUNTABLE).is_some();
     if has(new) && !old.is_some_and(has) {
         warnings.add(format!(
             "metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
@@ -162,39 +149,34 @@ pub fn service_account(old: Option<&Value>, new: &Value, warnings: &mut Warnings
 
 /// An EndpointSlice that no controller of the cluster writes.
 pub fn endpoint_slice(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if old.is_none() && new["addressType"] == "FQDN" {
+    let slice = Place::<EndpointSlice<'_>>::root(new);
+    if old.is_none() && *slice.address_type() == "FQDN" {
         warnings.add("spec.addressType: FQDN endpoints are deprecated");
     }
-    let manager = text(&new["metadata"]["labels"], "endpointslice.kubernetes.io/managed-by");
-    if matches!(manager, "endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io") {
+    let manager = slice.metadata().labels().get("endpointslice.kubernetes.io/managed-by");
+    if matches!(manager, Some("endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io")) {
         return;
     }
-    let list = Path::Root.field("endpoints");
-    for (at, endpoint) in entries(new, "endpoints") {
-        listed(endpoint, "addresses", addresses::ip, &list.index(at), warnings);
+    for endpoint in slice.endpoints().each() {
+        endpoint.addresses().each().for_each(|one| addresses::ip(&one, warnings));
     }
 }
 
 /// Endpoints that no controller of the cluster writes.
 pub fn endpoints(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if text(&new["metadata"]["labels"], "endpoints.kubernetes.io/managed-by") == "endpoint-controller" {
+    let endpoints = Place::<Endpoints<'_>>::root(new);
+    if endpoints.metadata().labels().get("endpoints.kubernetes.io/managed-by") == Some("endpoint-controller") {
         return;
     }
-    let list = Path::Root.field("subsets");
-    for (at, subset) in entries(new, "subsets") {
-        let path = list.index(at);
-        for field in ["addresses", "notReadyAddresses"] {
-            let list = path.field(field);
-            for (at, address) in entries(subset, field) {
-                addresses::ip(&address["ip"], &list.index(at).field("ip"), warnings);
-            }
-        }
+    for subset in endpoints.subsets().each() {
+        subset.addresses().each().for_each(|address| addresses::ip(&address.ip(), warnings));
+        subset.not_ready_addresses().each().for_each(|address| addresses::ip(&address.ip(), warnings));
     }
 }
 
 /// A ResourceSlice.
 pub fn resource_slice(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let driver = text(&new["spec"], "driver");
+    let driver = ResourceSlice(new).spec().driver();
     if driver != driver.to_lowercase() {
         warnings
             .add(format!("spec.driver: driver names should be lowercase; {driver:?} contains uppercase characters"));

@@ -3,11 +3,11 @@
 // upstream: pkg/api/node/util.go (v1.36)
 
 use klab_cel::names;
-use serde_json::Value;
 
-use super::super::field::{entries, text};
+use super::super::Place;
+use super::super::place::Texts;
 use super::collected::Warnings;
-use crate::schema::Path;
+use crate::views::NodeSelectorTerm;
 
 const OLD: [(&str, &str); 8] = [
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
@@ -29,23 +29,20 @@ pub(super) fn of(key: &str) -> Option<&'static str> {
 }
 
 /// The labels of a selector that is a map.
-pub(super) fn map(labels: &Value) -> impl Iterator<Item = (&str, &'static str)> {
-    labels.as_object().into_iter().flatten().filter_map(|(key, _)| Some((key.as_str(), of(key)?)))
+pub(super) fn map(labels: Texts<'_>) -> impl Iterator<Item = (&str, &'static str)> {
+    labels.iter().filter_map(|(key, _)| Some((key, of(key)?)))
 }
 
 /// Expressions about labels. Values of those that are only preferred are not refused, whatever they are.
-pub(super) fn expressions(term: &Value, preferred: bool, place: &Path<'_>, warnings: &mut Warnings) {
-    let list = place.field("matchExpressions");
-    for (at, expression) in entries(term, "matchExpressions") {
-        let path = list.index(at);
-        let key = text(expression, "key");
-        if let Some(old) = of(key) {
-            warnings.at(&path.field("key"), &format!("{key} is {old}"));
+pub(super) fn expressions(term: &Place<'_, NodeSelectorTerm<'_>>, preferred: bool, warnings: &mut Warnings) {
+    for expression in term.match_expressions().each() {
+        let key = expression.key();
+        if let Some(old) = of(*key) {
+            warnings.at(key, format_args!("{} is {old}", *key));
         }
-        for (at, value) in entries(expression, "values").filter(|_| preferred) {
-            let value = value.as_str().unwrap_or_default();
-            for fault in names::label_value(value) {
-                warnings.at(&path.field("values").index(at), &format!("{value} is invalid, {fault}"));
+        for value in expression.values().each().filter(|_| preferred) {
+            for fault in names::label_value(*value) {
+                warnings.at(value, format_args!("{} is invalid, {fault}", *value));
             }
         }
     }

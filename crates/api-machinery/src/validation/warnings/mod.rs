@@ -17,6 +17,4 @@ pub use kinds::{endpoint_slice, resource_slice};
 pub use kinds::{endpoints, ingress, network_policy, node, quota, runtime_class, secret, service, service_account};
 pub use pod::pod;
 pub use storage::{capacity, claim, class, driver, volume};
-pub use workloads::{
-    cron_job, daemon_set, deployment, job, pod_template, replica_set, replication_controller, stateful_set,
-};
+pub use workloads::{cron_job, daemon_set, job, pod_template, replica_set, replication_controller, stateful_set};

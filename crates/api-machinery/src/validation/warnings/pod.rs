@@ -4,17 +4,17 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::super::field::{containers, entries, text};
-use super::collected::{Warnings, fractional, host_name};
+use super::super::Place;
+use super::super::place::Texts;
+use super::collected::{Warnings, annotations, fractional, host_name};
 use super::{addresses, labels, paths, ports, storage};
-use crate::schema::Path;
+use crate::views::{Container, EnvVar, LabelSelector, ObjectMeta, Pod, PodAffinity, PodSpec, PodTemplateSpec, Views};
 
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const ANNOTATIONS: [(&str, &str); 3] = [
     (
@@ -40,189 +40,152 @@ const VOLUMES: [(&str, &str); 9] = [
 /// A new pod. Of changes nothing is said.
 pub fn pod(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
     if old.is_none() {
+        let pod = Place::<Pod<'_>>::root(new);
         host_name(new, "the Pod's hostname", warnings);
-        spec_and_metadata(new, &Path::Root, false, warnings);
+        spec_and_metadata(&pod.spec(), &pod.metadata(), false, warnings);
     }
 }
 
 /// The template of a workload.
-pub(super) fn template(template: &Value, place: &Path<'_>, warnings: &mut Warnings) {
-    spec_and_metadata(template, place, true, warnings);
+pub(super) fn template(template: &Place<'_, PodTemplateSpec<'_>>, warnings: &mut Warnings) {
+    spec_and_metadata(&template.spec(), &template.metadata(), true, warnings);
 }
 
-fn spec_and_metadata(pod: &Value, place: &Path<'_>, is_template: bool, warnings: &mut Warnings) {
-    let spec = &pod["spec"];
-    let path = place.field("spec");
-    let metadata = place.field("metadata");
-    let annotations = metadata.field("annotations");
-    placement(spec, &path, warnings);
-    for (key, message) in ANNOTATIONS {
-        if !pod["metadata"]["annotations"][key].is_null() {
-            warnings.at(&annotations.key(key), message);
-        }
+fn spec_and_metadata(
+    spec: &Place<'_, PodSpec<'_>>,
+    metadata: &Place<'_, ObjectMeta<'_>>,
+    is_template: bool,
+    warnings: &mut Warnings,
+) {
+    let written = metadata.annotations();
+    placement(spec, warnings);
+    annotations(&written, &ANNOTATIONS, warnings);
+    for volume in spec.volumes().each() {
+        storage::sources(&volume, &VOLUMES, warnings);
+        storage::claim_spec(&volume.ephemeral().volume_claim_template().spec(), warnings);
     }
-    volumes(spec, &path.field("volumes"), warnings);
     paths::check(spec, warnings);
-    twice(spec, "hostAliases", "ip", &path, warnings);
-    twice(spec, "imagePullSecrets", "name", &path, warnings);
-    let secrets = path.field("imagePullSecrets");
-    for (at, _) in entries(spec, "imagePullSecrets").filter(|(_, secret)| text(secret, "name").is_empty()) {
-        warnings.at(&secrets.index(at).field("name"), "invalid empty name \"\"");
-    }
+    names(spec, warnings);
     for name in ["memory", "ephemeral-storage"] {
-        fractional(&spec["overhead"][name], &path.field("overhead").key(name), warnings);
+        fractional(&spec.overhead().entry(name), warnings);
     }
-    let written = &pod["metadata"]["annotations"];
-    let field = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
-    if spec["securityContext"]["seccompProfile"].is_null() && !written[SECCOMP_POD].is_null() {
-        warnings.at(&annotations.key(SECCOMP_POD), field);
+    if !spec.security_context().seccomp_profile().is_set() {
+        annotations(&written, &[(SECCOMP_POD, SECCOMP)], warnings);
     }
-    containers(spec, &path, |container, path| {
-        let key = format!("{SECCOMP_CONTAINER}{}", text(container, "name"));
-        if container["securityContext"]["seccompProfile"].is_null() && !written[&key].is_null() {
-            warnings.at(&annotations.key(&key), field);
+    spec.each_container(|container| {
+        if !container.security_context().seccomp_profile().is_set() {
+            let key = format!("{SECCOMP_CONTAINER}{}", *container.name());
+            annotations(&written, &[(&key, SECCOMP)], warnings);
         }
         if is_template {
-            app_armor(spec, container, written, &annotations, warnings);
+            app_armor(**spec, **container, &written, warnings);
         }
         for name in ["memory", "ephemeral-storage"] {
-            for list in ["limits", "requests"] {
-                let resources = path.field("resources");
-                fractional(&container["resources"][list][name], &resources.field(list).key(name), warnings);
-            }
+            fractional(&container.resources().limits().entry(name), warnings);
+            fractional(&container.resources().requests().entry(name), warnings);
         }
-        variables(container, &path.field("env"), warnings);
+        variables(&container.env(), warnings);
     });
-    ports::check(spec, &path, warnings);
-    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+    ports::check(spec, warnings);
+    if spec.termination_grace_period_seconds().is_some_and(|seconds| seconds < 0) {
         let text = "must be >= 0; negative values are invalid and will be treated as 1";
-        warnings.at(&path.field("terminationGracePeriodSeconds"), text);
+        warnings.at(spec.termination_grace_period_seconds(), text);
     }
-    pod_affinity(spec, &path.field("affinity"), warnings);
-    let config = path.field("dnsConfig");
-    let servers = config.field("nameservers");
-    for (at, server) in entries(&spec["dnsConfig"], "nameservers") {
-        addresses::ip(server, &servers.index(at), warnings);
+    let affinity = spec.affinity();
+    for pods in [affinity.pod_affinity(), affinity.pod_anti_affinity().cast::<PodAffinity<'_>>()] {
+        for term in pods.required_during_scheduling_ignored_during_execution().each() {
+            selector_of_none(&term.label_selector(), warnings);
+        }
+        for preference in pods.preferred_during_scheduling_ignored_during_execution().each() {
+            selector_of_none(&preference.pod_affinity_term().label_selector(), warnings);
+        }
     }
-    let aliases = path.field("hostAliases");
-    for (at, alias) in entries(spec, "hostAliases") {
-        addresses::ip(&alias["ip"], &aliases.index(at).field("ip"), warnings);
-    }
+    spec.dns_config().nameservers().each().for_each(|server| addresses::ip(&server, warnings));
+    spec.host_aliases().each().for_each(|alias| addresses::ip(&alias.ip(), warnings));
 }
 
-fn placement(spec: &Value, path: &Path<'_>, warnings: &mut Warnings) {
-    let selector = path.field("nodeSelector");
-    for (key, old) in labels::map(&spec["nodeSelector"]) {
-        warnings.at(&selector.key(key), old);
+fn placement(spec: &Place<'_, PodSpec<'_>>, warnings: &mut Warnings) {
+    let selector = spec.node_selector();
+    for (key, old) in labels::map(*selector) {
+        warnings.at(selector.entry(key), old);
     }
-    let affinity = path.field("affinity");
-    let affinity = affinity.field("nodeAffinity");
-    let required = affinity.field(REQUIRED);
-    let terms = required.field("nodeSelectorTerms");
-    let node = &spec["affinity"]["nodeAffinity"];
-    for (at, term) in entries(&node[REQUIRED], "nodeSelectorTerms") {
-        labels::expressions(term, false, &terms.index(at), warnings);
+    let affinity = spec.affinity();
+    let nodes = affinity.node_affinity();
+    for term in nodes.required_during_scheduling_ignored_during_execution().node_selector_terms().each() {
+        labels::expressions(&term, false, warnings);
     }
-    let preferred = affinity.field(PREFERRED);
-    for (at, term) in entries(node, PREFERRED) {
-        labels::expressions(&term["preference"], true, &preferred.index(at).field("preference"), warnings);
+    for preference in nodes.preferred_during_scheduling_ignored_during_execution().each() {
+        labels::expressions(&preference.preference(), true, warnings);
     }
-    let list = path.field("topologySpreadConstraints");
-    for (at, constraint) in entries(spec, "topologySpreadConstraints") {
-        let path = list.index(at);
-        let key = text(constraint, "topologyKey");
-        if let Some(old) = labels::of(key) {
-            warnings.at(&path.field("topologyKey"), &format!("{key} is {old}"));
+    for constraint in spec.topology_spread_constraints().each() {
+        let key = constraint.topology_key();
+        if let Some(old) = labels::of(*key) {
+            warnings.at(key, format_args!("{} is {old}", *key));
         }
-        selector_of_none(constraint, &path, warnings);
+        selector_of_none(&constraint.label_selector(), warnings);
     }
 }
 
 /// Without a selector nothing is selected.
-fn selector_of_none(term: &Value, path: &Path<'_>, warnings: &mut Warnings) {
-    if term["labelSelector"].is_null() {
-        warnings.at(&path.field("labelSelector"), "a null labelSelector results in matching no pod");
+fn selector_of_none(selector: &Place<'_, LabelSelector<'_>>, warnings: &mut Warnings) {
+    if !selector.is_set() {
+        warnings.at(selector, "a null labelSelector results in matching no pod");
     }
 }
 
-fn pod_affinity(spec: &Value, path: &Path<'_>, warnings: &mut Warnings) {
-    for kind in ["podAffinity", "podAntiAffinity"] {
-        let affinity = &spec["affinity"][kind];
-        let path = path.field(kind);
-        let list = path.field(REQUIRED);
-        for (at, term) in entries(affinity, REQUIRED) {
-            selector_of_none(term, &list.index(at), warnings);
-        }
-        let list = path.field(PREFERRED);
-        for (at, term) in entries(affinity, PREFERRED) {
-            selector_of_none(&term["podAffinityTerm"], &list.index(at).field("podAffinityTerm"), warnings);
-        }
+/// Entries of lists that are called alike, or not at all.
+fn names(spec: &Place<'_, PodSpec<'_>>, warnings: &mut Warnings) {
+    let mut seen = HashSet::new();
+    for alias in spec.host_aliases().each().filter(|alias| !seen.insert(*alias.ip())) {
+        warnings.at(alias.ip(), format_args!("duplicate ip {:?}", *alias.ip()));
+    }
+    let (secrets, mut seen) = (spec.image_pull_secrets(), HashSet::new());
+    for secret in secrets.each().filter(|secret| !seen.insert(*secret.name())) {
+        warnings.at(secret.name(), format_args!("duplicate name {:?}", *secret.name()));
+    }
+    for secret in secrets.each().filter(|secret| secret.name().is_empty()) {
+        warnings.at(secret.name(), "invalid empty name \"\"");
     }
 }
 
-fn volumes(spec: &Value, list: &Path<'_>, warnings: &mut Warnings) {
-    for (at, volume) in entries(spec, "volumes") {
-        let path = list.index(at);
-        for (kind, message) in VOLUMES.into_iter().filter(|(kind, _)| volume[*kind].is_object()) {
-            let place = if kind == "storageos" { "storageOS" } else { kind };
-            warnings.at(&path.field(place), message);
-        }
-        let template = &volume["ephemeral"]["volumeClaimTemplate"];
-        let ephemeral = path.field("ephemeral");
-        let place = ephemeral.field("volumeClaimTemplate");
-        storage::claim_spec(&template["spec"], &place.field("spec"), warnings);
-    }
-}
-
-/// Entries of a list that are called alike.
-fn twice(spec: &Value, list: &str, field: &str, path: &Path<'_>, warnings: &mut Warnings) {
-    let path = path.field(list);
-    let mut seen: HashSet<&str> = HashSet::new();
-    for (at, entry) in entries(spec, list) {
-        let name = text(entry, field);
-        if !seen.insert(name) {
-            warnings.at(&path.index(at).field(field), &format!("duplicate {field} {name:?}"));
-        }
-    }
-}
-
-fn app_armor(spec: &Value, container: &Value, written: &Value, annotations: &Path<'_>, warnings: &mut Warnings) {
-    let key = format!("{APP_ARMOR}{}", text(container, "name"));
-    let Some(annotation) = written[&key].as_str() else { return };
-    if !container["securityContext"]["appArmorProfile"].is_null() {
+fn app_armor(spec: PodSpec<'_>, container: Container<'_>, written: &Place<'_, Texts<'_>>, warnings: &mut Warnings) {
+    let key = format!("{APP_ARMOR}{}", container.name());
+    let Some(annotation) = written.get(&key) else { return };
+    if container.security_context().app_armor_profile().is_set() {
         return;
     }
     let profile = match annotation.strip_prefix("localhost/") {
-        Some(name) => json!({ "type": "Localhost", "localhostProfile": name }),
-        None if annotation == "runtime/default" => json!({ "type": "RuntimeDefault" }),
-        None if annotation == "unconfined" => json!({ "type": "Unconfined" }),
-        None => Value::Null,
+        Some(name) => Some(("Localhost", Some(name))),
+        None if annotation == "runtime/default" => Some(("RuntimeDefault", None)),
+        None if annotation == "unconfined" => Some(("Unconfined", None)),
+        None => None,
     };
-    let of_pod = &spec["securityContext"]["appArmorProfile"];
-    if of_pod.is_null() || *of_pod != profile {
-        warnings.at(&annotations.key(&key), "deprecated since v1.30; use the \"appArmorProfile\" field instead");
+    let of_pod = spec.security_context().app_armor_profile();
+    if !of_pod.is_set() || profile != Some((of_pod.type_(), of_pod.localhost_profile())) {
+        warnings.at(written.entry(&key), "deprecated since v1.30; use the \"appArmorProfile\" field instead");
     }
 }
 
 /// Variables that hide others of the same name, other than by taking their value in.
-fn variables(container: &Value, list: &Path<'_>, warnings: &mut Warnings) {
+fn variables<'a>(list: &Place<'_, Views<'a, EnvVar<'a>>>, warnings: &mut Warnings) {
     let mut seen: HashSet<&str> = HashSet::new();
-    for (at, variable) in entries(container, "env") {
-        let name = text(variable, "name");
+    for variable in list.each() {
+        let (name, value) = (*variable.name(), *variable.value());
         if seen.insert(name) {
             continue;
         }
         let reference = format!("$({name})");
-        let value = text(variable, "value");
-        if !variable["valueFrom"].is_null() || value == reference || !value.contains(&reference) {
-            let text = format!("hides previous definition of {name:?}, which may be dropped when using apply");
-            warnings.at(&list.index(at), &text);
+        if variable.value_from().is_set() || value == reference || !value.contains(&reference) {
+            let text = format_args!("hides previous definition of {name:?}, which may be dropped when using apply");
+            warnings.at(variable, text);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::collected::warnings_of;
     use super::*;
 
@@ -303,7 +266,7 @@ mod tests {
                 ],
             ),
             (
-                json!({ "affinity": { "nodeAffinity": { REQUIRED: { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "beta.kubernetes.io/arch" }] }] } } } }),
+                json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "beta.kubernetes.io/arch" }] }] } } } }),
                 vec![
                     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key: beta.kubernetes.io/arch is deprecated since v1.14; use \"kubernetes.io/arch\" instead",
                 ],
@@ -315,7 +278,7 @@ mod tests {
                 ],
             ),
             (
-                json!({ "affinity": { "podAntiAffinity": { PREFERRED: [{ "podAffinityTerm": { "topologyKey": "a" } }] } } }),
+                json!({ "affinity": { "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{ "podAffinityTerm": { "topologyKey": "a" } }] } } }),
                 vec![
                     "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.labelSelector: a null labelSelector results in matching no pod",
                 ],

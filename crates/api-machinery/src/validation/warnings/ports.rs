@@ -4,11 +4,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
-use super::super::field::{containers, entries, text};
+use super::super::Place;
 use super::collected::Warnings;
-use crate::schema::Path;
+use crate::views::{ContainerPort, PodSpec};
 
 /// The ports of one number and protocol that were looked at, and those among them that clash with a further one.
 #[derive(Default)]
@@ -61,36 +59,44 @@ impl<'a> Ports<'a> {
 }
 
 /// The ports of all containers.
-pub(super) fn check(spec: &Value, place: &Path<'_>, warnings: &mut Warnings) {
+pub(super) fn check(spec: &Place<'_, PodSpec<'_>>, warnings: &mut Warnings) {
     let mut seen: HashMap<(i64, &str), Ports<'_>> = HashMap::new();
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for (at, container) in entries(spec, list) {
-            let path = place.field(list);
-            let path = path.index(at);
-            let path = path.field("ports");
-            for (at, port) in entries(container, "ports") {
-                if warnings.is_full() {
-                    return;
-                }
-                one(port, &path.index(at), &mut seen, warnings);
+    spec.each_container(|container| {
+        for port in container.ports().each() {
+            if !warnings.is_full() {
+                one(&port, &mut seen, warnings);
             }
         }
-    }
-    names(spec, place, warnings);
+    });
+    let mut first: HashMap<&str, String> = HashMap::new();
+    spec.each_container(|container| {
+        for port in container.ports().each().filter(|port| !port.name().is_empty()) {
+            let name = *port.name();
+            match first.get(name) {
+                Some(first) => warnings.at(
+                    port,
+                    format_args!("duplicate port name {name:?} with {first}, services and probes that select ports by name will use {first}"),
+                ),
+                None => drop(first.insert(name, port.to_string())),
+            }
+        }
+    });
 }
 
-fn one<'a>(port: &'a Value, place: &Path<'_>, seen: &mut HashMap<(i64, &'a str), Ports<'a>>, warnings: &mut Warnings) {
-    let number = |field: &str| port[field].as_i64().unwrap_or_default();
-    let (host_ip, host_port, protocol) = (text(port, "hostIP"), number("hostPort"), text(port, "protocol"));
+fn one<'a>(
+    place: &Place<'_, ContainerPort<'a>>,
+    seen: &mut HashMap<(i64, &'a str), Ports<'a>>,
+    warnings: &mut Warnings,
+) {
+    let (host_ip, host_port) = (*place.host_ip(), *place.host_port());
+    let (number, protocol) = (*place.container_port(), *place.protocol());
     if !host_ip.is_empty() && host_port == 0 {
-        let shown = format!(
-            "{{Name:{} HostPort:0 ContainerPort:{} Protocol:{protocol} HostIP:{host_ip}}}",
-            text(port, "name"),
-            number("containerPort")
-        );
-        warnings.at(place, &format!("hostIP set without hostPort: {shown}"));
+        let name = *place.name();
+        let shown =
+            format_args!("{{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{host_ip}}}");
+        warnings.at(place, format_args!("hostIP set without hostPort: {shown}"));
     }
-    let others = seen.entry((number("containerPort"), protocol)).or_default();
+    let others = seen.entry((number, protocol)).or_default();
     let port = Port { place: place.to_string(), host_ip, host_port };
     for other in others.clashes(&port) {
         let kind = if host_ip == other.host_ip && host_port == other.host_port {
@@ -100,41 +106,17 @@ fn one<'a>(port: &'a Value, place: &Path<'_>, seen: &mut HashMap<(i64, &'a str),
         } else {
             "dangerously ambiguous"
         };
-        warnings.at(place, &format!("{kind} port definition with {}", other.place));
+        warnings.at(place, format_args!("{kind} port definition with {}", other.place));
     }
     others.add(port);
 }
 
-fn names(spec: &Value, place: &Path<'_>, warnings: &mut Warnings) {
-    let mut seen: HashMap<String, String> = HashMap::new();
-    containers(spec, place, |container, path| {
-        let path = path.field("ports");
-        for (at, port) in entries(container, "ports") {
-            let name = text(port, "name");
-            let path = path.index(at);
-            if name.is_empty() {
-                continue;
-            }
-            match seen.get(name) {
-                Some(first) => warnings.at(
-                    &path,
-                    &format!(
-                        "duplicate port name {name:?} with {first}, services and probes that select ports by name will use {first}"
-                    ),
-                ),
-                None => {
-                    seen.insert(name.to_owned(), path.to_string());
-                }
-            }
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::views::Pod;
 
     /// What upstream says, which compares each port with all before it.
     fn pair_by_pair(ports: &[Value]) -> Vec<String> {
@@ -143,11 +125,12 @@ mod tests {
             for (before, other) in ports[..at].iter().enumerate() {
                 let number = |port: &Value| port["hostPort"].as_i64().unwrap_or_default();
                 let (own, its) = (number(port), number(other));
-                let kind = if text(port, "hostIP") == text(other, "hostIP") && own == its {
+                let ip = |port: &Value| port["hostIP"].as_str().unwrap_or_default().to_owned();
+                let kind = if ip(port) == ip(other) && own == its {
                     "duplicate"
                 } else if own == 0 || its == 0 {
                     "overlapping"
-                } else if own == its && text(port, "hostIP").is_empty() != text(other, "hostIP").is_empty() {
+                } else if own == its && ip(port).is_empty() != ip(other).is_empty() {
                     "dangerously ambiguous"
                 } else {
                     continue;
@@ -167,8 +150,8 @@ mod tests {
             let port = |(ip, port): (&str, i64)| json!({ "containerPort": 80, "hostIP": ip, "hostPort": port });
             let ports: Vec<Value> = digits.map(port).collect();
             let mut warnings = Warnings::default();
-            let spec = json!({ "containers": [{ "ports": ports }] });
-            check(&spec, &Path::Root.field("spec"), &mut warnings);
+            let pod = json!({ "spec": { "containers": [{ "ports": ports }] } });
+            check(&Place::<Pod<'_>>::root(&pod).spec(), &mut warnings);
             assert_eq!(warnings.texts(), pair_by_pair(&ports), "{ports:?}");
         }
     }

@@ -4,77 +4,73 @@
 
 use serde_json::Value;
 
-use super::super::field::{entries, text};
-use super::collected::{Warnings, fractional};
+use super::super::Place;
+use super::collected::{Warnings, annotations, fractional};
 use super::labels;
-use crate::schema::Path;
+use crate::views::{
+    CSIDriver, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass,
+};
 
 const CLASS: (&str, &str) =
     ("volume.beta.kubernetes.io/storage-class", "deprecated since v1.8; use \"storageClassName\" attribute instead");
 const OPTIONS: (&str, &str) =
     ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead");
 const IN_SECRETS: &str = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
-/// Sources whose time is over, with what upstream calls them.
-const SOURCES: [(&str, &str, &str); 6] = [
-    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+/// Sources whose time is over.
+const SOURCES: [(&str, &str); 6] = [
+    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
-
-fn annotations(object: &Value, old: &[(&str, &str)], warnings: &mut Warnings) {
-    let place = Path::Root.field("metadata");
-    let place = place.field("annotations");
-    for (key, message) in old.iter().filter(|(key, _)| !object["metadata"]["annotations"][*key].is_null()) {
-        warnings.at(&place.key(key), message);
-    }
-}
 
 /// A PersistentVolume.
 pub fn volume(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    annotations(new, &[CLASS, OPTIONS], warnings);
-    let spec = &new["spec"];
-    let path = Path::Root.field("spec");
-    if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+    let volume = Place::<PersistentVolume<'_>>::root(new);
+    let spec = volume.spec();
+    annotations(&volume.metadata().annotations(), &[CLASS, OPTIONS], warnings);
+    if *spec.persistent_volume_reclaim_policy() == "Recycle" {
         let text = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
-        warnings.at(&path.field("persistentVolumeReclaimPolicy"), text);
+        warnings.at(spec.persistent_volume_reclaim_policy(), text);
     }
-    let affinity = path.field("nodeAffinity");
-    let required = affinity.field("required");
-    let terms = required.field("nodeSelectorTerms");
-    for (at, term) in entries(&spec["nodeAffinity"]["required"], "nodeSelectorTerms") {
-        labels::expressions(term, false, &terms.index(at), warnings);
+    for term in spec.node_affinity().required().node_selector_terms().each() {
+        labels::expressions(&term, false, warnings);
     }
-    for (_, place, message) in SOURCES.into_iter().filter(|(field, ..)| spec[*field].is_object()) {
-        warnings.at(&path.field(place), message);
+    sources(&spec, &SOURCES, warnings);
+}
+
+/// Sources of a volume whose time is over.
+pub(super) fn sources<T>(volume: &Place<'_, T>, old: &[(&str, &str)], warnings: &mut Warnings) {
+    for (field, message) in old.iter().filter(|(field, _)| volume.field(field).is_set()) {
+        // Upstream calls this one so.
+        let called = if *field == "storageos" { "storageOS" } else { field };
+        warnings.at(volume.path.field(called), message);
     }
 }
 
 /// A PersistentVolumeClaim.
 pub fn claim(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    annotations(new, &[CLASS], warnings);
-    claim_spec(&new["spec"], &Path::Root.field("spec"), warnings);
+    let claim = Place::<PersistentVolumeClaim<'_>>::root(new);
+    annotations(&claim.metadata().annotations(), &[CLASS], warnings);
+    claim_spec(&claim.spec(), warnings);
 }
 
 /// What a claim asks for.
-pub(super) fn claim_spec(spec: &Value, path: &Path<'_>, warnings: &mut Warnings) {
-    let resources = path.field("resources");
-    for list in ["requests", "limits"] {
-        fractional(&spec["resources"][list]["storage"], &resources.field(list).key("storage"), warnings);
+pub(super) fn claim_spec(spec: &Place<'_, PersistentVolumeClaimSpec<'_>>, warnings: &mut Warnings) {
+    let resources = spec.resources();
+    for list in [resources.requests(), resources.limits()] {
+        fractional(&list.entry("storage"), warnings);
     }
 }
 
 /// A StorageClass.
 pub fn class(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let list = Path::Root.field("allowedTopologies");
-    for (at, term) in entries(new, "allowedTopologies") {
-        let path = list.index(at);
-        let list = path.field("matchLabelExpressions");
-        for (at, expression) in entries(term, "matchLabelExpressions") {
-            if let Some(old) = labels::of(text(expression, "key")) {
-                warnings.at(&list.index(at).field("key"), old);
+    for term in Place::<StorageClass<'_>>::root(new).allowed_topologies().each() {
+        for expression in term.match_label_expressions().each() {
+            if let Some(old) = labels::of(*expression.key()) {
+                warnings.at(expression.key(), old);
             }
         }
     }
@@ -82,18 +78,19 @@ pub fn class(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 /// A CSIStorageCapacity.
 pub fn capacity(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let path = Path::Root.field("nodeTopology");
-    labels::expressions(&new["nodeTopology"], false, &path, warnings);
-    let place = path.field("matchLabels");
-    for (key, old) in labels::map(&new["nodeTopology"]["matchLabels"]) {
-        warnings.at(&place.field(key), old);
+    let capacity = Place::<CSIStorageCapacity<'_>>::root(new);
+    let topology = capacity.node_topology();
+    labels::expressions(&topology.cast(), false, warnings);
+    let place = topology.match_labels();
+    for (key, old) in labels::map(*place) {
+        warnings.at(place.path.field(key), old);
     }
 }
 
 /// A CSIDriver.
 pub fn driver(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let spec = &new["spec"];
-    if entries(spec, "tokenRequests").next().is_some() && spec["serviceAccountTokenInSecrets"].is_null() {
+    let spec = CSIDriver(new).spec();
+    if !spec.token_requests().is_empty() && spec.service_account_token_in_secrets().is_none() {
         warnings.add(IN_SECRETS);
     }
 }

@@ -4,117 +4,101 @@
 
 use serde_json::Value;
 
-use super::super::field::{entries, text};
+use super::super::Place;
 use super::collected::{Warnings, host_name};
 use super::{pod, storage};
-use crate::schema::Path;
+use crate::views::{CronJob, Deployment, Job, JobSpec, PodTemplate, StatefulSet};
 
 const HOSTS: &str = "Pod names and hostnames";
 const MANY_COMPLETIONS: i64 = 100_000;
 const PARALLELISM_OF_MANY: i64 = 10_000;
 
-/// Whether there is something to say of a spec: it is new, or it changed.
-fn is_news(old: Option<&Value>, new: &Value) -> bool {
-    old.is_none_or(|old| old["spec"] != new["spec"])
-}
-
-fn template(new: &Value, warnings: &mut Warnings) {
-    let spec = Path::Root.field("spec");
-    pod::template(&new["spec"]["template"], &spec.field("template"), warnings);
-}
-
-/// A Deployment.
-pub fn deployment(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    replica_set(old, new, warnings);
-}
-
-/// A ReplicaSet.
-pub fn replica_set(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
+/// Whether there is something to say of a spec: it is new, or it changed. A new one may have a name that hosts cannot have.
+fn is_news(old: Option<&Value>, new: &Value, warnings: &mut Warnings) -> bool {
     if old.is_none() {
         host_name(new, HOSTS, warnings);
     }
-    if is_news(old, new) {
+    old.is_none_or(|old| Deployment(old).spec() != Deployment(new).spec())
+}
+
+/// The template of any workload stands where that of a Deployment does.
+fn template(new: &Value, warnings: &mut Warnings) {
+    pod::template(&Place::<Deployment<'_>>::root(new).spec().template(), warnings);
+}
+
+/// A Deployment or a ReplicaSet.
+pub fn replica_set(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
+    if is_news(old, new, warnings) {
         template(new, warnings);
     }
 }
 
 /// A ReplicationController. Upstream looks at the template that it had.
 pub fn replication_controller(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if old.is_none() {
-        host_name(new, HOSTS, warnings);
-    }
-    if is_news(old, new) {
+    if is_news(old, new, warnings) {
         template(old.unwrap_or(new), warnings);
     }
 }
 
 /// A DaemonSet.
 pub fn daemon_set(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if old.is_none_or(|old| old["spec"]["template"] != new["spec"]["template"]) {
+    if old.is_none_or(|old| Deployment(old).spec().template() != Deployment(new).spec().template()) {
         template(new, warnings);
     }
 }
 
 /// A StatefulSet.
 pub fn stateful_set(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if is_news(old, new) {
+    let set = Place::<StatefulSet<'_>>::root(new);
+    let spec = set.spec();
+    if old.is_none_or(|old| StatefulSet(old).spec() != *spec) {
         template(new, warnings);
     }
-    let list = Path::Root.field("spec");
-    let list = list.field("volumeClaimTemplates");
-    for (at, claim) in entries(&new["spec"], "volumeClaimTemplates") {
-        let path = list.index(at);
+    for claim in spec.volume_claim_templates().each() {
         // Upstream names the field only where a set is changed, and with a capital.
-        let inner = path.field("Spec");
-        storage::claim_spec(&claim["spec"], if old.is_some() { &inner } else { &path }, warnings);
+        let inner = claim.path.field("Spec");
+        let path = if old.is_some() { inner } else { claim.path };
+        storage::claim_spec(&claim.spec().called(path), warnings);
     }
-    if new["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
-        warnings.add(
-            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended",
-        );
+    if spec.revision_history_limit().is_some_and(|limit| limit < 0) {
+        let text = "a negative value retains all historical revisions; a value >= 0 is recommended";
+        warnings.at(spec.revision_history_limit(), text);
     }
 }
 
 /// A Job.
 pub fn job(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if old.is_none() {
-        host_name(new, HOSTS, warnings);
-    }
-    if is_news(old, new) {
-        job_spec(&new["spec"], &Path::Root.field("spec"), warnings);
+    if is_news(old, new, warnings) {
+        job_spec(&Place::<Job<'_>>::root(new).spec(), warnings);
     }
 }
 
 /// A CronJob.
 pub fn cron_job(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    if old.is_none() {
-        host_name(new, HOSTS, warnings);
+    let job = Place::<CronJob<'_>>::root(new);
+    if is_news(old, new, warnings) {
+        job_spec(&job.spec().job_template().spec(), warnings);
     }
-    if is_news(old, new) {
-        let spec = Path::Root.field("spec");
-        let template = spec.field("jobTemplate");
-        job_spec(&new["spec"]["jobTemplate"]["spec"], &template.field("spec"), warnings);
-    }
-    if old.is_some() && text(&new["spec"], "schedule").contains("TZ") {
+    if old.is_some() && job.spec().schedule().contains("TZ") {
         // The place is upstream's.
         warnings.add("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details");
     }
 }
 
-fn job_spec(spec: &Value, path: &Path<'_>, warnings: &mut Warnings) {
-    let number = |field: &str| spec[field].as_i64().unwrap_or_default();
-    let many = number("completions") > MANY_COMPLETIONS && number("parallelism") > PARALLELISM_OF_MANY;
-    if spec["completionMode"] == "Indexed" && many {
+fn job_spec(spec: &Place<'_, JobSpec<'_>>, warnings: &mut Warnings) {
+    let has_many = spec.completions().is_some_and(|count| count > MANY_COMPLETIONS)
+        && spec.parallelism().is_some_and(|count| count > PARALLELISM_OF_MANY);
+    if *spec.completion_mode() == Some("Indexed") && has_many {
         let text = "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail";
-        warnings.at(path, text);
+        warnings.at(spec, text);
     }
-    pod::template(&spec["template"], &path.field("template"), warnings);
+    pod::template(&spec.template(), warnings);
 }
 
 /// A PodTemplate, when it is new.
 pub fn pod_template(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
     if old.is_none() {
-        pod::template(&new["template"], &Path::Root.field("template"), warnings);
+        pod::template(&Place::<PodTemplate<'_>>::root(new).template(), warnings);
     }
 }
 
@@ -129,10 +113,10 @@ mod tests {
         let of = |seconds: i64| json!({ "metadata": { "name": "web.1" }, "spec": { "template": { "spec": { "terminationGracePeriodSeconds": seconds } } } });
         let name = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]";
         let grace = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1";
-        assert_eq!(warnings_of(deployment, &of(-1)), [name, grace]);
+        assert_eq!(warnings_of(replica_set, &of(-1)), [name, grace]);
         let changed = |old: i64, new: i64| {
             let mut warnings = Warnings::default();
-            deployment(Some(&of(old)), &of(new), &mut warnings);
+            replica_set(Some(&of(old)), &of(new), &mut warnings);
             warnings.texts()
         };
         assert_eq!(changed(-1, -1), [""; 0]);
