@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use klab_scheduler::kubelet::platform_labels;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
 use super::source::{Located, Location};
@@ -93,11 +94,12 @@ pub struct ScaleProfile {
 }
 
 /// What a pool is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum PoolMode {
-    /// May hold the cluster's own pods; every cluster needs one.
+    /// May hold the cluster's own pods.
     System,
-    /// For the user's pods.
+    /// For your pods.
     User,
 }
 
@@ -112,11 +114,13 @@ impl PoolMode {
 }
 
 /// Operating system of a pool's nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Os {
     /// Linux.
+    #[default]
     Linux,
-    /// Windows Server.
+    /// Windows Server (AKS and sim).
     Windows,
 }
 
@@ -153,7 +157,7 @@ impl Devices {
 }
 
 /// What a device is like in one respect.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DeviceAttribute {
     /// Yes or no.
@@ -173,10 +177,12 @@ pub struct Spot {
     pub eviction: Eviction,
 }
 
-/// What Azure does with an evicted spot node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happens to an evicted spot node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Eviction {
     /// The node is deleted.
+    #[default]
     Delete,
     /// The node is stopped and kept.
     Deallocate,
@@ -192,12 +198,15 @@ impl Eviction {
     }
 }
 
-/// Bounds of the cluster autoscaler for one pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Bounds of the cluster autoscaler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Autoscale {
     /// Fewest nodes.
+    #[schemars(range(max = 1000))]
     pub min: u32,
     /// Most nodes.
+    #[schemars(range(max = 1000))]
     pub max: u32,
 }
 

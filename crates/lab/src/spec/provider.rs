@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 use klab_scheduler::features::Features;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::source::Located;
@@ -13,17 +14,17 @@ use super::version::KubernetesVersion;
 use crate::names::POOL_LABEL;
 
 /// Who makes the cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// The embedded cluster.
+    /// The embedded cluster: no Docker, no cloud, milliseconds.
     #[default]
     Sim,
-    /// Kubernetes in containers, through `kind`.
+    /// Kubernetes in containers, through the `kind` command.
     Kind,
-    /// Azure Kubernetes Service, through `az`.
+    /// Azure Kubernetes Service, through the `az` command.
     Aks,
-    /// A cluster that somebody else made.
+    /// A cluster that somebody else made; klab changes nothing in it but what it made there itself.
     Existing,
 }
 
@@ -97,9 +98,10 @@ impl Default for SimSettings {
 }
 
 /// Whose look the embedded cluster takes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum SimLike {
-    /// Pools as on AKS; the control plane is not to be seen.
+    /// Node names, labels and system pods of AKS; the control plane is not to be seen.
     #[default]
     Aks,
     /// A control-plane node with its taint, and workers, as on kind.
@@ -170,14 +172,16 @@ pub struct PortMapping {
     pub address: Option<String>,
 }
 
-/// A directory of this machine in a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A directory of this machine in the workers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Mount {
-    /// Path on this machine.
+    /// Path on this machine, relative to the lab file.
     pub host: String,
     /// Path in the node.
     pub container: String,
-    /// Whether the node may only read it.
+    /// The node may only read it. Default: false.
+    #[serde(default)]
     pub read_only: bool,
 }
 
@@ -212,7 +216,8 @@ pub struct AksSettings {
 }
 
 /// Price tier of the control plane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum AksTier {
     /// No charge, no guarantee.
     #[default]
@@ -234,15 +239,16 @@ impl AksTier {
     }
 }
 
-/// How pods on AKS get their addresses; it decides the default of a pool's `max_pods`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How pods on AKS get their addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum AksNetwork {
-    /// Azure CNI Overlay.
+    /// Azure CNI Overlay; 250 pods on a node by default.
     #[default]
     Overlay,
-    /// Azure CNI with addresses of the nodes' subnet.
+    /// Azure CNI with addresses of the nodes' subnet; 30 pods on a node by default.
     NodeSubnet,
-    /// kubenet, which ends in March 2028.
+    /// kubenet, which ends in March 2028; 110 pods on a node by default.
     Kubenet,
 }
 
@@ -274,10 +280,11 @@ impl Default for ExistingSettings {
     }
 }
 
-/// A part that klab adds to the cluster where the provider does not have it already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A part that klab can add to a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Addon {
-    /// Resource usage for `kubectl top`.
+    /// metrics-server, for `kubectl top`.
     MetricsServer,
 }
 

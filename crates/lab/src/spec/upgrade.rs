@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::SignedDuration;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The newest node image of the embedded cluster, which is no image in particular: AKS numbers images by their date.
 pub const NODE_IMAGE: &str = "202608.14.0";
@@ -32,12 +33,13 @@ pub struct UpgradeSettings {
     pub final_soak: Option<SignedDuration>,
 }
 
-/// In which order nodes of a new version come and old ones go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In which order nodes come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum UpgradeStrategy {
-    /// A few surge nodes come, and nodes are reimaged in sets.
+    /// Surge nodes come, and old nodes are drained and reimaged in sets.
     Rolling,
-    /// Each node gets a new one beside it, and the old ones go in the end.
+    /// Each node gets a new one beside it; old nodes are drained in batches and go in the end.
     BlueGreen,
 }
 
@@ -82,12 +84,12 @@ pub enum Share {
     Percent(u32),
 }
 
-/// What becomes of nodes that cannot be drained in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// What becomes of a node that cannot be drained in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UndrainableNodeBehavior {
-    /// They take pods again, and the upgrade ends.
+    /// It takes pods again, and the upgrade ends.
     Schedule,
-    /// They stay cordoned, each replaced by a surge node, and the upgrade goes on.
+    /// It stays cordoned, and the upgrade goes on.
     Cordon,
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::check::NodeSet;
 use super::source::{Located, Location};
@@ -88,17 +90,19 @@ impl Workload {
 }
 
 /// The object that owns a workload's pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum WorkloadKind {
-    /// apps/v1 Deployment.
+    /// Deployment.
+    #[default]
     Deployment,
-    /// apps/v1 DaemonSet.
+    /// DaemonSet: one pod on every fitting node.
     DaemonSet,
-    /// apps/v1 StatefulSet.
+    /// StatefulSet.
     StatefulSet,
-    /// batch/v1 Job.
+    /// Job.
     Job,
-    /// A bare v1 Pod.
+    /// A bare Pod.
     Pod,
 }
 

@@ -17,14 +17,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::catalogue::{Topic, Track};
+use super::provider::{Addon, Provider};
 
 pub(super) use autoscaler::Autoscaler;
 pub(super) use check::{CONDITIONS, Check, ConditionForm, ConditionKey, SubjectKind};
-pub(super) use pool::{
-    Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, PoolType, UndrainableNodeBehavior, Upgrade,
-    UpgradeStrategy,
-};
-pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
+pub(super) use pool::{Devices, Pool, PoolType, Upgrade};
+pub(super) use provider::{Aks, Existing, Kind, PortMapping, Sim};
 pub(super) use scheduler::Scheduler;
 pub(super) use skip::Skip;
 pub(super) use step::{ACTIONS, Action, ActionForm, Step};
@@ -32,7 +30,7 @@ pub(super) use text::{
     Anything, At, CountText, KubernetesObject, KubernetesType, NodesText, PortText, QuantityText, SettingText, Table,
     TolerationText, ZonesText,
 };
-pub(super) use workload::{Config, Manifest, Namespace, RestartPolicy, Secret, Workload, WorkloadKind};
+pub(super) use workload::{Config, Manifest, Namespace, RestartPolicy, Secret, Workload};
 
 /// A klab lab: the cluster's pools, the workloads on it, the checks that say where their pods must be, and the steps of the lesson.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -110,12 +108,4 @@ pub(super) struct Lab {
     /// Which cluster of somebody else's, for `provider = "existing"`.
     #[serde(default)]
     pub existing: Option<Existing>,
-}
-
-/// A part that klab can add to a cluster.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Addon {
-    /// metrics-server, for `kubectl top`.
-    MetricsServer,
 }

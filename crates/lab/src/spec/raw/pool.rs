@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{At, NodesText, QuantityText, Table, ZonesText};
+use crate::spec::pool::{Autoscale, DeviceAttribute, Eviction, Os, PoolMode};
+use crate::spec::upgrade::{UndrainableNodeBehavior, UpgradeStrategy};
 
 /// A group of equal nodes; those of type VirtualMachines differ in their size.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -103,18 +105,6 @@ pub(in crate::spec) struct Devices {
     pub attributes: Table<DeviceAttribute>,
 }
 
-/// What a device is like in one respect.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(in crate::spec) enum DeviceAttribute {
-    /// Yes or no.
-    Flag(bool),
-    /// A number.
-    Number(i64),
-    /// A text, or an amount.
-    Text(String),
-}
-
 /// What Azure makes the nodes of a pool of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(in crate::spec) enum PoolType {
@@ -122,26 +112,6 @@ pub(in crate::spec) enum PoolType {
     VirtualMachineScaleSets,
     /// Single virtual machines, of one to five sizes.
     VirtualMachines,
-}
-
-/// What a pool is for.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::spec) enum PoolMode {
-    /// May hold the cluster's own pods.
-    System,
-    /// For your pods.
-    User,
-}
-
-/// What happens to an evicted spot node.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::spec) enum Eviction {
-    /// The node is deleted.
-    Delete,
-    /// The node is stopped and kept.
-    Deallocate,
 }
 
 /// How a pool is upgraded.
@@ -166,47 +136,6 @@ pub(in crate::spec) struct Upgrade {
     pub batch_soak: Option<At<String>>,
     /// Blue-green: how long the drained nodes stay in the end, at most "168h". Default: "60m".
     pub final_soak: Option<At<String>>,
-}
-
-/// In which order nodes come and go.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::spec) enum UpgradeStrategy {
-    /// Surge nodes come, and old nodes are drained and reimaged in sets.
-    Rolling,
-    /// Each node gets a new one beside it; old nodes are drained in batches and go in the end.
-    BlueGreen,
-}
-
-/// What becomes of a node that cannot be drained in time.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-pub(in crate::spec) enum UndrainableNodeBehavior {
-    /// It takes pods again, and the upgrade ends.
-    Schedule,
-    /// It stays cordoned, and the upgrade goes on.
-    Cordon,
-}
-
-/// Operating system of a pool's nodes.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::spec) enum Os {
-    /// Linux.
-    Linux,
-    /// Windows Server (AKS and sim).
-    Windows,
-}
-
-/// Bounds of the cluster autoscaler.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::spec) struct Autoscale {
-    /// Fewest nodes.
-    #[schemars(range(max = 1000))]
-    pub min: u32,
-    /// Most nodes.
-    #[schemars(range(max = 1000))]
-    pub max: u32,
 }
 
 /// The disk of a node's operating system.

@@ -6,20 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::At;
-
-/// Who makes the cluster.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::spec) enum Provider {
-    /// The embedded cluster: no Docker, no cloud, milliseconds.
-    Sim,
-    /// Kubernetes in containers, through the `kind` command.
-    Kind,
-    /// Azure Kubernetes Service, through the `az` command.
-    Aks,
-    /// A cluster that somebody else made; klab changes nothing in it but what it made there itself.
-    Existing,
-}
+use crate::spec::provider::{AksNetwork, AksTier, Mount, SimLike};
 
 /// Settings of the embedded cluster.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -40,16 +27,6 @@ pub(in crate::spec) struct Sim {
     /// APIs that the API server serves or does not: { "batch/v1" = false }.
     #[serde(default)]
     pub runtime_config: BTreeMap<String, At<bool>>,
-}
-
-/// Whose look the embedded cluster takes on.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::spec) enum SimLike {
-    /// Node names, labels and system pods of AKS; the control plane is not to be seen.
-    Aks,
-    /// A control-plane node with its taint, and workers, as on kind.
-    Kind,
 }
 
 /// Settings of kind.
@@ -106,19 +83,6 @@ pub(in crate::spec) struct PortMapping {
     pub address: Option<At<String>>,
 }
 
-/// A directory of this machine in the workers.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::spec) struct Mount {
-    /// Path on this machine, relative to the lab file.
-    pub host: String,
-    /// Path in the node.
-    pub container: String,
-    /// The node may only read it. Default: false.
-    #[serde(default)]
-    pub read_only: bool,
-}
-
 /// A cluster that somebody else made.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -132,7 +96,7 @@ pub(in crate::spec) struct Existing {
 }
 
 /// Settings of Azure Kubernetes Service.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::spec) struct Aks {
     /// Azure region. Default: westeurope.
@@ -159,28 +123,4 @@ pub(in crate::spec) struct Aks {
     /// Further arguments for `az aks create`, for what klab does not model.
     #[serde(default)]
     pub extra_args: Vec<String>,
-}
-
-/// Price tier of the control plane.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::spec) enum AksTier {
-    /// No charge, no guarantee.
-    Free,
-    /// With an uptime guarantee.
-    Standard,
-    /// With long-term support.
-    Premium,
-}
-
-/// How pods on AKS get their addresses.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::spec) enum AksNetwork {
-    /// Azure CNI Overlay; 250 pods on a node by default.
-    Overlay,
-    /// Azure CNI with addresses of the nodes' subnet; 30 pods on a node by default.
-    NodeSubnet,
-    /// kubenet, which ends in March 2028; 110 pods on a node by default.
-    Kubenet,
 }

@@ -7,7 +7,8 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{At, Autoscale, Check, KubernetesObject, NodesText, QuantityText, Skip, Table, TolerationText, Upgrade};
+use super::{At, Check, KubernetesObject, NodesText, QuantityText, Skip, Table, TolerationText, Upgrade};
+use crate::spec::pool::Autoscale;
 
 /// A step of the lesson.
 #[derive(Debug, Deserialize, JsonSchema)]

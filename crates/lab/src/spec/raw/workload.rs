@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{At, KubernetesObject, PortText, QuantityText, Table, TolerationText};
+use crate::spec::workload::WorkloadKind;
 
 /// Pods and the object that owns them.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -90,22 +91,6 @@ pub(in crate::spec) struct Workload {
     /// The workload is not created by `up`; a step creates it with `deploy`. Default: false.
     #[serde(default)]
     pub deferred: bool,
-}
-
-/// The object that owns a workload's pods.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::spec) enum WorkloadKind {
-    /// Deployment.
-    Deployment,
-    /// DaemonSet: one pod on every fitting node.
-    DaemonSet,
-    /// StatefulSet.
-    StatefulSet,
-    /// Job.
-    Job,
-    /// A bare Pod.
-    Pod,
 }
 
 /// When a container that has ended is started again.

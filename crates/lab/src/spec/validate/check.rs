@@ -46,12 +46,8 @@ impl Reader<'_> {
             name: super::shown(raw.name.as_ref()),
             subject,
             conditions,
-            within: raw
-                .within
-                .as_ref()
-                .and_then(|text| self.text(text, Code::Duration, syntax::duration))
-                .map(|d| d.value),
-            hold: raw.hold.as_ref().and_then(|text| self.text(text, Code::Duration, syntax::duration)).map(|d| d.value),
+            within: self.optional(raw.within.as_ref(), Code::Duration, syntax::duration).map(|d| d.value),
+            hold: self.optional(raw.hold.as_ref(), Code::Duration, syntax::duration).map(|d| d.value),
             hint: super::shown(raw.hint.as_ref()),
             at,
         })
@@ -202,7 +198,7 @@ impl Reader<'_> {
             }
             return None;
         };
-        let reason = raw.reason.as_ref().and_then(|text| self.text(text, Code::Condition, syntax::not_empty));
+        let reason = self.optional(raw.reason.as_ref(), Code::Condition, syntax::not_empty);
         let reason = reason.map(|reason| reason.value);
         Some((self.at(count.span()), self.count(count).map(|count| Condition::Pending { count, reason })))
     }

@@ -26,8 +26,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::files::Files;
 use super::lab::Lab;
 use super::provider::{
-    Addon, AksNetwork, AksSettings, AksTier, DEFAULT_LOCATION, ExistingSettings, KindSettings, Mount, PortMapping,
-    Provider, SimLike, SimSettings,
+    AksSettings, DEFAULT_LOCATION, ExistingSettings, KindSettings, PortMapping, Provider, SimSettings,
 };
 use super::raw::{self, At, Table};
 use super::source::{Located, Location, Source};
@@ -64,17 +63,11 @@ pub(super) fn lab(
         title: shown(raw.title.as_ref()),
         description: shown(raw.description.as_ref()),
         catalogue: Catalogue { tracks: raw.tracks.clone(), topics: raw.topics.clone(), minutes: raw.minutes },
-        kubernetes: raw.kubernetes.as_ref().and_then(|text| reader.text(text, Code::Version, syntax::version)),
+        kubernetes: reader.optional(raw.kubernetes.as_ref(), Code::Version, syntax::version),
         provider: rendered.provider,
         vars: rendered.vars,
-        ttl: raw.ttl.as_ref().and_then(|text| reader.text(text, Code::Duration, syntax::duration)).map(|ttl| ttl.value),
-        addons: raw
-            .addons
-            .iter()
-            .map(|addon| match addon.get() {
-                raw::Addon::MetricsServer => Addon::MetricsServer,
-            })
-            .collect(),
+        ttl: reader.optional(raw.ttl.as_ref(), Code::Duration, syntax::duration).map(|ttl| ttl.value),
+        addons: raw.addons.iter().map(|addon| *addon.get()).collect(),
         pools,
         autoscaler: reader.autoscaler(raw.autoscaler.as_ref()),
         scheduler: reader.scheduler(raw.scheduler.as_ref(), sim.like),
@@ -100,6 +93,11 @@ const COMPARES: Gate = Gate::TaintTolerationComparisonOperators;
 /// A text that is there to be shown, as it may be shown.
 fn shown(text: Option<&String>) -> Option<String> {
     text.map(|text| printable(text).into_owned())
+}
+
+/// What is written, or else the default.
+fn said<T: Copy + Default>(raw: Option<&At<T>>) -> T {
+    raw.map(|value| *value.get()).unwrap_or_default()
 }
 
 /// Reads raw values and gathers what is wrong with them.
@@ -153,6 +151,15 @@ impl Reader<'_> {
         }
     }
 
+    fn optional<T>(
+        &mut self,
+        raw: Option<&At<String>>,
+        code: Code,
+        parse: impl Fn(&str) -> Parsed<T>,
+    ) -> Option<Located<T>> {
+        raw.and_then(|text| self.text(text, code, parse))
+    }
+
     fn texts<T>(&mut self, raw: &[At<String>], code: Code, parse: impl Fn(&str) -> Parsed<T>) -> Vec<Located<T>> {
         raw.iter().filter_map(|text| self.text(text, code, &parse)).collect()
     }
@@ -194,7 +201,7 @@ impl Reader<'_> {
     fn kind(&mut self, raw: Option<&raw::Kind>) -> KindSettings {
         let Some(raw) = raw else { return KindSettings::default() };
         let mut text = |raw: &Option<At<String>>, code: Code, parse: fn(&str) -> Parsed<String>| {
-            raw.as_ref().and_then(|text| self.text(text, code, parse)).map(|text| text.value)
+            self.optional(raw.as_ref(), code, parse).map(|text| text.value)
         };
         let pod_subnet = text(&raw.pod_subnet, Code::Network, syntax::subnet);
         let service_subnet = text(&raw.service_subnet, Code::Network, syntax::subnet);
@@ -205,15 +212,7 @@ impl Reader<'_> {
         KindSettings {
             control_planes: raw.control_planes.as_ref().map_or(1, |count| *count.get()),
             ports,
-            mounts: raw
-                .mounts
-                .iter()
-                .map(|mount| Mount {
-                    host: mount.host.clone(),
-                    container: mount.container.clone(),
-                    read_only: mount.read_only,
-                })
-                .collect(),
+            mounts: raw.mounts.clone(),
             registry_mirrors: raw.registry_mirrors.clone(),
             feature_gates: raw.feature_gates.clone(),
             runtime_config: raw.runtime_config.clone(),
@@ -242,12 +241,9 @@ impl Reader<'_> {
     fn existing(&mut self, raw: Option<&raw::Existing>) -> ExistingSettings {
         let default = ExistingSettings::default();
         let Some(raw) = raw else { return default };
-        let mut text = |raw: &Option<At<String>>, code: Code, parse: fn(&str) -> Parsed<String>| {
-            raw.as_ref().and_then(|text| self.text(text, code, parse))
-        };
-        let context = text(&raw.context, Code::Path, syntax::not_empty);
-        let kubeconfig = text(&raw.kubeconfig, Code::Path, syntax::not_empty);
-        let pool_label = text(&raw.pool_label, Code::Label, syntax::label_key);
+        let context = self.optional(raw.context.as_ref(), Code::Path, syntax::not_empty);
+        let kubeconfig = self.optional(raw.kubeconfig.as_ref(), Code::Path, syntax::not_empty);
+        let pool_label = self.optional(raw.pool_label.as_ref(), Code::Label, syntax::label_key);
         ExistingSettings { context, kubeconfig, pool_label: pool_label.map_or(default.pool_label, |label| label.value) }
     }
 
@@ -274,58 +270,34 @@ impl Reader<'_> {
     fn sim(&mut self, raw: Option<&raw::Sim>) -> SimSettings {
         let defaults = SimSettings::default();
         let Some(raw) = raw else { return defaults };
-        let like = match raw.like.as_ref().map(At::get) {
-            None | Some(raw::SimLike::Aks) => SimLike::Aks,
-            Some(raw::SimLike::Kind) => SimLike::Kind,
-        };
-        let node_start = raw.node_start.as_ref().and_then(|text| self.text(text, Code::Duration, syntax::duration));
+        let node_start = self.optional(raw.node_start.as_ref(), Code::Duration, syntax::duration);
         let node_start = node_start.map_or(defaults.node_start, |time| time.value);
         let features = self.features(raw);
-        SimSettings { like, seed: raw.seed, node_start, missing_images: raw.missing_images.clone(), features }
+        SimSettings {
+            like: said(raw.like.as_ref()),
+            seed: raw.seed,
+            node_start,
+            missing_images: raw.missing_images.clone(),
+            features,
+        }
     }
 
     fn aks(&mut self, raw: Option<&raw::Aks>) -> AksSettings {
         // A place in the file for values that are not in it: its beginning.
         let default_location = Located::new(DEFAULT_LOCATION.to_owned(), self.at(0..0));
-        let Some(raw) = raw else {
-            return AksSettings {
-                location: default_location,
-                subscription: None,
-                resource_group: None,
-                node_resource_group: None,
-                tier: AksTier::default(),
-                network: AksNetwork::default(),
-                subnet: None,
-                kubernetes: None,
-                tags: BTreeMap::new(),
-                registry: None,
-                extra_args: Vec::new(),
-            };
-        };
+        let nothing = raw::Aks::default();
+        let raw = raw.unwrap_or(&nothing);
         AksSettings {
-            location: raw
-                .location
-                .as_ref()
-                .and_then(|text| self.text(text, Code::Location, syntax::location))
+            location: self
+                .optional(raw.location.as_ref(), Code::Location, syntax::location)
                 .unwrap_or(default_location),
             subscription: raw.subscription.clone(),
-            resource_group: raw
-                .resource_group
-                .as_ref()
-                .and_then(|text| self.text(text, Code::Name, syntax::resource_group)),
+            resource_group: self.optional(raw.resource_group.as_ref(), Code::Name, syntax::resource_group),
             node_resource_group: raw.node_resource_group.clone(),
-            tier: match raw.tier.as_ref().map(At::get) {
-                None | Some(raw::AksTier::Free) => AksTier::Free,
-                Some(raw::AksTier::Standard) => AksTier::Standard,
-                Some(raw::AksTier::Premium) => AksTier::Premium,
-            },
-            network: match raw.network.as_ref().map(At::get) {
-                None | Some(raw::AksNetwork::Overlay) => AksNetwork::Overlay,
-                Some(raw::AksNetwork::NodeSubnet) => AksNetwork::NodeSubnet,
-                Some(raw::AksNetwork::Kubenet) => AksNetwork::Kubenet,
-            },
+            tier: said(raw.tier.as_ref()),
+            network: said(raw.network.as_ref()),
             subnet: raw.subnet.clone(),
-            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, Code::Version, syntax::version)),
+            kubernetes: self.optional(raw.kubernetes.as_ref(), Code::Version, syntax::version),
             tags: raw.tags.clone(),
             registry: raw.registry.clone(),
             extra_args: raw.extra_args.clone(),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{Reader, syntax};
+use super::{Reader, said, syntax};
 use crate::code::Code;
 use crate::names::POOL_LABEL;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::machine::{Machine, VmSize};
-use crate::spec::pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, Spot};
+use crate::spec::pool::{DeviceAttribute, Devices, Os, Pool, PoolMode, Spot};
 use crate::spec::provider::{AksNetwork, ExistingSettings};
 use crate::spec::raw::{self, At, Table, ZonesText};
 use crate::spec::source::Located;
@@ -17,14 +17,6 @@ use klab_scheduler::quantity::Quantity as Amount;
 
 /// The size of nodes where the lab does not say: the smallest that AKS takes for a system pool.
 const DEFAULT_SIZE: &str = "Standard_B2ms";
-
-fn attribute(raw: &raw::DeviceAttribute) -> DeviceAttribute {
-    match raw {
-        raw::DeviceAttribute::Flag(flag) => DeviceAttribute::Flag(*flag),
-        raw::DeviceAttribute::Number(number) => DeviceAttribute::Number(*number),
-        raw::DeviceAttribute::Text(text) => DeviceAttribute::Text(text.clone()),
-    }
-}
 
 /// Whether a text can name an attribute of a device.
 fn is_identifier(text: &str) -> bool {
@@ -41,13 +33,13 @@ impl Reader<'_> {
         existing: &ExistingSettings,
     ) -> Vec<Pool> {
         let mut has_system =
-            raw.iter().any(|(_, pool)| matches!(pool.mode.as_ref().map(At::get), Some(raw::PoolMode::System)));
+            raw.iter().any(|(_, pool)| matches!(pool.mode.as_ref().map(At::get), Some(PoolMode::System)));
         raw.iter()
             .map(|(name, pool)| {
                 let mode = match pool.mode.as_ref().map(At::get) {
-                    Some(raw::PoolMode::System) => PoolMode::System,
+                    Some(mode) => *mode,
                     None if !has_system => PoolMode::System,
-                    Some(raw::PoolMode::User) | None => PoolMode::User,
+                    None => PoolMode::User,
                 };
                 has_system |= mode == PoolMode::System;
                 let selector = self.selector(name, pool, existing);
@@ -88,10 +80,7 @@ impl Reader<'_> {
         network: AksNetwork,
         selector: BTreeMap<String, String>,
     ) -> Pool {
-        let os = match raw.os.as_ref().map(At::get) {
-            None | Some(raw::Os::Linux) => Os::Linux,
-            Some(raw::Os::Windows) => Os::Windows,
-        };
+        let os = said(raw.os.as_ref());
         // A name that AKS refuses is reported, and kept so that what refers to it still finds it.
         let checked = self.text(name, Code::PoolName, |text| syntax::pool_name(text, os == Os::Windows));
         let mut nodes = match &raw.nodes {
@@ -130,10 +119,7 @@ impl Reader<'_> {
             max_pods: raw.max_pods.as_ref().map_or(network.default_max_pods(), |pods| *pods.get()),
             max_pods_given: raw.max_pods.as_ref().map(|pods| self.at(pods.span())),
             spot: self.spot(raw),
-            autoscale: raw
-                .autoscale
-                .as_ref()
-                .map(|bounds| self.located(bounds, Autoscale { min: bounds.min, max: bounds.max })),
+            autoscale: raw.autoscale.as_ref().map(|bounds| self.located(bounds, *bounds.get())),
             capacity: raw
                 .capacity
                 .as_ref()
@@ -141,7 +127,7 @@ impl Reader<'_> {
                 .map(|capacity| self.located(capacity, *capacity.get())),
             os,
             os_sku: raw.os_sku.clone(),
-            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, Code::Version, syntax::version)),
+            kubernetes: self.optional(raw.kubernetes.as_ref(), Code::Version, syntax::version),
             node_image: self.node_image(raw, os),
             upgrade: raw.upgrade.as_ref().map(|upgrade| self.upgrade(upgrade)).unwrap_or_default(),
             resources: self.quantities(&raw.resources),
@@ -289,11 +275,7 @@ impl Reader<'_> {
             }
             Some(value)
         });
-        let eviction = match raw.eviction.as_ref().map(At::get) {
-            None | Some(raw::Eviction::Delete) => Eviction::Delete,
-            Some(raw::Eviction::Deallocate) => Eviction::Deallocate,
-        };
-        Some(Spot { max_price, eviction })
+        Some(Spot { max_price, eviction: said(raw.eviction.as_ref()) })
     }
 
     pub(super) fn quantity(&mut self, raw: &At<raw::QuantityText>) -> Option<Located<Quantity>> {
@@ -329,7 +311,7 @@ impl Reader<'_> {
             let before: u32 = all.iter().filter(|other| other.driver() == name).map(|other| other.count).sum();
             let count = one.count.as_ref().map_or(1, |count| *count.get());
             let attributes: BTreeMap<String, DeviceAttribute> =
-                one.attributes.iter().map(|(name, value)| (name.get().clone(), attribute(value))).collect();
+                one.attributes.iter().map(|(name, value)| (name.get().clone(), value.clone())).collect();
             let odd = attributes.keys().find(|name| !is_identifier(name)).cloned();
             let fault = match odd {
                 Some(name) => {

@@ -9,7 +9,6 @@ use crate::code::Code;
 use crate::spec::check::NodeSet;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::machine::VmSize;
-use crate::spec::pool::Autoscale;
 use crate::spec::raw::{self, ACTIONS, ActionForm, At, NodesText};
 use crate::spec::source::Located;
 use crate::spec::step::{Action, SkippedStep, Step, UpgradeTarget, WorkloadChange};
@@ -290,7 +289,7 @@ impl Reader<'_> {
                 }
             },
         };
-        let autoscale = raw.autoscale.as_ref().map(|bounds| Autoscale { min: bounds.min, max: bounds.max });
+        let autoscale = raw.autoscale.as_ref().map(|bounds| *bounds.get());
         if nodes.is_none() && autoscale.is_none() {
             self.wrong(pool.span(), "`scale_pool` needs `nodes` or `autoscale`", "to how many nodes?");
             return None;
@@ -304,11 +303,7 @@ impl Reader<'_> {
             map.into_iter().map(|(key, value)| (key, value.value)).collect()
         };
         let change = WorkloadChange {
-            image: raw
-                .image
-                .as_ref()
-                .and_then(|text| self.text(text, Code::Image, syntax::image))
-                .map(|image| image.value),
+            image: self.optional(raw.image.as_ref(), Code::Image, syntax::image).map(|image| image.value),
             node_selector: raw.node_selector.as_ref().map(|labels| self.plain_labels(labels)),
             tolerations: raw
                 .tolerations

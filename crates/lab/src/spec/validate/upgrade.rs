@@ -10,28 +10,21 @@ use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::Os;
 use crate::spec::raw::{self, At, NodesText};
 use crate::spec::source::Located;
-use crate::spec::upgrade::{NODE_IMAGE, Share, UndrainableNodeBehavior, UpgradeSettings, UpgradeStrategy};
+use crate::spec::upgrade::{NODE_IMAGE, Share, UpgradeSettings, UpgradeStrategy};
 
 impl Reader<'_> {
     pub(super) fn upgrade(&mut self, raw: &raw::Upgrade) -> UpgradeSettings {
-        let behavior = raw.undrainable_node_behavior.as_ref().map(At::get);
         let (timeout, timeout_words) = match raw.strategy.as_ref().map(At::get) {
-            Some(raw::UpgradeStrategy::BlueGreen) => (UpgradeSettings::BATCH_DRAIN_TIMEOUT, "from 1m to 24h"),
+            Some(UpgradeStrategy::BlueGreen) => (UpgradeSettings::BATCH_DRAIN_TIMEOUT, "from 1m to 24h"),
             _ => (UpgradeSettings::DRAIN_TIMEOUT, "from 5m to 24h"),
         };
         UpgradeSettings {
-            strategy: raw.strategy.as_ref().map(|strategy| match strategy.get() {
-                raw::UpgradeStrategy::Rolling => UpgradeStrategy::Rolling,
-                raw::UpgradeStrategy::BlueGreen => UpgradeStrategy::BlueGreen,
-            }),
+            strategy: raw.strategy.as_ref().map(|strategy| *strategy.get()),
             max_surge: raw.max_surge.as_ref().and_then(|share| self.share(share)),
             max_unavailable: raw.max_unavailable.as_ref().and_then(|share| self.share(share)),
             drain_timeout: self.minutes(raw.drain_timeout.as_ref(), timeout, timeout_words),
             node_soak: self.minutes(raw.node_soak.as_ref(), UpgradeSettings::NODE_SOAK, "at most 30m"),
-            undrainable_node_behavior: behavior.map(|behavior| match behavior {
-                raw::UndrainableNodeBehavior::Schedule => UndrainableNodeBehavior::Schedule,
-                raw::UndrainableNodeBehavior::Cordon => UndrainableNodeBehavior::Cordon,
-            }),
+            undrainable_node_behavior: raw.undrainable_node_behavior.as_ref().map(|behavior| *behavior.get()),
             drain_batch_size: raw.drain_batch_size.as_ref().and_then(|share| self.share(share)),
             batch_soak: self.minutes(raw.batch_soak.as_ref(), UpgradeSettings::BATCH_SOAK, "at most 24h"),
             final_soak: self.minutes(raw.final_soak.as_ref(), UpgradeSettings::FINAL_SOAK, "at most 168h"),

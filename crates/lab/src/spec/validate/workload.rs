@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint}
 
 use super::placement::{self, Problem};
 use super::syntax::Mistake;
-use super::{COMPARES, Reader, references, syntax};
+use super::{COMPARES, Reader, references, said, syntax};
 use crate::code::Code;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
@@ -27,18 +27,12 @@ impl Reader<'_> {
 
     fn workload(&mut self, name: &At<String>, raw: &raw::Workload) -> Workload {
         let checked = self.text(name, Code::Name, syntax::workload_name);
-        let kind = match raw.kind.as_ref().map(At::get) {
-            None | Some(raw::WorkloadKind::Deployment) => WorkloadKind::Deployment,
-            Some(raw::WorkloadKind::DaemonSet) => WorkloadKind::DaemonSet,
-            Some(raw::WorkloadKind::StatefulSet) => WorkloadKind::StatefulSet,
-            Some(raw::WorkloadKind::Job) => WorkloadKind::Job,
-            Some(raw::WorkloadKind::Pod) => WorkloadKind::Pod,
-        };
-        let image = raw.image.as_ref().and_then(|text| self.text(text, Code::Image, syntax::image));
+        let kind = said(raw.kind.as_ref());
+        let image = self.optional(raw.image.as_ref(), Code::Image, syntax::image);
         Workload {
             name: checked.unwrap_or_else(|| self.located(name, name.get().clone())),
             kind,
-            template: raw.template.as_ref().and_then(|text| self.text(text, Code::Path, syntax::not_empty)),
+            template: self.optional(raw.template.as_ref(), Code::Path, syntax::not_empty),
             namespace: self.namespace(raw.namespace.as_ref()),
             replicas: self.replicas(name, raw, kind),
             parallelism: self.parallelism(raw, kind),
@@ -54,14 +48,11 @@ impl Reader<'_> {
             requests: self.quantities(&raw.requests),
             limits: self.quantities(&raw.limits),
             node_selector: self.labels(&raw.node_selector),
-            node_name: raw.node_name.as_ref().and_then(|text| self.text(text, Code::Name, syntax::node_name)),
+            node_name: self.optional(raw.node_name.as_ref(), Code::Name, syntax::node_name),
             tolerations: self.tolerations(&raw.tolerations),
             affinity: raw.affinity.as_ref().map(|affinity| self.affinity(affinity)),
             topology_spread: self.topology_spread(&raw.topology_spread),
-            priority_class: raw
-                .priority_class
-                .as_ref()
-                .and_then(|text| self.text(text, Code::Name, syntax::dns_subdomain)),
+            priority_class: self.optional(raw.priority_class.as_ref(), Code::Name, syntax::dns_subdomain),
             scheduler_name: raw.scheduler_name.clone(),
             scheduling_gates: self
                 .texts(&raw.scheduling_gates, Code::Label, syntax::label_key)
