@@ -5,6 +5,7 @@
 //! resource (kinds) ─ schema (fields) ─ defaults, validation ─▶ registry (what each kind has of these) ─ table, protobuf
 //!                                      └ cron, names, CEL       custom (kinds that a cluster defines)
 //! object, value, status: an object, reading and writing its JSON, a refusal
+//! access, pod_security, certificates: what roles, standards and requests for certificates say
 //! ```
 //!
 //! Nothing here does I/O, has a clock, or knows of other objects than those it is given. `work` counts what a request costs.
@@ -15,6 +16,7 @@
 )]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
+pub mod access;
 pub mod certificates;
 pub mod cron;
 pub mod custom;

@@ -1,6 +1,6 @@
 //! Reading and writing the JSON of objects: paths, conditions, selectors, quantities in percent, times.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use klab_scheduler::selector::Selector;
 use serde_json::{Map, Value, json};
 
@@ -139,6 +139,17 @@ pub fn selector_terms(labels: &Value, expressions: &Value) -> Vec<(String, Strin
         (key.to_owned(), term)
     });
     equal.chain(expressed).collect()
+}
+
+/// `by` after an instant. Objects hold periods of any length: where the sum is beyond what an instant can be, it is the
+/// last one.
+pub fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// `by` before an instant, and not before the first one.
+pub fn earlier(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_sub(by).unwrap_or(Timestamp::MIN)
 }
 
 #[cfg(test)]

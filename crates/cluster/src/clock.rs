@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+pub use klab_api_machinery::value::{earlier, later};
 
 /// Where an embedded cluster takes its time from.
 pub trait Clock: Send + Sync {
@@ -19,17 +20,6 @@ pub trait Clock: Send + Sync {
     fn until(&self, instant: Timestamp) -> Duration {
         Duration::try_from(instant.duration_since(self.now())).unwrap_or_default() / self.times().max(1)
     }
-}
-
-/// `by` after an instant. Objects hold periods of any length: where the sum is beyond what an instant can be, it is the
-/// last one.
-pub fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
-    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
-}
-
-/// `by` before an instant, and not before the first one.
-pub fn earlier(instant: Timestamp, by: SignedDuration) -> Timestamp {
-    instant.saturating_sub(by).unwrap_or(Timestamp::MIN)
 }
 
 /// The machine's own clock.

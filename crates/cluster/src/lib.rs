@@ -64,7 +64,6 @@ mod admission;
 pub mod api;
 mod body;
 mod builtin;
-pub mod certificates;
 mod client_config;
 pub mod clock;
 pub mod cluster;

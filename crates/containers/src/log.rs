@@ -5,7 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::shell::output::{Piece, Stream};
-use crate::value::later;
+use klab_api_machinery::value::later;
 
 /// A line is cut into several where it is longer.
 const MAX_LINE: usize = 16 * 1024;

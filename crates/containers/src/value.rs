@@ -1,6 +1,5 @@
 //! What a pod's JSON says of a container.
 
-use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::value::items;
 use serde_json::Value;
 
@@ -23,9 +22,4 @@ pub fn status_of<'a>(pod: &'a Value, container: &Value) -> &'a Value {
         .flat_map(|list| items(&pod["status"][*list]))
         .find(|status| status["name"] == container["name"])
         .unwrap_or(&Value::Null)
-}
-
-/// `by` after an instant, the last one where the sum is beyond what an instant can be.
-pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
-    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -26,7 +26,7 @@ impl AnyClient {
         let mut roots = RootCertStore::empty();
         roots.add(authority.clone()).map_err(io::Error::other)?;
         let mut hints = roots.subjects();
-        hints.push(DistinguishedName::from(klab_cluster::certificates::name()));
+        hints.push(DistinguishedName::from(klab_api_machinery::certificates::name()));
         Ok(Self { provider: Arc::clone(provider), hints })
     }
 }

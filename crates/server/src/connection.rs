@@ -29,8 +29,8 @@ use super::refusal::{too_many_connections, unauthorised};
 use super::shared::Shared;
 use super::write_timeout::WriteTimeout;
 use super::{admin, exchange, tls};
+use klab_api_machinery::certificates::Holder;
 use klab_cluster::api::{Body, PathBefore, User, keeping, status_response};
-use klab_cluster::certificates::Holder;
 
 /// How long a connection to a silent cluster is kept; kubectl gives up after ten seconds.
 const UNHEARD: Duration = Duration::from_secs(30);

@@ -20,9 +20,9 @@ use super::quota::Quota;
 use super::register::{CopyOf, Entry, Note, Parked};
 use super::tls;
 use crate::files::{create_private_folder, gone, write_private, write_private_later};
+use klab_api_machinery::certificates::Holder;
 use klab_cluster::account_token::Signed;
 use klab_cluster::api::{Api, Body, User, receive_at_most, status_response, user_of};
-use klab_cluster::certificates::Holder;
 use klab_cluster::cluster::{Cluster, ControlFault, EverDefined, Voice};
 use klab_cluster::seed::{Figures, Seed};
 

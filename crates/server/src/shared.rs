@@ -21,8 +21,8 @@ use super::host_name::HostNames;
 use super::hosted::{self, Hosted, remove_folder};
 use super::register::{Contents, Entry, Note, Parked};
 use super::tls;
+use klab_api_machinery::certificates::{self, Holder};
 use klab_cluster::api::User;
-use klab_cluster::certificates::{self, Holder};
 use klab_cluster::seed::Seed;
 
 pub use self::copies::NewCopy;

@@ -16,7 +16,7 @@ use super::any_client::AnyClient;
 use super::credentials::Token;
 use super::host_name;
 use crate::files::{gone, write_private};
-use klab_cluster::certificates::Authority;
+use klab_api_machinery::certificates::Authority;
 
 /// How many years certificates are good for; labs do not live as long.
 const YEARS: i32 = 10;
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
     use klab_api_machinery::certificates::Asked;
-    use klab_cluster::certificates::{Order, mark as holder_mark};
+    use klab_api_machinery::certificates::{Order, mark as holder_mark};
 
     /// Whether somebody who trusts the authority of a server takes a certificate for that of a host.
     fn is_trusted(authority: &str, certificate: &str, host: &str) -> bool {

@@ -60,7 +60,7 @@ impl Call<'_> {
                 let options = self.options_for("UpdateOptions", target)?;
                 let (value, problems) = self.body_noting(target)?;
                 let options = WriteOptions { problems: &problems, ..options };
-                cluster.scale_set_reporting(resource, namespace, name, &value, &options)?
+                cluster.scale_set(resource, namespace, name, &value, &options)?
             }
             Method::PATCH => {
                 let options = self.options_for("PatchOptions", target)?;

@@ -35,7 +35,6 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::certificates::Authority;
 use super::clock::Clock;
 use super::definitions::Definitions;
 use super::dynamic_admission::AdmissionCache;
@@ -53,6 +52,7 @@ use super::webhook::Transport;
 pub use checkpoint::Checkpoint;
 pub(crate) use common::Common;
 pub use durable::Recovery;
+use klab_api_machinery::certificates::Authority;
 pub(crate) use served::{fixed, group_versions, has_other_kinds, listings, resource_at, resources_of};
 pub(crate) use services::service_range;
 pub use template::Template;

@@ -97,23 +97,11 @@ impl Cluster {
         ScalePaths::of(resource, state.definitions.of(&state.store, resource).as_deref())
     }
 
-    /// Writes a Scale, and returns the new one.
+    /// Writes a Scale, and returns the new one, with the warnings that a client is to see.
     ///
     /// # Errors
     /// 404 without the object, 409 for a stale resourceVersion, 422 for a negative number.
-    pub fn scale_set(
-        &self,
-        resource: ResourceId,
-        namespace: &str,
-        name: &str,
-        scale: Value,
-        options: &WriteOptions<'_>,
-    ) -> Result<Value, Status> {
-        self.scale_set_reporting(resource, namespace, name, &scale, options).map(|(scale, _)| scale)
-    }
-
-    /// [`Cluster::scale_set`], with the warnings a client is to see.
-    pub(crate) fn scale_set_reporting(
+    pub(crate) fn scale_set(
         &self,
         resource: ResourceId,
         namespace: &str,

@@ -18,8 +18,8 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::Key;
 use super::reconcile::{Change, Reconciler};
-use crate::certificates::Order;
 use crate::cluster::Part;
+use klab_api_machinery::certificates::Order;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 pub(super) const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";

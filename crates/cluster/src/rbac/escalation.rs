@@ -4,10 +4,10 @@ use klab_api_machinery::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BI
 use klab_api_machinery::status::Status;
 use serde_json::{Value, json};
 
-use super::cover::{compacted, quoted_list, text, uncovered};
 use super::resolve::{RoleReference, referenced_rules, rules_for};
 use super::{Attributes, PolicyRule, ResourceSubject, Subject, User, authorize, quoted};
 use crate::store::Store;
+use klab_api_machinery::access::{compacted, quoted_list, text, uncovered};
 
 /// Refuses a new role or binding (or one that replaces `old`) that would grant what the user neither holds nor may
 /// grant by the verbs `escalate` and `bind`. The name in the path of a POST is empty.

@@ -7,7 +7,7 @@ use super::expand::{decimal, reckoned};
 use super::interpreter::{Flow, Run};
 use super::output::Sink;
 use crate::pod::place::Identity;
-use crate::value::later;
+use klab_api_machinery::value::later;
 
 /// No more numbers are printed at once.
 const MAX_NUMBERS: i64 = 50_000;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The rules that a role with an `aggregationRule` gathers from all roles: selector by selector, by name, each once.
 // upstream: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go syncClusterRole (v1.36)
-pub(crate) fn aggregated(role: &Value, mut roles: Vec<&Value>) -> Vec<Value> {
+pub fn aggregated(role: &Value, mut roles: Vec<&Value>) -> Vec<Value> {
     let name = |role: &Value| role["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let own = name(role);
     roles.retain(|other| name(other) != own);

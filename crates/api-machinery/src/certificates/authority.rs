@@ -2,15 +2,15 @@
 
 // upstream: pkg/controller/certificates/authority/{authority,policies}.go (v1.36)
 
-use jiff::{SignedDuration, Timestamp};
-use klab_api_machinery::certificates::Asked;
-use klab_api_machinery::certificates::der::{
+use super::Asked;
+use super::der::{
     ALTERNATIVE_NAMES, BIT_STRING, BOOLEAN, COMMON_NAME, GENERALIZED_TIME, INTEGER, OBJECT, OCTET_STRING, SEQUENCE,
     SET, UTC_TIME, UTF8_STRING, context, element, of, wrapped,
 };
+use jiff::{SignedDuration, Timestamp};
 use ring::signature::Ed25519KeyPair;
 
-use crate::clock::{earlier, later};
+use crate::value::{earlier, later};
 
 /// What authorities sign with.
 pub(super) const ED25519: &[u8] = &[0x2b, 0x65, 0x70];

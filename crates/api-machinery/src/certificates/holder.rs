@@ -3,17 +3,15 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go CommonNameUserConversion, parseUIDFromCert
 // (v1.36)
 
+use super::Subject;
+use super::der::{BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, OCTET_STRING, SEQUENCE, UTC_TIME, context};
+use super::parts;
 use jiff::Timestamp;
-use klab_api_machinery::certificates::Subject;
-use klab_api_machinery::certificates::der::{
-    BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, OCTET_STRING, SEQUENCE, UTC_TIME, context,
-};
-use klab_api_machinery::certificates::parts;
 use ring::digest::{SHA256, digest};
 use ring::signature::UnparsedPublicKey;
 
 use super::authority::{Authority, BASIC_CONSTRAINTS, ED25519, EXTENDED_KEY_USAGE, MARK, name};
-use crate::rbac::User;
+use crate::access::User;
 
 /// `id-kp-clientAuth` and `anyExtendedKeyUsage`.
 const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
@@ -152,8 +150,8 @@ mod tests {
 
     use super::super::Order;
     use super::*;
-    use crate::clock::later;
-    use klab_api_machinery::certificates::Asked;
+    use crate::certificates::Asked;
+    use crate::value::later;
 
     fn authority(mark: u8) -> Authority {
         Authority::new(&[mark; 32], [mark; 32]).unwrap()
@@ -167,7 +165,7 @@ mod tests {
         let asked = Asked::read(&request).unwrap();
         let lifetime = SignedDuration::from_hours(1);
         let order = Order { asked: &asked, usages, lifetime, now: Timestamp::UNIX_EPOCH, serial: 1 };
-        klab_api_machinery::certificates::der::unwrapped(&authority.sign(&order), "CERTIFICATE").unwrap()
+        crate::certificates::der::unwrapped(&authority.sign(&order), "CERTIFICATE").unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{PolicyRule, path_covers, quoted};
 
 /// The parts of `wanted` that `held` does not cover, each a rule of one verb on one thing.
 // upstream: staging/src/k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go Covers (v1.36)
-pub(super) fn uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+pub fn uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
     let parts = wanted.iter().flat_map(broken_down);
     parts.filter(|part| !held.iter().any(|rule| covers(rule, part))).collect()
 }
@@ -71,7 +71,7 @@ fn resources_cover(held: &[String], wanted: &[String]) -> bool {
 
 /// Rules that differ only in their verbs as one.
 // upstream: pkg/registry/rbac/validation/policy_compact.go CompactRules (v1.36)
-pub(super) fn compacted(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
+pub fn compacted(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let mut all: Vec<PolicyRule> = Vec::new();
     for mut rule in rules {
         let verbs = std::mem::take(&mut rule.verbs);
@@ -90,7 +90,7 @@ pub(super) fn compacted(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
 
 /// `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`
 // upstream: pkg/apis/rbac/v1/evaluation_helpers.go CompactString (v1.36)
-pub(super) fn text(rule: &PolicyRule) -> String {
+pub fn text(rule: &PolicyRule) -> String {
     let parts = [
         ("APIGroups", &rule.api_groups),
         ("Resources", &rule.resources),
@@ -104,7 +104,7 @@ pub(super) fn text(rule: &PolicyRule) -> String {
 }
 
 /// `["a" "b"]`
-pub(super) fn quoted_list(list: &[String]) -> String {
+pub fn quoted_list(list: &[String]) -> String {
     let texts: Vec<String> = list.iter().map(|text| quoted(text)).collect();
     format!("[{}]", texts.join(" "))
 }
