@@ -1,4 +1,4 @@
-//! Typed views of objects: a method for each field of pods, nodes, workloads and claims, which reads it from JSON when called.
+//! Typed views of objects: a method for each field, which reads it from JSON when called.
 //!
 //! `build.rs` writes them from the table of types. What is missing or of another type reads as Go's zero: `""`, 0, false, nothing of
 //! a list; a view of a struct that is not there says so by `is_set`. The JSON below a view is its only field.

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::{Errors, Place, admission_rules, metadata};
 use crate::policy_expression::{Names, Wanted, compile};
 use crate::views::{
-    MatchCondition, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, Mutation, ParamKind, ParamRef,
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec, Validation, Views,
+    MatchCondition, MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation, ParamKind, ParamRef,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Views,
 };
 
 const MAX_ANNOTATIONS: usize = 20;
@@ -47,8 +47,7 @@ pub(crate) fn validating(value: &Value, errors: &mut Errors) {
 
 /// A MutatingAdmissionPolicy.
 pub(crate) fn mutating(value: &Value, errors: &mut Errors) {
-    let policy = Place::<MutatingAdmissionPolicy<'_>>::root(value);
-    let spec = policy.spec();
+    let spec = Place::<MutatingAdmissionPolicySpec<'_>>::of_spec(value);
     // Both kinds of policies begin alike.
     let alike = spec.cast();
     head(&alike, errors);
@@ -64,9 +63,7 @@ pub(crate) fn mutating(value: &Value, errors: &mut Errors) {
             operation.called(list.path).supported(&["*", "CONNECT", "CREATE", "UPDATE"], errors);
         }
     }
-    if spec.mutations().is_empty() {
-        errors.required(spec.mutations(), "mutations must contain at least one item");
-    }
+    spec.mutations().needed_for("mutations must contain at least one item", errors);
     spec.mutations().each().for_each(|one| mutation(&one, &names, errors));
     spec.reinvocation_policy().needed(errors);
     spec.reinvocation_policy().supported(&["IfNeeded", "Never"], errors);
@@ -95,8 +92,7 @@ fn mutation(mutation: &Place<'_, Mutation<'_>>, names: &Names<'_>, errors: &mut 
 /// The binding of a ValidatingAdmissionPolicy.
 pub(crate) fn validating_binding(value: &Value, errors: &mut Errors) {
     mutating_binding(value, errors);
-    let binding = Place::<ValidatingAdmissionPolicyBinding<'_>>::root(value);
-    let spec = binding.spec();
+    let spec = Place::<ValidatingAdmissionPolicyBindingSpec<'_>>::of_spec(value);
     let actions = spec.validation_actions();
     let mut seen = HashSet::new();
     for action in actions.each() {
@@ -116,8 +112,7 @@ pub(crate) fn validating_binding(value: &Value, errors: &mut Errors) {
 
 /// The binding of a MutatingAdmissionPolicy.
 pub(crate) fn mutating_binding(value: &Value, errors: &mut Errors) {
-    let binding = Place::<MutatingAdmissionPolicyBinding<'_>>::root(value);
-    let spec = binding.spec();
+    let spec = Place::<MutatingAdmissionPolicyBindingSpec<'_>>::of_spec(value);
     spec.policy_name().needed_as(names::subdomain, errors);
     if spec.param_ref().is_set() {
         reference(&spec.param_ref(), errors);
@@ -135,9 +130,7 @@ fn head(spec: &Place<'_, ValidatingAdmissionPolicySpec<'_>>, errors: &mut Errors
         return errors.required(constraints, "");
     }
     admission_rules::resources(&constraints, errors);
-    if constraints.resource_rules().is_empty() {
-        errors.required(constraints.resource_rules(), "");
-    }
+    constraints.resource_rules().needed(errors);
     conditions(&spec.match_conditions(), &of_policy(spec), errors);
 }
 

@@ -41,9 +41,7 @@ pub(super) fn rule(rule: &Place<'_, RuleWithOperations<'_>>, errors: &mut Errors
 }
 
 fn kinds<'a>(list: &Place<'_, Views<'a, &'a str>>, errors: &mut Errors) {
-    if list.is_empty() {
-        errors.required(list, "");
-    }
+    list.needed(errors);
     let (mut all_parts, mut of_all) = (HashSet::new(), HashSet::new());
     let (mut everything, mut all, mut plain) = (false, false, false);
     for one in list.each() {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Errors, Place, container};
 use crate::views::{
-    ContainerResourceMetricSource, CrossVersionObjectReference, HPAScalingRules, HorizontalPodAutoscaler, MetricSpec,
-    MetricTarget, ObjectMetricSource,
+    ContainerResourceMetricSource, CrossVersionObjectReference, HPAScalingRules, HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerSpec, MetricSpec, MetricTarget, ObjectMetricSource,
 };
 
 const MAX_PERIOD: i64 = 1800;
@@ -29,8 +29,7 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 fn check(value: &Value, is_new_target: bool, errors: &mut Errors) {
-    let autoscaler = Place::<HorizontalPodAutoscaler<'_>>::root(value);
-    let spec = autoscaler.spec();
+    let spec = Place::<HorizontalPodAutoscalerSpec<'_>>::of_spec(value);
     let (low, high) = (spec.min_replicas(), spec.max_replicas());
     low.within(1.., "must be greater than or equal to 1", errors);
     if *high == 0 {
@@ -85,9 +84,7 @@ fn metric(metric: &Place<'_, MetricSpec<'_>>, errors: &mut Errors) {
         ("Resource", metric.resource().cast()),
         ("ContainerResource", metric.container_resource().cast()),
     ];
-    if kind.is_empty() {
-        errors.required(kind, "must specify a metric source type");
-    }
+    kind.needed_for("must specify a metric source type", errors);
     kind.one_of(&TYPES, errors);
     let given = || sources.iter().filter(|(_, source)| source.is_set());
     if let Some((name, first)) = given().next() {
@@ -117,9 +114,7 @@ fn source(kind: &str, source: &Place<'_, &Value>, errors: &mut Errors) {
     }
     let (metric, name) = (of_object.metric(), of_container.name());
     if matches!(kind, "Object" | "External" | "Pods") {
-        if metric.name().is_empty() {
-            errors.required(metric.name(), "must specify a metric name");
-        }
+        metric.name().needed_for("must specify a metric name", errors);
         metric.name().check_if_set(names::path_segment, errors);
     } else if name.is_empty() {
         errors.required(name, "must specify a resource name");
@@ -128,9 +123,7 @@ fn source(kind: &str, source: &Place<'_, &Value>, errors: &mut Errors) {
     }
     if kind == "ContainerResource" {
         let container = of_container.container();
-        if container.is_empty() {
-            errors.required(container, "must specify a container");
-        }
+        container.needed_for("must specify a container", errors);
         container.check_if_set(names::label, errors);
     }
     target(&of_object.target(), errors);
@@ -139,9 +132,7 @@ fn source(kind: &str, source: &Place<'_, &Value>, errors: &mut Errors) {
 
 fn target(target: &Place<'_, MetricTarget<'_>>, errors: &mut Errors) {
     let kind = target.type_();
-    if kind.is_empty() {
-        errors.required(kind, "must specify a metric target type");
-    }
+    kind.needed_for("must specify a metric target type", errors);
     if !matches!(*kind, "Utilization" | "Value" | "AverageValue") {
         errors.invalid_text(&kind, "must be either Utilization, Value, or AverageValue");
     }
@@ -181,9 +172,7 @@ fn rules(rules: &Place<'_, HPAScalingRules<'_>>, errors: &mut Errors) {
     window.within(0.., "must be greater than or equal to zero", errors);
     window.within(..=MAX_WINDOW, "must be less than or equal to 3600", errors);
     rules.select_policy().supported(&["Disabled", "Max", "Min"], errors);
-    if rules.policies().is_empty() {
-        errors.required(rules.policies(), "must specify at least one Policy");
-    }
+    rules.policies().needed_for("must specify at least one Policy", errors);
     for policy in rules.policies().each() {
         let (value, period) = (policy.value(), policy.period_seconds());
         policy.type_().one_of(&["Percent", "Pods"], errors);

@@ -13,9 +13,7 @@ const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "Rea
 
 /// The spec of a claim.
 pub(super) fn check(spec: &Place<'_, PersistentVolumeClaimSpec<'_>>, errors: &mut Errors) {
-    if spec.access_modes().is_empty() {
-        errors.required(spec.access_modes(), "at least 1 access mode is required");
-    }
+    spec.access_modes().needed_for("at least 1 access mode is required", errors);
     metadata::selector(&spec.selector(), errors);
     access_modes(&spec.access_modes(), errors);
     let resources = spec.resources();

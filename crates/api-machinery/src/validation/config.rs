@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::workload::int_or_percent;
 use super::{Errors, Place, metadata};
-use crate::views::{ConfigMap, PodDisruptionBudget, PriorityClass};
+use crate::views::{ConfigMap, PodDisruptionBudgetSpec, PriorityClass};
 
 /// Most bytes in a ConfigMap or a Secret.
 pub(super) const DATA_LIMIT: usize = 1024 * 1024;
@@ -80,8 +80,7 @@ pub(crate) fn priority_class_update(old: &Value, new: &Value, errors: &mut Error
 }
 
 pub(crate) fn disruption_budget(value: &Value, errors: &mut Errors) {
-    let budget = Place::<PodDisruptionBudget<'_>>::root(value);
-    let spec = budget.spec();
+    let spec = Place::<PodDisruptionBudgetSpec<'_>>::of_spec(value);
     let (least, most) = (spec.min_available(), spec.max_unavailable());
     if least.is_set() && most.is_set() {
         errors.invalid_at(&spec, "minAvailable and maxUnavailable cannot be both set");

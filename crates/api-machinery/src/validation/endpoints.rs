@@ -117,9 +117,7 @@ pub fn slice(value: &Value, errors: &mut Errors) {
 
 fn slice_endpoint(endpoint: &Place<'_, Endpoint<'_>>, kind: &str, errors: &mut Errors) {
     let addresses = endpoint.addresses();
-    if addresses.is_empty() {
-        errors.required(&addresses, "must contain at least 1 address");
-    }
+    addresses.needed_for("must contain at least 1 address", errors);
     addresses.at_most(MAX_ADDRESSES, errors);
     for address in addresses.each() {
         match (kind, address.parse::<IpAddr>()) {

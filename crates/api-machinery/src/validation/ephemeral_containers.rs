@@ -8,15 +8,14 @@ use serde_json::Value;
 
 use super::container::{self, Named};
 use super::{Errors, Place};
-use crate::views::{Container, Pod};
+use crate::views::{Container, Pod, PodSpec};
 
 /// What belongs to services, which ephemeral containers are none of.
 const FORBIDDEN: [&str; 6] = ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
 
 /// A pod whose ephemeral containers are written.
 pub fn check(old: &Value, new: &Value, errors: &mut Errors) {
-    let new = Place::<Pod<'_>>::root(new);
-    let spec = new.spec();
+    let spec = Place::<PodSpec<'_>>::of_spec(new);
     let (plain, list) = (*spec, spec.ephemeral_containers());
     let named = Named::of(plain, plain.volumes().map(|volume| (volume.name(), volume)).collect());
     let others: HashSet<&str> =

@@ -40,17 +40,13 @@ pub(crate) fn flow(value: &Value, errors: &mut Errors) {
         errors.unsupported(method.type_(), &shown, &["ByNamespace", "ByUser"]);
     }
     let level = spec.priority_level_configuration();
-    if level.name().is_empty() {
-        errors.required(level.name(), "must reference a priority level");
-    }
+    level.name().needed_for("must reference a priority level", errors);
     level.name().check_if_set(names::subdomain, errors);
     spec.rules().each().for_each(|one| rule(&one, errors));
 }
 
 fn rule(rule: &Place<'_, PolicyRulesWithSubjects<'_>>, errors: &mut Errors) {
-    if rule.subjects().is_empty() {
-        errors.required(rule.subjects(), "subjects must contain at least one value");
-    }
+    rule.subjects().needed_for("subjects must contain at least one value", errors);
     rule.subjects().each().for_each(|one| subject(&one, errors));
     if rule.resource_rules().is_empty() && rule.non_resource_rules().is_empty() {
         errors.required(rule, "at least one of resourceRules and nonResourceRules has to be non-empty");
@@ -85,9 +81,7 @@ fn subject(subject: &Place<'_, FlowcontrolSubject<'_>>, errors: &mut Errors) {
         if *who.name() != "*" {
             who.name().check_if_set(names::subdomain, errors);
         }
-        if namespace.is_empty() {
-            errors.required(namespace, "must specify namespace for service account");
-        }
+        namespace.needed_for("must specify namespace for service account", errors);
         namespace.check_if_set(names::label, errors);
     } else {
         who.name().needed(errors);
@@ -148,16 +142,12 @@ pub(crate) fn level(value: &Value, errors: &mut Errors) {
     }
     match *kind {
         "Exempt" => {
-            if limited.is_set() {
-                errors.forbidden(limited, "must be nil if the type is not Limited");
-            }
+            limited.absent("must be nil if the type is not Limited", errors);
             // These have some of the limits.
             limits(&exempt.cast(), errors);
         }
         "Limited" => {
-            if exempt.is_set() {
-                errors.forbidden(exempt, "must be nil if the type is Limited");
-            }
+            exempt.absent("must be nil if the type is Limited", errors);
             if !limited.is_set() {
                 errors.required(limited, "must not be empty when type is Limited");
             }

@@ -130,9 +130,7 @@ fn handler(handler: &Place<'_, &Value>, ways: &[&str], grace: Option<i64>, error
     match *way {
         "exec" => {
             let action = action.cast::<ExecAction<'_>>();
-            if action.command().is_empty() {
-                errors.required(action.command(), "");
-            }
+            action.command().needed(errors);
         }
         "httpGet" => request(&action.cast(), errors),
         "sleep" => {

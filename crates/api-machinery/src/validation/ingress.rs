@@ -9,8 +9,8 @@ use super::place::Faults;
 use super::{Errors, Place, addresses, container};
 use crate::schema::Path;
 use crate::views::{
-    HTTPIngressPath, Ingress, IngressBackend, IngressClass, IngressRule, IngressServiceBackend,
-    TypedLocalObjectReference,
+    HTTPIngressPath, Ingress, IngressBackend, IngressClass, IngressClassSpec, IngressRule, IngressServiceBackend,
+    IngressSpec, TypedLocalObjectReference,
 };
 
 const CLASS: &str = "kubernetes.io/ingress.class";
@@ -38,8 +38,7 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 fn check(value: &Value, errors: &mut Errors) {
-    let ingress = Place::<Ingress<'_>>::root(value);
-    let spec = ingress.spec();
+    let spec = Place::<IngressSpec<'_>>::of_spec(value);
     let (rules, other) = (spec.rules(), spec.default_backend());
     if other.is_set() {
         backend(&other, errors);
@@ -129,12 +128,9 @@ fn reference(object: &Place<'_, TypedLocalObjectReference<'_>>, errors: &mut Err
 
 /// An IngressClass.
 pub fn class(value: &Value, errors: &mut Errors) {
-    let class = Place::<IngressClass<'_>>::root(value);
-    let spec = class.spec();
+    let spec = Place::<IngressClassSpec<'_>>::of_spec(value);
     let (controller, parameters) = (spec.controller(), spec.parameters());
-    if controller.len() > MAX_CONTROLLER_LENGTH {
-        errors.too_long(controller, MAX_CONTROLLER_LENGTH, "bytes");
-    }
+    controller.no_longer_than(MAX_CONTROLLER_LENGTH, errors);
     controller.domain_path(errors);
     if !parameters.is_set() {
         return;

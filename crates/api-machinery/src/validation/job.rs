@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use super::{Errors, Place, job_policy, pod};
 use crate::cron::Schedule;
-use crate::views::{CronJob, Job, JobSpec, PodFailurePolicyOnExitCodesRequirement, PodSpec};
+use crate::views::{CronJobSpec, Job, JobSpec, PodFailurePolicyOnExitCodesRequirement, PodSpec};
 
 pub fn job(value: &Value, errors: &mut Errors) {
-    let job = Place::<Job<'_>>::root(value);
-    let spec = job.spec();
+    let spec = Place::<JobSpec<'_>>::of_spec(value);
     if !spec.selector().is_set() {
         errors.required(spec.selector(), "");
     }
@@ -120,8 +119,7 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 pub fn cron_job(value: &Value, errors: &mut Errors) {
-    let job = Place::<CronJob<'_>>::root(value);
-    let spec = job.spec();
+    let spec = Place::<CronJobSpec<'_>>::of_spec(value);
     let schedule = spec.schedule();
     if schedule.is_empty() {
         errors.required(schedule, "");

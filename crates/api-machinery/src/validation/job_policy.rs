@@ -24,11 +24,10 @@ pub(super) fn limits_of_indexes(spec: &Place<'_, JobSpec<'_>>, errors: &mut Erro
 
 /// Who takes care of the Job.
 pub(super) fn managed_by(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors) {
-    let place = spec.managed_by();
-    let Some(manager) = *place else { return };
-    place.domain_path(errors);
-    if manager.len() > MAX_MANAGER_LENGTH {
-        errors.too_long(place, MAX_MANAGER_LENGTH, "bytes");
+    let manager = spec.managed_by();
+    if manager.is_set() {
+        manager.domain_path(errors);
+        manager.no_longer_than(MAX_MANAGER_LENGTH, errors);
     }
 }
 
@@ -75,9 +74,7 @@ pub(super) fn success_policy(spec: &Place<'_, JobSpec<'_>>, errors: &mut Errors)
         return errors.invalid_as(policy, &shown(&policy), "requires indexed completion mode");
     }
     let rules = policy.rules();
-    if rules.is_empty() {
-        errors.required(&rules, "at least one rules must be specified when the successPolicy is specified");
-    }
+    rules.needed_for("at least one rules must be specified when the successPolicy is specified", errors);
     rules.at_most(MAX_RULES, errors);
     rules.each().for_each(|rule| success_rule(&rule, spec.completions().unwrap_or_default(), errors));
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::place::{Faults, Texts};
 use super::{Errors, Place};
 use crate::schema::Path;
-use crate::views::{LabelSelector, Namespace, ObjectMeta, OwnerReference};
+use crate::views::{LabelSelector, NamespaceSpec, ObjectMeta, OwnerReference};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// Finalizers that need no domain in front.
@@ -35,8 +35,7 @@ pub fn check(name_faults: Option<Faults>, metadata: &Value, strict_finalizers: b
 /// The finalizers in the spec of a new namespace.
 // upstream: pkg/apis/core/validation/validation.go ValidateNamespace (v1.36)
 pub fn namespace(value: &Value, errors: &mut Errors) {
-    let namespace = Place::<Namespace<'_>>::root(value);
-    let spec = namespace.spec();
+    let spec = Place::<NamespaceSpec<'_>>::of_spec(value);
     let list = spec.finalizers();
     for finalizer in list.each() {
         let finalizer = finalizer.called(list.path);

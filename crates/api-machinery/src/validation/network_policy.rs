@@ -38,8 +38,7 @@ impl<'a> Place<'_, NetworkPolicySpec<'a>> {
 }
 
 fn check(value: &Value, had: &HashSet<&str>, errors: &mut Errors) {
-    let policy = Place::<NetworkPolicy<'_>>::root(value);
-    let spec = policy.spec();
+    let spec = Place::<NetworkPolicySpec<'_>>::of_spec(value);
     metadata::selector(&spec.pod_selector(), errors);
     spec.each_rule(|ports, peers| {
         ports.each().for_each(|one| port(&one, errors));

@@ -20,9 +20,7 @@ const OWN: [&str; 2] = ["local", "csi"];
 pub(crate) fn check(value: &Value, errors: &mut Errors) {
     let volume = Place::<PersistentVolume<'_>>::root(value);
     let spec = volume.spec();
-    if spec.access_modes().is_empty() {
-        errors.required(spec.access_modes(), "");
-    }
+    spec.access_modes().needed(errors);
     access_modes(&spec.access_modes(), errors);
     capacity(&spec.capacity(), errors);
     let reclaim = spec.persistent_volume_reclaim_policy();
@@ -52,9 +50,7 @@ pub(crate) fn check(value: &Value, errors: &mut Errors) {
 }
 
 fn capacity<'a>(capacity: &Place<'_, Entries<'a, &'a Value>>, errors: &mut Errors) {
-    if capacity.is_empty() {
-        errors.required(capacity, "");
-    }
+    capacity.needed(errors);
     if capacity.len() != 1 || capacity.get("storage").is_none() {
         errors.unsupported_at(capacity, &["storage"]);
     }

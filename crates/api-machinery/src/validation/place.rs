@@ -46,6 +46,14 @@ impl<'p, T> Place<'p, T> {
         Self::new(Path::Root, json)
     }
 
+    /// The spec of an object.
+    pub fn of_spec<'a: 'p>(json: &'a Value) -> Self
+    where
+        T: View<'a>,
+    {
+        Self::new(Path::Root.field("spec"), &json["spec"])
+    }
+
     /// The same, where messages call it otherwise.
     pub(super) fn called(self, path: Path<'p>) -> Self {
         Self { path, ..self }
@@ -119,10 +127,35 @@ impl<'p, T> Place<'p, T> {
         }
     }
 
-    /// A text must be there.
+    /// A text, a list or a map must be there and not be empty.
     pub(super) fn needed(&self, errors: &mut Errors) {
-        if self.text().is_empty() {
-            errors.required(self, "");
+        self.needed_for("", errors);
+    }
+
+    /// [`Place::needed`], for that reason.
+    pub(super) fn needed_for(&self, detail: &str, errors: &mut Errors) {
+        let is_empty = match self.json {
+            Value::String(text) => text.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            other => other.is_null(),
+        };
+        if is_empty {
+            errors.required(self, detail);
+        }
+    }
+
+    /// It must not be there.
+    pub(super) fn absent(&self, detail: &str, errors: &mut Errors) {
+        if self.is_set() {
+            errors.forbidden(self, detail);
+        }
+    }
+
+    /// A text must have no more bytes than that.
+    pub(super) fn no_longer_than(&self, limit: usize, errors: &mut Errors) {
+        if self.text().len() > limit {
+            errors.too_long(self, limit, "bytes");
         }
     }
 

@@ -61,9 +61,7 @@ fn weight(weight: &Place<'_, i64>, errors: &mut Errors) {
 /// A selector of nodes.
 pub(super) fn node_selector(selector: &Place<'_, NodeSelector<'_>>, errors: &mut Errors) {
     let terms = selector.node_selector_terms();
-    if terms.is_empty() {
-        errors.required(&terms, "must have at least one node selector term");
-    }
+    terms.needed_for("must have at least one node selector term", errors);
     terms.each().for_each(|term| node_term(&term, errors));
 }
 
@@ -107,9 +105,7 @@ fn pod_term(term: &Place<'_, PodAffinityTerm<'_>>, errors: &mut Errors) {
 }
 
 fn topology_key(key: &Place<'_, &str>, errors: &mut Errors) {
-    if key.is_empty() {
-        errors.required(key, "can not be empty");
-    }
+    key.needed_for("can not be empty", errors);
     key.check_if_set(names::qualified, errors);
 }
 

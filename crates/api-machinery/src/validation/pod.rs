@@ -117,9 +117,7 @@ pub fn spec(spec: &Place<'_, PodSpec<'_>>, pod: Option<ObjectMeta<'_>>, errors: 
 
 fn containers(spec: &Place<'_, PodSpec<'_>>, named: &Named<'_>, errors: &mut Errors) {
     let list = spec.containers();
-    if list.is_empty() {
-        errors.required(&list, "");
-    }
+    list.needed(errors);
     let mut seen: HashSet<&str> = HashSet::new();
     for one in list.each() {
         container::check(**spec, &one, named, errors);
@@ -156,9 +154,7 @@ fn all_resources(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
     if *spec.os().name() == "windows" {
         return errors.forbidden(resources, "may not be set for a windows pod");
     }
-    if resources.claims().is_set() {
-        errors.forbidden(resources.claims(), "claims may not be set for Resources at pod-level");
-    }
+    resources.claims().absent("claims may not be set for Resources at pod-level", errors);
     container::pod_resources(&resources, errors);
     consistent_resources(spec, errors);
 }

@@ -86,15 +86,15 @@ fn searches<'a>(list: &Place<'_, Views<'a, &'a str>>, errors: &mut Errors) {
 /// What the pod calls itself.
 pub(super) fn host_name(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
     let name = spec.hostname_override();
-    let Some(text) = *name else { return };
+    if !name.is_set() {
+        return;
+    }
     for field in ["setHostnameAsFQDN", "hostNetwork"] {
         if **spec.field(field) == true {
             errors.forbidden(name, format!("may not be specified when {field} is true"));
         }
     }
-    if text.len() > MAX_HOST_LENGTH {
-        errors.too_long(name, MAX_HOST_LENGTH, "bytes");
-    }
+    name.no_longer_than(MAX_HOST_LENGTH, errors);
     name.check(names::subdomain, errors);
 }
 

@@ -55,9 +55,7 @@ pub(super) fn check(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
 
 fn linux(spec: &Place<'_, PodSpec<'_>>, errors: &mut Errors) {
     let mut refuse = |options: Place<'_, WindowsSecurityContextOptions<'_>>| {
-        if options.is_set() {
-            errors.forbidden(options, "windows options cannot be set for a linux pod");
-        }
+        options.absent("windows options cannot be set for a linux pod", errors);
     };
     refuse(spec.security_context().windows_options());
     spec.each_container(|container| refuse(container.security_context().windows_options()));

@@ -61,8 +61,7 @@ const STANDARD: [&str; 19] = [
 const COMPUTE: [&str; 7] = ["pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
 
 pub fn check(value: &Value, errors: &mut Errors) {
-    let quota = Place::<ResourceQuota<'_>>::root(value);
-    let spec = quota.spec();
+    let spec = Place::<ResourceQuotaSpec<'_>>::of_spec(value);
     for (name, amount) in spec.hard().each() {
         errors.faults(&amount, name, names::qualified);
         let Ok(quantity) = Quantity::parse(amount.text()) else { continue };

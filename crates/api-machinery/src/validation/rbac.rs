@@ -16,9 +16,7 @@ pub fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
     for rule in role.rules().each() {
         let (verbs, paths) = (rule.verbs(), rule.non_resource_urls());
         let (groups, resources, names) = (rule.api_groups(), rule.resources(), rule.resource_names());
-        if verbs.is_empty() {
-            errors.required(verbs, "verbs must contain at least one value");
-        }
+        verbs.needed_for("verbs must contain at least one value", errors);
         if !paths.is_empty() {
             if namespaced {
                 errors.invalid_at(&paths, "namespaced rules cannot apply to non-resource URLs");
@@ -28,12 +26,8 @@ pub fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
             }
             continue;
         }
-        if groups.is_empty() {
-            errors.required(groups, "resource rules must supply at least one api group");
-        }
-        if resources.is_empty() {
-            errors.required(resources, "resource rules must supply at least one resource");
-        }
+        groups.needed_for("resource rules must supply at least one api group", errors);
+        resources.needed_for("resource rules must supply at least one resource", errors);
     }
     let aggregation = role.aggregation_rule();
     let selectors = aggregation.cluster_role_selectors();

@@ -8,7 +8,7 @@ use klab_cel::names;
 use serde_json::{Value, json};
 
 use super::{Errors, Place};
-use crate::views::{ControllerRevision, Event, Lease, ObjectReference};
+use crate::views::{ControllerRevision, Event, LeaseSpec, ObjectReference};
 
 const STRATEGY: &str = "OldestEmulationVersion";
 const MAX_NAME_LENGTH: usize = 128;
@@ -16,8 +16,7 @@ const MAX_NOTE_LENGTH: usize = 1024;
 
 /// A Lease.
 pub fn lease(value: &Value, errors: &mut Errors) {
-    let lease = Place::<Lease<'_>>::root(value);
-    let spec = lease.spec();
+    let spec = Place::<LeaseSpec<'_>>::of_spec(value);
     spec.lease_duration_seconds().within(1.., "must be greater than 0", errors);
     spec.lease_transitions().not_negative(errors);
     let (strategy, holder) = (spec.strategy(), spec.preferred_holder());

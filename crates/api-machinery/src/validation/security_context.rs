@@ -125,9 +125,7 @@ fn app_armor(profile: &Place<'_, AppArmorProfile<'_>>, errors: &mut Errors) {
             } else if name.is_empty() {
                 errors.required(local, "must be set when AppArmor type is Localhost");
             }
-            if name.len() > MAX_PROFILE_LENGTH {
-                errors.too_long(local, MAX_PROFILE_LENGTH, "bytes");
-            }
+            local.no_longer_than(MAX_PROFILE_LENGTH, errors);
         }
         "RuntimeDefault" | "Unconfined" => {
             if local.is_set() {

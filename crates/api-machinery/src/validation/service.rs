@@ -174,8 +174,8 @@ fn balancer(old: ServiceSpec<'_>, spec: &Place<'_, ServiceSpec<'_>>, errors: &mu
     }
     if is_balancer {
         class.check_given(names::qualified, errors);
-    } else if class.is_set() {
-        errors.forbidden(class, ONLY);
+    } else {
+        class.absent(ONLY, errors);
     }
 }
 

@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 
 use super::ranges::{cidr, first, range};
 use super::{Errors, Place};
-use crate::views::{IPAddress, ServiceCIDR, Views};
+use crate::views::{IPAddress, IPAddressSpec, ServiceCIDR, ServiceCIDRSpec, Views};
 
 const IMMUTABLE: &str = "field is immutable";
 
 /// A new ServiceCIDR.
 pub fn service_cidr(value: &Value, errors: &mut Errors) {
-    let object = Place::<ServiceCIDR<'_>>::root(value);
-    let spec = object.spec();
+    let spec = Place::<ServiceCIDRSpec<'_>>::of_spec(value);
     let cidrs = spec.cidrs();
     match cidrs.len() {
         0 => return errors.required(cidrs, "at least one CIDR required"),
@@ -43,8 +42,7 @@ pub fn service_cidr(value: &Value, errors: &mut Errors) {
 
 /// What a range is stays; a range of the other family may be added.
 pub(crate) fn service_cidr_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let object = Place::<ServiceCIDR<'_>>::root(new);
-    let spec = object.spec();
+    let spec = Place::<ServiceCIDRSpec<'_>>::of_spec(new);
     let (had, given) = (ServiceCIDR(old).spec().cidrs(), spec.cidrs());
     let is_added = had.len() == 1 && given.len() == 2;
     if had.len() != given.len() && !is_added {
@@ -60,8 +58,7 @@ pub(crate) fn service_cidr_update(old: &Value, new: &Value, errors: &mut Errors)
 
 /// A new IPAddress.
 pub fn address(value: &Value, errors: &mut Errors) {
-    let address = Place::<IPAddress<'_>>::root(value);
-    let spec = address.spec();
+    let spec = Place::<IPAddressSpec<'_>>::of_spec(value);
     let parent = spec.parent_ref();
     if !parent.is_set() {
         return errors.required(parent, "");

@@ -51,9 +51,7 @@ pub(crate) fn check(value: &Value, errors: &mut Errors) {
         Ok(_) | Err(RequestFault::Unknown) => {}
         Err(fault) => errors.invalid_at(&request, fault.to_string()),
     }
-    if usages.is_empty() {
-        errors.required(&usages, "");
-    }
+    usages.needed(errors);
     let mut seen = HashSet::new();
     for usage in usages.each() {
         usage.supported(&USAGES, errors);
@@ -83,7 +81,5 @@ fn signer(name: &Place<'_, &str>, errors: &mut Errors) {
     for fault in names::subdomain(rest) {
         errors.invalid_at(name, fault);
     }
-    if name.len() > MAX_SIGNER_LENGTH {
-        errors.too_long(name, MAX_SIGNER_LENGTH, "bytes");
-    }
+    name.no_longer_than(MAX_SIGNER_LENGTH, errors);
 }

@@ -12,8 +12,7 @@ use crate::views::{RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpe
 
 /// A new set.
 pub fn create(value: &Value, errors: &mut Errors) {
-    let set = Place::<StatefulSet<'_>>::root(value);
-    let spec = set.spec();
+    let spec = Place::<StatefulSetSpec<'_>>::of_spec(value);
     strategy(&spec, errors);
     spec.volume_claim_templates().each().for_each(|claim| claim_spec::check(&claim.spec(), errors));
     counts(&spec, errors);
@@ -98,8 +97,7 @@ pub fn update(old: &Value, new: &Value, errors: &mut Errors) {
         "persistentVolumeClaimRetentionPolicy",
         "minReadySeconds",
     ];
-    let set = Place::<StatefulSet<'_>>::root(new);
-    let spec = set.spec();
+    let spec = Place::<StatefulSetSpec<'_>>::of_spec(new);
     strategy(&spec, errors);
     counts(&spec, errors);
     pods(&spec, errors);

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::place::Texts;
 use super::{Errors, Place, metadata, volume_sources};
 use crate::views::{
-    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, TopologySelectorTerm, VolumeAttachment, VolumeAttributesClass,
+    CSIDriver, CSIDriverSpec, CSINode, CSIStorageCapacity, StorageClass, TopologySelectorTerm, VolumeAttachment,
+    VolumeAttachmentSpec, VolumeAttributesClass,
 };
 
 const MAX_PARAMETERS: usize = 512;
@@ -68,9 +69,7 @@ fn topology<'a>(
     let mut known = BTreeMap::new();
     for requirement in term.match_label_expressions().each() {
         let (key, values) = (requirement.key(), requirement.values());
-        if values.is_empty() {
-            errors.required(&values, "");
-        }
+        values.needed(errors);
         let mut seen = HashSet::new();
         values.each().for_each(|value| value.unique(&mut seen, errors));
         key.check(names::qualified, errors);
@@ -86,9 +85,7 @@ pub(crate) fn attributes_class(value: &Value, errors: &mut Errors) {
     let class = Place::<VolumeAttributesClass<'_>>::root(value);
     provisioner(&class.driver_name(), errors);
     parameters(&class.parameters(), errors);
-    if class.parameters().is_empty() {
-        errors.required(class.parameters(), "must contain at least one key/value pair");
-    }
+    class.parameters().needed_for("must contain at least one key/value pair", errors);
 }
 
 /// A VolumeAttributesClass stays as it is.
@@ -104,8 +101,7 @@ pub(crate) fn attributes_class_update(old: &Value, new: &Value, errors: &mut Err
 
 /// A CSIDriver.
 pub fn driver(value: &Value, errors: &mut Errors) {
-    let driver = Place::<CSIDriver<'_>>::root(value);
-    let spec = driver.spec();
+    let spec = Place::<CSIDriverSpec<'_>>::of_spec(value);
     spec.fs_group_policy().supported(&["File", "None", "ReadWriteOnceWithFSType"], errors);
     let requests = spec.token_requests();
     let mut audiences = HashSet::new();
@@ -163,8 +159,7 @@ pub fn node(value: &Value, errors: &mut Errors) {
 
 /// A VolumeAttachment.
 pub fn attachment(value: &Value, errors: &mut Errors) {
-    let attachment = Place::<VolumeAttachment<'_>>::root(value);
-    let spec = attachment.spec();
+    let spec = Place::<VolumeAttachmentSpec<'_>>::of_spec(value);
     let source = spec.source();
     let name = source.persistent_volume_name();
     volume_sources::driver(&spec.attacher(), errors);
@@ -181,8 +176,7 @@ pub fn attachment(value: &Value, errors: &mut Errors) {
 
 /// What is attached where stays.
 pub(crate) fn attachment_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let attachment = Place::<VolumeAttachment<'_>>::root(new);
-    let spec = attachment.spec();
+    let spec = Place::<VolumeAttachmentSpec<'_>>::of_spec(new);
     if VolumeAttachment(old).spec() != *spec {
         let source = spec.source();
         // The specification of an inline volume is not shown as Go would.

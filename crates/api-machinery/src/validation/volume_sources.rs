@@ -231,8 +231,6 @@ pub(super) fn driver(driver: &Place<'_, &str>, errors: &mut Errors) {
     if driver.is_empty() {
         return errors.required(driver, "");
     }
-    if driver.len() > 63 {
-        errors.too_long(driver, 63, "bytes");
-    }
+    driver.no_longer_than(63, errors);
     driver.check(|name| names::subdomain(&name.to_lowercase()), errors);
 }

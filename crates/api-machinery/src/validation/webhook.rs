@@ -34,9 +34,7 @@ pub fn conversion(conversion: &Value, is_established: bool, errors: &mut Errors)
     strategy.supported(&["None", "Webhook"], errors);
     if *strategy != "Webhook" {
         let detail = "should not be set when strategy is not set to Webhook";
-        if client.is_set() {
-            errors.forbidden(client, detail);
-        }
+        client.absent(detail, errors);
         if !versions.is_empty() {
             errors.forbidden(versions, detail);
         }

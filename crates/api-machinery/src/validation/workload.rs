@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::place::Texts;
 use super::{Errors, Place, metadata, pod};
 use crate::views::{
-    DaemonSet, Deployment, LabelSelector, PodTemplateSpec, ReplicaSet, ReplicationController, RollingUpdateDaemonSet,
-    RollingUpdateDeployment,
+    DaemonSetSpec, Deployment, LabelSelector, PodTemplateSpec, ReplicaSetSpec, ReplicationControllerSpec,
+    RollingUpdateDaemonSet, RollingUpdateDeployment,
 };
 
 pub fn deployment(value: &Value, errors: &mut Errors) {
@@ -38,8 +38,7 @@ pub fn deployment(value: &Value, errors: &mut Errors) {
 }
 
 pub fn replica_set(value: &Value, errors: &mut Errors) {
-    let set = Place::<ReplicaSet<'_>>::root(value);
-    let spec = set.spec();
+    let spec = Place::<ReplicaSetSpec<'_>>::of_spec(value);
     spec.replicas().not_negative(errors);
     spec.min_ready_seconds().not_negative(errors);
     selector(&spec.selector(), "empty selector is invalid for deployment", errors);
@@ -47,12 +46,9 @@ pub fn replica_set(value: &Value, errors: &mut Errors) {
 }
 
 pub(crate) fn replication_controller(value: &Value, errors: &mut Errors) {
-    let controller = Place::<ReplicationController<'_>>::root(value);
-    let spec = controller.spec();
+    let spec = Place::<ReplicationControllerSpec<'_>>::of_spec(value);
     spec.replicas().not_negative(errors);
-    if spec.selector().is_empty() {
-        errors.required(spec.selector(), "");
-    }
+    spec.selector().needed(errors);
     if spec.template().is_set() {
         let selector = json!({ "matchLabels": spec.selector().json });
         let selector = Place::new(spec.selector().path, &selector);
@@ -63,8 +59,7 @@ pub(crate) fn replication_controller(value: &Value, errors: &mut Errors) {
 }
 
 pub fn daemon_set(value: &Value, errors: &mut Errors) {
-    let set = Place::<DaemonSet<'_>>::root(value);
-    let spec = set.spec();
+    let spec = Place::<DaemonSetSpec<'_>>::of_spec(value);
     selector(&spec.selector(), "empty selector is invalid for daemonset", errors);
     template(&spec.selector(), &spec.template(), "DaemonSet", errors);
     spec.min_ready_seconds().not_negative(errors);

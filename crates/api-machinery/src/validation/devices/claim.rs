@@ -12,7 +12,7 @@ use super::super::{Errors, Place, metadata};
 use super::{common, internal};
 use crate::views::{
     DeviceClaim, DeviceConstraint, DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim,
-    ResourceClaimSpec, ResourceClaimTemplate, Views,
+    ResourceClaimSpec, ResourceClaimTemplate, ResourceClaimTemplateSpec, Views,
 };
 
 const MAX_REQUESTS: usize = 32;
@@ -34,8 +34,7 @@ pub fn claim_update(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// A new ResourceClaimTemplate.
 pub fn template(value: &Value, errors: &mut Errors) {
-    let template = Place::<ResourceClaimTemplate<'_>>::root(value);
-    let inner = template.spec();
+    let inner = Place::<ResourceClaimTemplateSpec<'_>>::of_spec(value);
     metadata::labels(&inner.metadata().labels(), errors);
     metadata::annotations(&inner.metadata().annotations(), errors);
     spec(&inner.spec(), errors);

@@ -46,9 +46,7 @@ pub(super) fn pool(name: &Place<'_, &str>, errors: &mut Errors) {
     if name.is_empty() {
         return errors.required(name, "");
     }
-    if name.len() > MAX_POOL {
-        errors.too_long(name, MAX_POOL, "bytes");
-    }
+    name.no_longer_than(MAX_POOL, errors);
     for part in name.split('/') {
         errors.faults(name, part, names::subdomain);
     }

@@ -103,9 +103,7 @@ fn single(value: &Place<'_, &Value>, is_version: bool, errors: &mut Errors) {
     if is_version && !VERSION.as_ref().is_some_and(|version| version.is_match(value.text())) {
         errors.invalid_at(value, "must be a string compatible with semver.org spec 2.0.0");
     }
-    if value.text().len() > MAX_TEXT {
-        errors.too_long(value, MAX_TEXT, "bytes");
-    }
+    value.no_longer_than(MAX_TEXT, errors);
 }
 
 /// On which nodes a device can be used.

@@ -21,12 +21,11 @@ pub use status::status;
 use serde_json::Value;
 
 use super::{Errors, Place};
-use crate::views::DeviceClass;
+use crate::views::DeviceClassSpec;
 
 /// A DeviceClass.
 pub fn class(value: &Value, errors: &mut Errors) {
-    let class = Place::<DeviceClass<'_>>::root(value);
-    let spec = class.spec();
+    let spec = Place::<DeviceClassSpec<'_>>::of_spec(value);
     common::selectors(&spec.selectors(), errors);
     if spec.config().at_most(common::MAX_CONFIG, errors) {
         spec.config().each().for_each(|config| common::configuration(&config.opaque(), errors));

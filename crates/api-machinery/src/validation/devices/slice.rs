@@ -17,8 +17,7 @@ const MAX_COUNTER_SETS: usize = 8;
 
 /// A ResourceSlice.
 pub fn slice(value: &Value, errors: &mut Errors) {
-    let slice = Place::<ResourceSlice<'_>>::root(value);
-    let spec = slice.spec();
+    let spec = Place::<ResourceSliceSpec<'_>>::of_spec(value);
     let (pool, devices, sets) = (spec.pool(), spec.devices(), spec.shared_counters());
     let (count, generation) = (pool.resource_slice_count(), pool.generation());
     driver(&spec.driver(), errors);

@@ -122,9 +122,7 @@ fn device_status(device: &Place<'_, AllocatedDeviceStatus<'_>>, allocated: &Hash
     }
     let network = device.network_data();
     for (name, most) in [(network.interface_name(), MAX_INTERFACE), (network.hardware_address(), MAX_HARDWARE)] {
-        if name.len() > most {
-            errors.too_long(name, most, "bytes");
-        }
+        name.no_longer_than(most, errors);
     }
     let addresses = network.ips();
     if addresses.at_most(MAX_ADDRESSES, errors) {

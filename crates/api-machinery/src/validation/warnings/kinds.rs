@@ -10,7 +10,7 @@ use super::super::Place;
 use super::collected::Warnings;
 use super::{addresses, labels};
 use crate::views::{
-    EndpointSlice, Endpoints, Ingress, NetworkPolicy, Node, ResourceQuota, ResourceSlice, RuntimeClass, Secret,
+    EndpointSlice, Endpoints, Ingress, NetworkPolicy, NodeSpec, ResourceQuota, ResourceSlice, RuntimeClass, Secret,
     Service, ServiceAccount,
 };
 
@@ -81,8 +81,7 @@ pub fn ingress(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 /// A Node.
 pub fn node(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
-    let node = Place::<Node<'_>>::root(new);
-    let spec = node.spec();
+    let spec = Place::<NodeSpec<'_>>::of_spec(new);
     if spec.config_source().is_set() {
         warnings.at(spec.config_source(), "the feature is removed");
     }
