@@ -29,7 +29,7 @@ use super::register::{Entry, Times};
 use super::seat::SeatId;
 use super::standing;
 use super::state::{Host, Learner};
-use super::teacher::{Asker, is_word, of};
+use super::teacher::{Asker, Teaching, is_word};
 use super::{board_view, cookie, grading, learner, replication};
 use crate::barring;
 use crate::codes;
@@ -76,12 +76,7 @@ pub async fn open(
 }
 
 /// The class as it changes.
-pub async fn events(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
+pub async fn events(Teaching(host, _): Teaching) -> Result<Response, Refusal> {
     let visit = board_view::Visit::new(&host, board_view::PAGES).ok_or_else(board_view::crowded)?;
     let state = (visit, Following::new(&host), host, Class::default(), Value::Null);
     let stream = futures::stream::unfold(state, |(visit, mut following, host, mut class, mut sent)| async move {
@@ -117,13 +112,7 @@ pub struct Part {
 }
 
 /// The class as a document.
-pub async fn document(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
-    Query(Part { own }): Query<Part>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
+pub async fn document(Teaching(host, _): Teaching, Query(Part { own }): Query<Part>) -> Result<Response, Refusal> {
     let now = Timestamp::now();
     let (class, all) = aggregate::gather(&host, own).await;
     let histograms: serde_json::Map<String, Value> =
@@ -148,12 +137,9 @@ pub struct Sheet {
 
 /// The class as a spreadsheet.
 pub async fn sheet(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
+    Teaching(host, _): Teaching,
     Query(Sheet { nameless, own }): Query<Sheet>,
-    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
     let (class, all) = aggregate::gather(&host, own).await;
     let away: Vec<String> = class.away().iter().map(ToString::to_string).collect();
     let mut answer = typed("text/csv; charset=utf-8", standing::csv(&all, nameless));
@@ -171,12 +157,9 @@ pub struct Longer {
 
 /// Extends the class.
 pub async fn extend(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
+    Teaching(host, _): Teaching,
     Query(Longer { minutes }): Query<Longer>,
-    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
     if !(1..=60 * 24 * 30).contains(&minutes) {
         return Err(Refusal::bad_request("a class is extended by minutes, at most thirty days at a time"));
     }
@@ -188,12 +171,7 @@ pub async fn extend(
 }
 
 /// Closes the class.
-pub async fn close(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
+pub async fn close(Teaching(host, _): Teaching) -> Result<Response, Refusal> {
     let now = Timestamp::now();
     let times = Times { closes: Some(now), decided: Some(now), ..host.times() };
     retime(&host, times, "close").await
@@ -221,13 +199,7 @@ async fn answer(host: &Host) -> Response {
 }
 
 /// A word to all.
-pub async fn hint(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
+pub async fn hint(Teaching(host, _): Teaching, body: String) -> Result<Response, Refusal> {
     tell(&host, None, body).await
 }
 
@@ -244,12 +216,7 @@ async fn tell(host: &Host, seat: Option<SeatId>, text: String) -> Result<Respons
 }
 
 /// Opens the next step to all who have done the one before.
-pub async fn open_next(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let asker = of(&host, &headers, from)?;
+pub async fn open_next(Teaching(host, asker): Teaching) -> Result<Response, Refusal> {
     let others = async {
         match host.shards().filter(|_| asker == Asker::Instructor) {
             Some(shards) => at_all_others(shards, "/teach/open-next").await,
@@ -281,13 +248,7 @@ pub struct Codes {
 }
 
 /// Makes codes, and says them once.
-pub async fn codes(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
-    Query(Codes { seats }): Query<Codes>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
+pub async fn codes(Teaching(host, _): Teaching, Query(Codes { seats }): Query<Codes>) -> Result<Response, Refusal> {
     let (kind, uses, many) = seats.map_or((For::Class, None, 1), |seats| (For::Seat, Some(1), seats));
     if many > 10_000 {
         return Err(Refusal::bad_request("at most 10000 codes at a time"));
@@ -308,13 +269,7 @@ pub struct Revoked {
 }
 
 /// Takes a code back.
-pub async fn revoke(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
-    Query(Revoked { code }): Query<Revoked>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
+pub async fn revoke(Teaching(host, _): Teaching, Query(Revoked { code }): Query<Revoked>) -> Result<Response, Refusal> {
     host.record(vec![Entry::Revoked { code }]).await.map_err(|error| failed(&error))?;
     host.audit.line("revoke", json!({ "code": code }));
     host.standings.stir();
@@ -332,12 +287,10 @@ fn seat_of(host: &Host, seat: &str) -> Result<Learner, Refusal> {
 
 /// Looks into a seat.
 pub async fn look(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
+    Teaching(host, _): Teaching,
     Path(seat): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
     let learner = seat_of(&host, &seat)?;
     host.audit.seat("look", learner.seat, "instructor");
     count(&host.metrics.looks);
@@ -346,13 +299,11 @@ pub async fn look(
 
 /// What the page of a seat asks for.
 pub async fn part(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
+    Teaching(host, _): Teaching,
     Path((seat, what)): Path<(String, String)>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
     let learner = seat_of(&host, &seat)?;
     if what == "kubeconfig" {
         host.audit.seat("kubeconfig", learner.seat, "instructor");
@@ -380,14 +331,11 @@ pub struct To {
 
 /// Does something with one seat.
 pub async fn act(
-    State(host): State<Arc<Host>>,
-    Extension(From(from)): Extension<From>,
+    Teaching(host, _): Teaching,
     Path((seat, what)): Path<(String, String)>,
     Query(To { done }): Query<To>,
-    headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
     let learner = seat_of(&host, &seat)?;
     host.audit.seat(&what, learner.seat, "instructor");
     match what.as_str() {

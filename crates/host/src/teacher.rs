@@ -2,9 +2,13 @@
 //! it is.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
+use http::request::Parts;
 
+use super::address::From;
 use super::refusal::Refusal;
 use super::state::{Host, bearer};
 
@@ -15,6 +19,18 @@ pub(super) enum Asker {
     Instructor,
     /// Another shard, for the instructor: only what is here is meant.
     Shard,
+}
+
+/// The class, to whom what is the instructor's is shown, and who that is.
+pub struct Teaching(pub Arc<Host>, pub(super) Asker);
+
+impl FromRequestParts<Arc<Host>> for Teaching {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, host: &Arc<Host>) -> Result<Self, Refusal> {
+        let From(from) = parts.extensions.get().copied().ok_or_else(Refusal::unauthorised)?;
+        Ok(Self(Arc::clone(host), of(host, &parts.headers, from)?))
+    }
 }
 
 /// Who asks, if they may.

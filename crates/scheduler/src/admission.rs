@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodAffinityTerm, PodSpec, ResourceRequirements, Toleration};
-use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
@@ -160,24 +159,6 @@ fn tolerate_unready_nodes(spec: &mut PodSpec) {
     }
 }
 
-/// What a pod gets from its RuntimeClass: overhead, node selector and tolerations.
-pub fn apply_runtime_class(pod: &mut Pod, class: &RuntimeClass) {
-    let Some(spec) = pod.spec.as_mut() else { return };
-    if let Some(overhead) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.clone()) {
-        spec.overhead = Some(overhead);
-    }
-    let Some(scheduling) = class.scheduling.as_ref() else { return };
-    if let Some(selector) = scheduling.node_selector.as_ref() {
-        spec.node_selector.get_or_insert_with(BTreeMap::new).extend(selector.clone());
-    }
-    for toleration in scheduling.tolerations.iter().flatten() {
-        let tolerations = spec.tolerations.get_or_insert_with(Vec::new);
-        if !tolerations.contains(toleration) {
-            tolerations.push(toleration.clone());
-        }
-    }
-}
-
 /// What a pod gets from its PriorityClass: priority and preemption policy.
 pub fn apply_priority_class(pod: &mut Pod, class: &PriorityClass) {
     let Some(spec) = pod.spec.as_mut() else { return };
@@ -281,17 +262,11 @@ mod tests {
     }
 
     #[test]
-    fn classes_give_priority_overhead_and_where_to_run() {
+    fn classes_give_priority() {
         let mut pod: Pod = serde_json::from_value(json!({"metadata": {}, "spec": {"containers": []}})).unwrap();
-        let runtime = json!({"metadata": {"name": "r"}, "handler": "h", "overhead": {"podFixed": {"cpu": "50m"}},
-            "scheduling": {"nodeSelector": {"sandbox": "yes"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]}});
-        apply_runtime_class(&mut pod, &serde_json::from_value(runtime).unwrap());
         let priority = json!({"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"});
         apply_priority_class(&mut pod, &serde_json::from_value(priority).unwrap());
         let spec = serde_json::to_value(&pod).unwrap()["spec"].take();
-        assert_eq!(spec["overhead"], json!({"cpu": "50m"}));
-        assert_eq!(spec["nodeSelector"], json!({"sandbox": "yes"}));
-        assert_eq!(spec["tolerations"], json!([{"key": "sandbox", "operator": "Exists"}]));
         assert_eq!((&spec["priority"], &spec["preemptionPolicy"]), (&json!(1000), &json!("Never")));
     }
 }

@@ -24,6 +24,24 @@ use serde_json::{Map, Value, json};
 /// Differences listed at most.
 const LISTED: usize = 20;
 
+/// What a pod gets from its RuntimeClass: overhead, node selector and tolerations.
+fn apply_runtime_class(pod: &mut Pod, class: &RuntimeClass) {
+    let Some(spec) = pod.spec.as_mut() else { return };
+    if let Some(overhead) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.clone()) {
+        spec.overhead = Some(overhead);
+    }
+    let Some(scheduling) = class.scheduling.as_ref() else { return };
+    if let Some(selector) = scheduling.node_selector.as_ref() {
+        spec.node_selector.get_or_insert_with(BTreeMap::new).extend(selector.clone());
+    }
+    for toleration in scheduling.tolerations.iter().flatten() {
+        let tolerations = spec.tolerations.get_or_insert_with(Vec::new);
+        if !tolerations.contains(toleration) {
+            tolerations.push(toleration.clone());
+        }
+    }
+}
+
 #[test]
 fn golden_scheduler() {
     let directory = std::env::var_os("KLAB_GOLDEN_SCHEDULER").map_or_else(|| golden(""), PathBuf::from);
@@ -157,7 +175,7 @@ impl<'a> Lab<'a> {
             list(self.scenario, field).find(|class| name.is_some_and(|name| class["metadata"]["name"] == **name))
         };
         if let Some(class) = named("runtimeClasses", spec.runtime_class_name.as_ref()) {
-            admission::apply_runtime_class(&mut pod, &read::<RuntimeClass>(class));
+            apply_runtime_class(&mut pod, &read::<RuntimeClass>(class));
         }
         if let Some(class) = named("priorityClasses", spec.priority_class_name.as_ref()) {
             admission::apply_priority_class(&mut pod, &read::<PriorityClass>(class));

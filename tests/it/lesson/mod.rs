@@ -76,8 +76,11 @@ impl Bench {
 
     /// Undoes a step; gives what could not be undone.
     fn undo(&self, step: usize) -> Vec<String> {
-        self.with(|performer, work| performer.undo(&self.lab, step, work))
-            .unwrap_or_else(|error| panic!("step {step}: {error}"))
+        let undo = |action| {
+            self.with(|performer, work| performer.undo_action(&self.lab, step, action, work))
+                .unwrap_or_else(|error| panic!("step {step}: {error}"))
+        };
+        (0..self.lab.steps[step].actions.len()).rev().filter_map(undo).collect()
     }
 
     fn report(&self, lab: &Lab) -> Report {

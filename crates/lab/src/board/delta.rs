@@ -61,27 +61,8 @@ fn parts<T: Clone + PartialEq>(old: &[T], new: &[T], name: impl Fn(&T) -> &str) 
     }
 }
 
-fn apply<T: Clone>(
-    old: &[T],
-    came: &[T],
-    went: &[String],
-    changed: &[T],
-    name: impl Fn(&T) -> &str,
-) -> BTreeMap<String, T> {
-    let mut all: BTreeMap<String, T> = old.iter().map(|one| (name(one).to_owned(), one.clone())).collect();
-    for name in went {
-        all.remove(name);
-    }
-    all.extend(came.iter().chain(changed).map(|one| (name(one).to_owned(), one.clone())));
-    all
-}
-
 fn if_other<T: Clone + PartialEq>(old: &[T], new: &[T]) -> Option<Vec<T>> {
     (old != new).then(|| new.to_vec())
-}
-
-fn or<T: Clone>(new: Option<&Vec<T>>, old: &[T]) -> Vec<T> {
-    new.map_or_else(|| old.to_vec(), Clone::clone)
 }
 
 impl Delta {
@@ -112,31 +93,6 @@ impl Delta {
     /// Whether nothing changed but the time.
     pub fn is_empty(&self) -> bool {
         *self == Self { taken_at: self.taken_at.clone(), ..Self::default() }
-    }
-
-    /// The new board, of the old one: with what moved.
-    pub fn apply(&self, old: &Board) -> Board {
-        let mut nodes = apply(&old.nodes, &self.nodes_came, &self.nodes_went, &self.nodes_changed, |node| &node.name);
-        let before: Vec<String> = old.nodes.iter().map(|node| node.name.clone()).collect();
-        let order = self.node_order.as_ref().unwrap_or(&before);
-        let pods = apply(&old.pods, &self.pods_came, &self.pods_went, &self.pods_changed, |pod| &pod.id);
-        let mut pods: Vec<Pod> = pods.into_values().collect();
-        pods.sort_by(|one, two| one.id.split_once('/').cmp(&two.id.split_once('/')));
-        Board {
-            schema: old.schema,
-            lab: old.lab.clone(),
-            title: old.title.clone(),
-            taken_at: self.taken_at.clone(),
-            pools: or(self.pools.as_ref(), &old.pools),
-            zones: or(self.zones.as_ref(), &old.zones),
-            workloads: or(self.workloads.as_ref(), &old.workloads),
-            nodes: order.iter().filter_map(|name| nodes.remove(name)).collect(),
-            pods,
-            pending: or(self.pending.as_ref(), &old.pending),
-            checks: or(self.checks.as_ref(), &old.checks),
-            steps: or(self.steps.as_ref(), &old.steps),
-            moves: self.moves.clone(),
-        }
     }
 }
 

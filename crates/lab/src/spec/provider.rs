@@ -160,7 +160,7 @@ impl Default for KindSettings {
 }
 
 /// A port of this machine that leads to a node's port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PortMapping {
     /// Port of this machine.
     pub host: u16,
@@ -173,7 +173,7 @@ pub struct PortMapping {
 }
 
 /// A directory of this machine in the workers.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
     /// Path on this machine, relative to the lab file.

@@ -33,19 +33,6 @@ impl Performer<'_> {
         self.act(&after, &located.value, work).map_err(|error| placed(error, step_spec, located, "could not perform"))
     }
 
-    /// Undoes all actions of a step, the last one first. Gives what could not be undone, in words.
-    ///
-    /// # Errors
-    /// When something that can be undone could not be.
-    pub fn undo(&self, lab: &Lab, step: usize, work: &mut Work<'_>) -> Result<Vec<String>> {
-        let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
-        let mut kept = Vec::new();
-        for action in (0..actions).rev() {
-            kept.extend(self.undo_action(lab, step, action, work)?);
-        }
-        Ok(kept)
-    }
-
     /// Undoes one action (from 0) of a step; gives what cannot be undone, in words.
     ///
     /// # Errors

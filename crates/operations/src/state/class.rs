@@ -115,18 +115,6 @@ impl Class {
         self.seats.iter().map(|number| (*number, seat_name(&self.lab, *number)))
     }
 
-    /// The class whose seat a lab is, and the seat's number.
-    ///
-    /// # Errors
-    /// When a record cannot be read.
-    pub fn of_seat(home: &Home, lab: &str) -> Result<Option<(Self, u32)>> {
-        let parts = lab.rsplit_once('-').and_then(|(class, number)| Some((class, number.parse::<u32>().ok()?)));
-        let Some((name, number)) = parts.filter(|(name, number)| seat_name(name, *number) == lab) else {
-            return Ok(None);
-        };
-        Ok(Self::read(home, name)?.filter(|class| class.seats.contains(&number)).map(|class| (class, number)))
-    }
-
     /// Folder with a kubeconfig for each seat.
     pub fn kubeconfigs(home: &Home, lab: &str) -> PathBuf {
         home.lab(lab).join("kubeconfigs")
@@ -161,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lab_is_a_seat_only_where_a_class_lists_it() {
+    fn seats_are_named_after_their_lab() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());
         let mut class = Class::new("node-pools", Provider::Sim, Path::new("/labs/node-pools.toml"));
@@ -172,21 +160,6 @@ mod tests {
             class.names().map(|(_, name)| name).collect::<Vec<_>>(),
             ["node-pools-01", "node-pools-07", "node-pools-120"]
         );
-        for (lab, seat) in [
-            ("node-pools-07", Some(7)),
-            ("node-pools-120", Some(120)),
-            ("node-pools-7", None),
-            ("node-pools-02", None),
-            ("node-pools", None),
-            ("other-01", None),
-        ] {
-            let found = Class::of_seat(&home, lab).unwrap();
-            assert_eq!(
-                found.map(|(class, number)| (class.lab, number)),
-                seat.map(|number| ("node-pools".to_owned(), number)),
-                "{lab}"
-            );
-        }
     }
 
     #[test]

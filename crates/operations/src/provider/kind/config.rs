@@ -12,7 +12,7 @@ use super::names::Names;
 use super::roster::{Roster, Slot};
 use super::version::KindVersion;
 use crate::error::{Code, Context as _, Error, Result};
-use klab_lab::spec::{Lab, Pool};
+use klab_lab::spec::{Lab, Mount, Pool, PortMapping};
 
 const TEMPLATE: &str = include_str!("../../../templates/kind/cluster.yaml.tera");
 
@@ -41,26 +41,6 @@ pub struct Surroundings<'a> {
     pub kind: KindVersion,
     /// Whether the machine has cgroup v1, which kubelets from 1.35 on refuse by default.
     pub cgroup_v1: bool,
-}
-
-/// A port of this machine that leads to a node.
-#[derive(Debug, Clone, Serialize)]
-struct PortView {
-    host: u16,
-    container: u16,
-    protocol: String,
-    address: Option<String>,
-}
-
-/// A file or folder of this machine in a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MountView {
-    /// Path on this machine.
-    pub host: String,
-    /// Path in the node.
-    pub container: String,
-    /// Whether the node may only read it.
-    pub read_only: bool,
 }
 
 /// A key with its value; lists of these keep their order in the template.
@@ -98,8 +78,8 @@ struct NodeView {
     about: String,
     image: String,
     labels: Vec<Pair<String>>,
-    ports: Vec<PortView>,
-    mounts: Vec<MountView>,
+    ports: Vec<PortMapping>,
+    mounts: Vec<Mount>,
     join: Option<JoinView>,
 }
 
@@ -198,7 +178,7 @@ pub fn pool_image(lab: &Lab, pool: &Pool, kind: KindVersion) -> NodeImage {
 fn control_plane(lab: &Lab, number: u32, image: &NodeImage, names: &Names) -> NodeView {
     // Several nodes cannot listen on one port of this machine: the first has it.
     let ports = if number == 1 { lab.kind.ports.as_slice() } else { &[] };
-    let scheduler = lab.scheduler.as_ref().map(|_| MountView {
+    let scheduler = lab.scheduler.as_ref().map(|_| Mount {
         host: text(&names.scheduler()),
         container: SCHEDULER.to_owned(),
         read_only: true,
@@ -208,15 +188,7 @@ fn control_plane(lab: &Lab, number: u32, image: &NodeImage, names: &Names) -> No
         about: "control plane".to_owned(),
         image: image.reference.clone(),
         labels: Vec::new(),
-        ports: ports
-            .iter()
-            .map(|port| PortView {
-                host: port.host,
-                container: port.container,
-                protocol: port.protocol.to_uppercase(),
-                address: port.address.clone(),
-            })
-            .collect(),
+        ports: ports.to_vec(),
         mounts: common_mounts(lab, names).into_iter().chain(scheduler).collect(),
         join: None,
     }
@@ -265,10 +237,10 @@ fn worker(lab: &Lab, place: &Slot, around: &Surroundings<'_>, patience: usize) -
 }
 
 /// What every node has: the sign of whose it is, and the mirrors.
-fn common_mounts(lab: &Lab, names: &Names) -> Vec<MountView> {
-    let mut mounts = vec![MountView { host: text(&names.owner_mount()), container: OWNER.to_owned(), read_only: true }];
+fn common_mounts(lab: &Lab, names: &Names) -> Vec<Mount> {
+    let mut mounts = vec![Mount { host: text(&names.owner_mount()), container: OWNER.to_owned(), read_only: true }];
     if !lab.kind.registry_mirrors.is_empty() {
-        mounts.push(MountView {
+        mounts.push(Mount {
             host: text(&names.mirrors()),
             container: "/etc/containerd/certs.d".to_owned(),
             read_only: true,
@@ -278,20 +250,16 @@ fn common_mounts(lab: &Lab, names: &Names) -> Vec<MountView> {
 }
 
 /// What a worker of a pool has mounted; the same for one that kind makes and for one that klab adds later.
-pub fn worker_mounts(lab: &Lab, pool: &str, names: &Names, host: &Host) -> Vec<MountView> {
+pub fn worker_mounts(lab: &Lab, pool: &str, names: &Names, host: &Host) -> Vec<Mount> {
     let mut mounts = common_mounts(lab, names);
     if host.emulation == Emulation::Full {
         let folder = names.machine(pool);
         for (file, container) in [(MEMINFO_FILE, MEMINFO), (NODE_FOLDER, NODE_DIRECTORY)] {
-            mounts.push(MountView { host: text(&folder.join(file)), container: container.to_owned(), read_only: true });
+            mounts.push(Mount { host: text(&folder.join(file)), container: container.to_owned(), read_only: true });
         }
     }
     for mount in &lab.kind.mounts {
-        mounts.push(MountView {
-            host: text(&host_path(lab, &mount.host)),
-            container: mount.container.clone(),
-            read_only: mount.read_only,
-        });
+        mounts.push(Mount { host: text(&host_path(lab, &mount.host)), ..mount.clone() });
     }
     mounts
 }

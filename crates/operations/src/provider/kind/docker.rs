@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 pub use self::described::{CLUSTER_LABEL, Container, Info, Manner, ROLE_LABEL};
 use self::inspect::{DEVICE_MAPPER, docker_info, parse_containers, podman_info};
-use super::config::MountView;
 use super::failure;
 use super::machine::{Emulation, Host};
 use super::tool::Tool;
@@ -18,6 +17,7 @@ use crate::environment;
 use crate::error::{Code, Error, Result};
 use crate::exec;
 use klab_cluster::deadline;
+use klab_lab::spec::Mount;
 
 /// A question to the runtime.
 const QUESTION: Duration = Duration::from_mins(1);
@@ -496,7 +496,7 @@ pub struct NewWorker<'a> {
     /// The network of the cluster's other nodes.
     pub network: &'a str,
     /// What is mounted into it.
-    pub mounts: &'a [MountView],
+    pub mounts: &'a [Mount],
     /// What the cluster's other nodes have because of the machine.
     pub manner: &'a Manner,
 }

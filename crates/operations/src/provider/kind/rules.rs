@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use super::config::{self, MountView};
+use super::config;
 use super::desired::desired;
 use super::machine::{Emulation, Host};
 use super::version::KindVersion;
 use crate::error::{Code, Error};
 use serde_json::Value;
 
-use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Os, Pool};
+use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Mount, Os, Pool};
 
 /// One thing that cannot be on kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -261,7 +261,7 @@ fn network_problems(lab: &Lab, problems: &mut Vec<Problem>) {
 }
 
 fn mount_problems(lab: &Lab, problems: &mut Vec<Problem>) {
-    let mut seen: Vec<MountView> = Vec::new();
+    let mut seen: Vec<Mount> = Vec::new();
     for mount in &lab.kind.mounts {
         let host = config::host_path(lab, &mount.host);
         if !host.exists() {
@@ -285,7 +285,7 @@ fn mount_problems(lab: &Lab, problems: &mut Vec<Problem>) {
             let message = format!("two entries are mounted at `{container}`");
             problems.push(Problem::new(message, "give each entry of `mounts` its own `container`"));
         }
-        seen.push(MountView { host: mount.host.clone(), container: container.to_owned(), read_only: mount.read_only });
+        seen.push(Mount { container: container.to_owned(), ..mount.clone() });
     }
 }
 

@@ -73,7 +73,7 @@ fn containers_are_read_from_what_inspect_says() {
 
 #[test]
 fn added_worker_is_started_as_kind_starts_its_own() {
-    let mounts = [MountView { host: "/s/a b".to_owned(), container: "/proc/meminfo".to_owned(), read_only: true }];
+    let mounts = [Mount { host: "/s/a b".to_owned(), container: "/proc/meminfo".to_owned(), read_only: true }];
     let manner = Manner { variables: vec!["NO_PROXY=.svc".to_owned()], ..Manner::default() };
     let worker = NewWorker {
         cluster: "klab-x",
