@@ -96,7 +96,7 @@ fn shown(text: Option<&String>) -> Option<String> {
 }
 
 /// What is written, or else the default.
-fn said<T: Copy + Default>(raw: Option<&At<T>>) -> T {
+fn given<T: Copy + Default>(raw: Option<&At<T>>) -> T {
     raw.map(|value| *value.get()).unwrap_or_default()
 }
 
@@ -274,7 +274,7 @@ impl Reader<'_> {
         let node_start = node_start.map_or(defaults.node_start, |time| time.value);
         let features = self.features(raw);
         SimSettings {
-            like: said(raw.like.as_ref()),
+            like: given(raw.like.as_ref()),
             seed: raw.seed,
             node_start,
             missing_images: raw.missing_images.clone(),
@@ -294,8 +294,8 @@ impl Reader<'_> {
             subscription: raw.subscription.clone(),
             resource_group: self.optional(raw.resource_group.as_ref(), Code::Name, syntax::resource_group),
             node_resource_group: raw.node_resource_group.clone(),
-            tier: said(raw.tier.as_ref()),
-            network: said(raw.network.as_ref()),
+            tier: given(raw.tier.as_ref()),
+            network: given(raw.network.as_ref()),
             subnet: raw.subnet.clone(),
             kubernetes: self.optional(raw.kubernetes.as_ref(), Code::Version, syntax::version),
             tags: raw.tags.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{Reader, said, syntax};
+use super::{Reader, given, syntax};
 use crate::code::Code;
 use crate::names::POOL_LABEL;
 use crate::spec::diagnostic::Diagnostic;
@@ -80,7 +80,7 @@ impl Reader<'_> {
         network: AksNetwork,
         selector: BTreeMap<String, String>,
     ) -> Pool {
-        let os = said(raw.os.as_ref());
+        let os = given(raw.os.as_ref());
         // A name that AKS refuses is reported, and kept so that what refers to it still finds it.
         let checked = self.text(name, Code::PoolName, |text| syntax::pool_name(text, os == Os::Windows));
         let mut nodes = match &raw.nodes {
@@ -275,7 +275,7 @@ impl Reader<'_> {
             }
             Some(value)
         });
-        Some(Spot { max_price, eviction: said(raw.eviction.as_ref()) })
+        Some(Spot { max_price, eviction: given(raw.eviction.as_ref()) })
     }
 
     pub(super) fn quantity(&mut self, raw: &At<raw::QuantityText>) -> Option<Located<Quantity>> {

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint}
 
 use super::placement::{self, Problem};
 use super::syntax::Mistake;
-use super::{COMPARES, Reader, references, said, syntax};
+use super::{COMPARES, Reader, given, references, syntax};
 use crate::code::Code;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
@@ -27,7 +27,7 @@ impl Reader<'_> {
 
     fn workload(&mut self, name: &At<String>, raw: &raw::Workload) -> Workload {
         let checked = self.text(name, Code::Name, syntax::workload_name);
-        let kind = said(raw.kind.as_ref());
+        let kind = given(raw.kind.as_ref());
         let image = self.optional(raw.image.as_ref(), Code::Image, syntax::image);
         Workload {
             name: checked.unwrap_or_else(|| self.located(name, name.get().clone())),
