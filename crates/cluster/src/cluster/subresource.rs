@@ -119,7 +119,7 @@ impl Cluster {
     /// Changes a Scale by a patch, and returns the new one.
     ///
     /// # Errors
-    /// As [`Cluster::scale_set`], or what `change` answers.
+    /// 404 without the object, 409 for a stale resourceVersion, 422 for a negative number; or what `change` answers.
     pub fn scale_modify(
         &self,
         resource: ResourceId,
