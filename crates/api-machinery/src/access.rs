@@ -98,14 +98,14 @@ fn list<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What somebody wants to do.
+/// What a user asks to do.
 #[derive(Debug, Clone, Copy)]
 pub struct Attributes<'a> {
     pub verb: &'a str,
     pub to: Subject<'a>,
 }
 
-/// What it is to be done to.
+/// What a user asks to do it to.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
     Resource(ResourceSubject<'a>),
@@ -113,7 +113,7 @@ pub enum Subject<'a> {
     Path(&'a str),
 }
 
-/// Objects, or one of them; what is empty is not said.
+/// Objects, or one of them; an empty field names nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ResourceSubject<'a> {
     pub group: &'a str,

@@ -13,12 +13,12 @@ use crate::bundled_lessons;
 use crate::client::{NoAnswer, are_credentials_refused, connect_within, is_cut_off};
 use crate::environment;
 use crate::error::{Code, Error, Kind, Result};
-use crate::event::{About, Sink};
+use crate::event::{About, Sink, Verb};
 use crate::exec::quoted;
 use crate::guard::guarded;
 use crate::interruption::{CleanUp, Interruption};
 use crate::provider::sim::daemon;
-use crate::provider::{self, AzureNames, Memory, Provider};
+use crate::provider::{self, AzureNames, Memory, Provider, Work, refuse_without_recreation};
 use crate::state::azure;
 use crate::state::class::Class;
 use crate::state::home::state_error;
@@ -60,6 +60,32 @@ impl Context {
     /// When this klab does not have it.
     pub fn provider(&self, name: spec::Provider) -> Result<Box<dyn Provider>> {
         provider::provider(name, &self.home, &self.memory)
+    }
+
+    /// Removes a cluster that cannot become what its lab says, where that is allowed. The provider is another one then: what it knows
+    /// is of the cluster that was.
+    ///
+    /// # Errors
+    /// Where it is not allowed, and when the cluster cannot be removed.
+    pub fn recreated(
+        &self,
+        provider: Box<dyn Provider>,
+        lab: &Lab,
+        is_allowed: bool,
+        work: &mut Work<'_>,
+    ) -> Result<Box<dyn Provider>> {
+        if !is_allowed {
+            return refuse_without_recreation(provider.as_ref(), lab).map(|()| provider);
+        }
+        let differences = provider.recreation(lab)?;
+        if differences.is_empty() {
+            return Ok(provider);
+        }
+        let name = &lab.name.value;
+        let words = format!("the cluster of lab {name}: {}", differences.join("; "));
+        work.events.about(About::Cluster, name).note(Verb::RecreateCluster, words);
+        provider.remove(name, work)?;
+        self.provider(lab.provider)
     }
 
     /// Runs a future to its end.

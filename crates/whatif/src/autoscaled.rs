@@ -29,7 +29,7 @@ pub fn take_bounds(capture: &mut Capture, status: &Value) {
             *sum = (sum.0.saturating_add(min), sum.1.saturating_add(max));
         }
     }
-    for node in capture.objects.iter_mut().filter(|object| object.kind.kind == "Node") {
+    for node in capture.objects.iter_mut().filter(|object| object.kind.kind == "Node" && !pools.is_empty()) {
         node.edit(|node| {
             if let Some((min, max)) = pools.get(&pool_of(node)) {
                 node["metadata"]["annotations"][BOUNDS_ANNOTATION] = json!(format!("{min}..{max}"));

@@ -28,7 +28,7 @@ use klab_operations::lesson::{self, Performer, WallClock};
 use klab_operations::locked_lab::LockedLab;
 use klab_operations::observe;
 use klab_operations::pool::ChangedPools;
-use klab_operations::provider::{Options, Provider, Work, foreign_pools, refuse_foreign_pools};
+use klab_operations::provider::{Options, foreign_pools, refuse_foreign_pools};
 use klab_operations::render::{self, Manifest};
 use klab_operations::state::home::state_error;
 use klab_operations::state::{Progress, Record};
@@ -172,7 +172,7 @@ pub(in super::super) fn make(
     rewind(&folder, &events)?;
     let mut work = locked.work()?;
 
-    recreate(provider.as_ref(), lab, arguments.recreate, &mut work)?;
+    let provider = context.recreated(provider, lab, arguments.recreate, &mut work)?;
     let mut observed = provider.observe(&lab.name.value, Some(lab))?;
     take_pools(&mut observed, lab, &of_lesson, &arguments.take_pool, &events)?;
     let foreseen = (!observed.exists).then(|| foresee(lab, manifests));
@@ -231,23 +231,6 @@ pub(in super::super) fn make(
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
     Ok(made)
-}
-
-/// Removes a cluster that cannot become what its lab says, where that is allowed.
-fn recreate(provider: &dyn Provider, lab: &Lab, is_allowed: bool, work: &mut Work<'_>) -> Result<()> {
-    let differences = provider.recreation(lab)?.join("; ");
-    if differences.is_empty() {
-        return Ok(());
-    }
-    if !is_allowed {
-        let message = format!("only a new cluster can change this: {differences}");
-        return Err(Error::message(Code::NeedsNewNodes, message)
-            .hint("`klab up --recreate` removes the cluster with all that is in it and recreates it"));
-    }
-    let name = &lab.name.value;
-    let events = work.events.about(About::Cluster, name);
-    events.note(Verb::RecreateCluster, format!("the cluster of lab {name}: {differences}"));
-    provider.remove(name, work)
 }
 
 /// Records what a new cluster contains. Its provider put that there, not a learner.

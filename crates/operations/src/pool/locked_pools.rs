@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::event::{About, Events, Verb};
 use crate::locked_lab::LockedLab;
-use crate::provider::{Options, Provider, Work, refuse_absent, refuse_foreign, upgrading};
+use crate::provider::{Options, Provider, Work, refuse_absent, refuse_foreign, refuse_without_recreation, upgrading};
 use crate::running_lab;
 use crate::stage::stage;
 use crate::state::Progress;
@@ -196,6 +196,7 @@ impl<'c> LockedPools<'c> {
     /// When the provider cannot, or that cannot be kept.
     pub fn upgrade_control_plane(&mut self, from: KubernetesVersion, version: KubernetesVersion) -> Result<()> {
         let upgrade = Action::UpgradeCluster { from: from.to_string(), to: version.to_string() };
+        refuse_without_recreation(self.provider.as_ref(), &self.live.lab)?;
         let mut work = self.lab.work()?;
         self.provider.perform_all(&self.live.lab, &[upgrade], &Options::default(), &mut work)?;
         let folder = self.context.home.lab(&self.live.lab.name.value);

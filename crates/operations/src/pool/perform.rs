@@ -1,7 +1,7 @@
 //! Changes of one pool brought about through the provider, with everything else left as it is.
 
 use crate::error::Result;
-use crate::provider::{Options, Provider, Work};
+use crate::provider::{Options, Provider, Work, refuse_without_recreation};
 use klab_lab::plan::{Action, Declared, Observed, is_system_taint, plan, taint_text};
 use klab_lab::pool_upgrade::{as_upgrade, image_upgrade, rollback};
 use klab_lab::spec::{Lab, Located, UpgradeKind};
@@ -61,6 +61,7 @@ pub fn perform(
     actions: Vec<Action>,
     work: &mut Work<'_>,
 ) -> Result<()> {
+    refuse_without_recreation(provider, lab)?;
     let options = Options { replace_pools: true };
     let (updates, others): (Vec<_>, Vec<_>) =
         actions.into_iter().partition(|action| matches!(action, Action::UpdatePool { .. }));

@@ -314,6 +314,20 @@ pub fn refuse_foreign(lab: &Lab, what: &str, instead: &str) -> Result<()> {
     Err(Error::message(Code::NotOnProvider, message).hint(instead))
 }
 
+/// Refuses to change a cluster that cannot become what its lab says.
+///
+/// # Errors
+/// When only a new one can, or the provider does not say.
+pub fn refuse_without_recreation(provider: &dyn Provider, lab: &Lab) -> Result<()> {
+    let differences = provider.recreation(lab)?;
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let message = format!("only a new cluster can change this: {}", differences.join("; "));
+    Err(Error::message(Code::NeedsNewNodes, message)
+        .hint("`klab up --recreate` removes the cluster with all that is in it and recreates it"))
+}
+
 /// The pools of a lab's cluster that klab did not make, in words.
 pub fn foreign_pools(lab: &Lab, observed: &Observed) -> Vec<String> {
     let foreign = observed.pools.iter().filter(|(_, pool)| pool.foreign);

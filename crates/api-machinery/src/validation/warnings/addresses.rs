@@ -46,8 +46,8 @@ mod tests {
     use crate::schema::Path;
 
     #[test]
-    fn spellings_are_told() {
-        let told = |warn: fn(&Place<'_, &str>, &mut Warnings), text: &str| {
+    fn unusual_spellings_are_warned_of() {
+        let warnings_of = |warn: fn(&Place<'_, &str>, &mut Warnings), text: &str| {
             let mut warnings = Warnings::default();
             warn(&Place::new(Path::Root.field("at"), &json!(text)), &mut warnings);
             warnings.texts()
@@ -60,7 +60,7 @@ mod tests {
             ("FE80::1", vec!["at: IPv6 address \"FE80::1\" should be in RFC 5952 canonical format (\"fe80::1\")"]),
             ("x", vec![]),
         ] {
-            assert_eq!(told(ip, text), wanted, "{text}");
+            assert_eq!(warnings_of(ip, text), wanted, "{text}");
         }
         for (text, wanted) in [
             ("10.0.0.0/8", vec![]),
@@ -76,7 +76,7 @@ mod tests {
                 vec!["at: IPv6 CIDR value \"FD00::/8\" should be in RFC 5952 canonical format (\"fd00::/8\")"],
             ),
         ] {
-            assert_eq!(told(cidr, text), wanted, "{text}");
+            assert_eq!(warnings_of(cidr, text), wanted, "{text}");
         }
     }
 }

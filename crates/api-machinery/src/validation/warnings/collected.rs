@@ -60,7 +60,7 @@ pub(super) fn host_name(object: &Value, of: &str, warnings: &mut Warnings) {
     }
 }
 
-/// Annotations whose time is over, with what is said of them.
+/// Retired annotations, each with its warning.
 pub(super) fn annotations(written: &Place<'_, Texts<'_>>, old: &[(&str, &str)], warnings: &mut Warnings) {
     for (key, message) in old.iter().filter(|(key, _)| written.get(key).is_some()) {
         warnings.at(written.entry(key), message);

@@ -23,7 +23,7 @@ const OLD: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// What is said of a label.
+/// The warning for a label.
 pub(super) fn of(key: &str) -> Option<&'static str> {
     OLD.iter().find(|(old, _)| *old == key).map(|(_, text)| *text)
 }

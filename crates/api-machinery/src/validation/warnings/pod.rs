@@ -37,7 +37,7 @@ const VOLUMES: [(&str, &str); 9] = [
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// A new pod. Of changes nothing is said.
+/// A new pod. Changes bring no warnings.
 pub fn pod(old: Option<&Value>, new: &Value, warnings: &mut Warnings) {
     if old.is_none() {
         let pod = Place::<Pod<'_>>::root(new);

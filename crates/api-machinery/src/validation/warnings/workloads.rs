@@ -1,4 +1,4 @@
-//! Workloads: what is said of their names and of the pods they make.
+//! Workloads: warnings about their names and the pods they make.
 
 // upstream: pkg/registry/apps/<kind>/strategy.go, pkg/registry/batch/<kind>/strategy.go, pkg/api/job/warnings.go (v1.36)
 

@@ -202,11 +202,7 @@ impl Provider for Sim {
         if !self.exists(name) {
             return Ok(Vec::new());
         }
-        // Not by the client that is kept: the cluster may go.
-        let differences = self.block_on(async {
-            let client = connect(&self.kubeconfig(name)?).await?;
-            scheduler::other_features(&client, lab).await
-        });
+        let differences = self.client(name).and_then(|client| self.block_on(scheduler::other_features(client, lab)));
         // One that does not answer is no reason: what comes next says so.
         Ok(differences.unwrap_or_default().into_iter().collect())
     }

@@ -42,8 +42,8 @@ fn answer_is_found_among_whatever_others_print() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_in_the_words_that_were_printed() {
-    for (text, told) in [
+fn what_is_no_answer_is_shown_as_it_was_printed() {
+    for (text, beginning) in [
         ("", "az ended well and printed nothing"),
         ("\u{feff}\r\n", "az ended well and printed nothing"),
         ("<html>proxy</html>", "az printed no answer:\n<html>proxy</html>"),
@@ -52,11 +52,11 @@ fn what_is_no_answer_is_told_in_the_words_that_were_printed() {
         ("{\"value\": [{\"name\": \"a\"}, {\"name\"", "az printed no answer:\n{"),
         ("{} and more", "az printed no answer:\n{} and more"),
     ] {
-        let said = answer::<Value>(text).unwrap_err();
-        assert!(said.starts_with(told), "{said}");
+        let error = answer::<Value>(text).unwrap_err();
+        assert!(error.starts_with(beginning), "{error}");
     }
-    let said = answer::<Vec<String>>("{\"a\": 1}").unwrap_err();
-    assert!(said.starts_with("az printed another answer than was asked for (invalid type"), "{said}");
+    let error = answer::<Vec<String>>("{\"a\": 1}").unwrap_err();
+    assert!(error.starts_with("az printed another answer than was asked for (invalid type"), "{error}");
     assert!(answer::<Value>(&"x".repeat(100_000)).unwrap_err().len() < 500);
 }
 
@@ -84,7 +84,7 @@ fn error_is_the_last_one_of_az_wherever_it_stands() {
 }
 
 #[test]
-fn thousands_of_lines_are_not_told() {
+fn thousands_of_lines_are_cut() {
     let warnings = NOISE[0].repeat(1500);
     assert_eq!(error(&format!("{warnings}ERROR: No.\n{warnings}")), "ERROR: No.");
     assert_eq!(error(&warnings), "");
