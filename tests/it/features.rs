@@ -36,6 +36,7 @@ fn a_lab_has_the_features_of_its_file_until_it_is_made_again() {
                   EnvFiles=false,TaintTolerationComparisonOperators=true,batch/v1=false";
     let (is_good, words) = said(&environment, &["up", &file]);
     assert!(!is_good && words.contains(&format!("only a new cluster can change this: {change}")), "{words}");
+    assert!(words.contains(&format!("klab up --recreate {file}\n")), "{words}");
     let (is_good, words) = said(&environment, &["plan", &file]);
     assert!(is_good && words.contains("only with --recreate") && words.contains(change), "{words}");
     let (is_good, words) = said(&environment, &["up", "--recreate", &file]);

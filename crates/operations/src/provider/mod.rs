@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use crate::error::{Code, Error, Result};
 use crate::event::Events;
+use crate::exec::quoted;
 use crate::state::Journal;
 use klab_lab::plan::{Action, Observed, ObservedPool};
 use klab_lab::spec::Lab;
@@ -324,8 +325,9 @@ pub fn refuse_without_recreation(provider: &dyn Provider, lab: &Lab) -> Result<(
         return Ok(());
     }
     let message = format!("only a new cluster can change this: {}", differences.join("; "));
+    let file = quoted(lab.source.name());
     Err(Error::message(Code::NeedsNewNodes, message)
-        .hint("`klab up --recreate` removes the cluster with all that is in it and recreates it"))
+        .hint(format!("`klab up --recreate {file}` removes the cluster with all that is in it and recreates it")))
 }
 
 /// The pools of a lab's cluster that klab did not make, in words.

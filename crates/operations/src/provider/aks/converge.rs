@@ -77,7 +77,7 @@ pub(super) fn converge(
     if !agenda.replacements.is_empty() && !options.replace_pools {
         let pools: Vec<(&str, &[String])> =
             agenda.replacements.iter().map(|(pool, changes)| (pool.name.value.as_str(), *changes)).collect();
-        return Err(replace::refusal(&pools));
+        return Err(replace::refusal(lab, &pools));
     }
     let live = world.usable().map_or(&[][..], |cluster| &cluster.agent_pool_profiles);
     let cluster = if agenda.create {

@@ -9,9 +9,10 @@ use super::pools::{self, Job, Operation, Step};
 use super::site::LabSite;
 use crate::error::{Code, Error, Result};
 use crate::event::Verb;
+use crate::exec::quoted;
 use crate::provider::Work;
 use klab_lab::plan::size_name;
-use klab_lab::spec::{Os, Pool};
+use klab_lab::spec::{Lab, Os, Pool};
 use klab_lab::words::nodes_of_size;
 
 /// Names that stand in for a pool while it is recreated end in one of these.
@@ -96,10 +97,12 @@ fn remove(at: &LabSite<'_>, name: &str, work: &mut Work<'_>) -> Result<()> {
 }
 
 /// The refusal to replace without a flag that allows it.
-pub(super) fn refusal(pools: &[(&str, &[String])]) -> Error {
+pub(super) fn refusal(lab: &Lab, pools: &[(&str, &[String])]) -> Error {
     let list: Vec<String> =
         pools.iter().map(|(pool, changes)| format!("pool {pool}: {}", changes.join(", "))).collect();
     let message = format!("this can only change by making new nodes:\n{}", list.join("\n"));
-    Error::message(Code::NeedsNewNodes, message)
-        .hint("`klab up --replace-pools` makes a second pool, moves the pods, and recreates the first one")
+    let file = quoted(lab.source.name());
+    Error::message(Code::NeedsNewNodes, message).hint(format!(
+        "`klab up --replace-pools {file}` makes a second pool, moves the pods, and recreates the first one"
+    ))
 }
