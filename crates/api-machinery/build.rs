@@ -7,7 +7,8 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The types that have views, with all that is below them.
-const KINDS: [&str; 53] = [
+const KINDS: [&str; 58] = [
+    "Binding",
     "ConfigMap",
     "Endpoints",
     "Event",
@@ -28,11 +29,14 @@ const KINDS: [&str; 53] = [
     "admissionregistration.MutatingWebhookConfiguration",
     "admissionregistration.ValidatingAdmissionPolicy",
     "admissionregistration.ValidatingAdmissionPolicyBinding",
+    "apiregistration.APIService",
     "apps.ControllerRevision",
     "apps.DaemonSet",
     "apps.Deployment",
     "apps.ReplicaSet",
     "apps.StatefulSet",
+    "authentication.TokenRequest",
+    "autoscaling1.Scale",
     "autoscaling2.HorizontalPodAutoscaler",
     "batch.CronJob",
     "batch.Job",
@@ -47,6 +51,7 @@ const KINDS: [&str; 53] = [
     "networking.NetworkPolicy",
     "networking.ServiceCIDR",
     "node.RuntimeClass",
+    "policy.Eviction",
     "policy.PodDisruptionBudget",
     "rbac.ClusterRole",
     "rbac.RoleBinding",

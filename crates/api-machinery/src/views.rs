@@ -92,6 +92,11 @@ impl<'a, T: View<'a>> Views<'a, T> {
     pub fn of_type(self, kind: &str) -> Option<T> {
         self.0.into_iter().find(|one| one["type"] == kind).map(T::of)
     }
+
+    /// Whether the condition of that type is True.
+    pub fn is_true(mut self, kind: &str) -> bool {
+        self.0.find(|one| one["type"] == kind).is_some_and(|one| one["status"] == "True")
+    }
 }
 
 impl<'a, T> View<'a> for Views<'a, T> {
@@ -157,6 +162,11 @@ impl<'a, T: View<'a>> Entries<'a, T> {
     }
 }
 
+/// The metadata of an object of any kind.
+pub fn metadata(object: &Value) -> ObjectMeta<'_> {
+    ObjectMeta(&object["metadata"])
+}
+
 impl Pod<'_> {
     /// Whether it only shows a pod that a kubelet runs from a file.
     pub fn is_mirror(self) -> bool {
@@ -174,7 +184,7 @@ impl<'a> PodSpec<'a> {
 
 impl<'a> Toleration<'a> {
     /// What tells it from others: not for how long.
-    pub(crate) fn identity(self) -> [&'a str; 4] {
+    pub fn identity(self) -> [&'a str; 4] {
         [self.key(), self.operator(), self.value(), self.effect()]
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{DEPLOYMENTS, PODS, STATEFUL_SETS};
-use klab_api_machinery::value::{condition_is_true, selects};
+use klab_api_machinery::value::selects;
+use klab_api_machinery::views::{Container, Deployment, Entries, ObjectMeta, Pod};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 use serde_json::Value;
@@ -16,20 +17,19 @@ use crate::cluster::Cluster;
 const LOAD: &str = "klab.dev/load";
 
 /// The CPU that each of this many pods wants to use, as a share of its request; none where the object does not say.
-pub(crate) fn share(scaled: &Value, pods: usize) -> Option<f64> {
-    let text = scaled["metadata"]["annotations"][LOAD].as_str()?;
-    let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
+pub(crate) fn share(scaled: ObjectMeta<'_>, pods: usize) -> Option<f64> {
+    let percent: f64 = scaled.annotations().get(LOAD)?.strip_suffix('%')?.parse().ok()?;
     (percent >= 0.0).then(|| percent / 100.0 / pods.max(1) as f64)
 }
 
 /// How much of a resource a container requests, or may use: `resources` are its requests, or its limits.
-pub(crate) fn amount(resources: &Value, resource: &str) -> Option<f64> {
-    Quantity::parse(resources[resource].as_str()?).ok().map(Quantity::as_f64)
+pub(crate) fn amount(resources: Entries<'_, &Value>, resource: &str) -> Option<f64> {
+    Quantity::parse(resources.get(resource)?.as_str()?).ok().map(Quantity::as_f64)
 }
 
 /// What a container uses of a resource that wants to use this much: no more than its limit.
-pub(crate) fn within_limit(container: &Value, resource: &str, wanted: f64) -> f64 {
-    let limit = amount(&container["resources"]["limits"], resource).filter(|limit| *limit > 0.0);
+pub(crate) fn within_limit(container: Container<'_>, resource: &str, wanted: f64) -> f64 {
+    let limit = amount(container.resources().limits(), resource).filter(|limit| *limit > 0.0);
     limit.map_or(wanted, |limit| wanted.min(limit))
 }
 
@@ -39,18 +39,20 @@ pub(crate) fn shares(cluster: &Cluster, namespace: Option<&str>) -> HashMap<Box<
     let mut pods: Option<Vec<Arc<Object>>> = None;
     for scaled in [DEPLOYMENTS, STATEFUL_SETS].into_iter().flat_map(|kind| cluster.list(kind, namespace).0) {
         let value = scaled.value();
-        if value["metadata"]["annotations"][LOAD].is_null() {
+        // StatefulSets have the same fields.
+        let value = Deployment(&value);
+        if value.metadata().annotations().get(LOAD).is_none() {
             continue;
         }
-        let selector = Selector::from_json(&value["spec"]["selector"]);
+        let selector = Selector::from_json(value.spec().selector().0);
         let all = pods.get_or_insert_with(|| cluster.list(PODS, namespace).0);
         let is_ready = |pod: &&Arc<Object>| {
             pod.namespace == scaled.namespace
                 && selects(&selector, pod)
-                && condition_is_true(&pod.value()["status"]["conditions"], "Ready")
+                && Pod(&pod.value()).status().conditions().is_true("Ready")
         };
         let own: Vec<&Arc<Object>> = all.iter().filter(is_ready).collect();
-        if let Some(share) = share(&value, own.len()) {
+        if let Some(share) = share(value.metadata(), own.len()) {
             shares.extend(own.iter().map(|pod| (pod.uid.clone(), share)));
         }
     }

@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 use super::{Errors, Place, admission_policy, admission_rules, metadata};
 use crate::policy_expression::Names;
 use crate::schema::Path;
-use crate::views::{MutatingWebhook, MutatingWebhookConfiguration, ServiceReference, Views, WebhookClientConfig};
+use crate::views::{
+    AdmissionregistrationServiceReference as ServiceReference, MutatingWebhook, MutatingWebhookConfiguration, Views,
+    WebhookClientConfig,
+};
 
 /// Versions of reviews that API servers know.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];

@@ -8,6 +8,7 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{NODES, PODS, Resource, ResourceId};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::table;
+use klab_api_machinery::views::Pod;
 use serde_json::{Value, json};
 
 use super::answer::{self, method_not_allowed, no_such_resource, page_not_found};
@@ -90,7 +91,7 @@ impl Call<'_> {
         if matches!(metrics, Metrics::Share(_)) {
             loads = load::shares(self.cluster(), None);
             for pod in self.cluster().list(PODS, None).0 {
-                let node = pod.value()["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+                let node = Pod(&pod.value()).spec().node_name().to_owned();
                 pods.entry(node).or_default().push(pod);
             }
         }
@@ -116,17 +117,14 @@ impl Call<'_> {
         let (mut items, loads) = (Vec::new(), load::shares(self.cluster(), namespace));
         for pod in self.selected(PODS, namespace, name)? {
             let value = pod.value();
-            if value["status"]["phase"] != "Running" {
+            if Pod(&value).status().phase() != "Running" {
                 continue;
             }
-            let containers: Vec<Value> = value["spec"]["containers"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|container| {
-                    json!({"name": container["name"], "usage": container_use(container, metrics, loads.get(&pod.uid).copied()).to_value()})
-                })
-                .collect();
+            let load = loads.get(&pod.uid).copied();
+            let containers = Pod(&value).spec().containers().map(|container| {
+                json!({ "name": container.name(), "usage": container_use(container, metrics, load).to_value() })
+            });
+            let containers: Vec<Value> = containers.collect();
             items.push((
                 pod.namespace.to_string(),
                 pod.name.to_string(),

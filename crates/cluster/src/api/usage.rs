@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
+use klab_api_machinery::views::{Container, Node, Pod};
 use serde_json::{Value, json};
 
 use crate::load;
@@ -43,9 +44,9 @@ fn nanocores(cores: f64) -> i64 {
 }
 
 /// What a container uses, of a pod whose workload has this share of its CPU request to do.
-pub(super) fn container_use(container: &Value, metrics: Metrics, load: Option<f64>) -> Use {
+pub(super) fn container_use(container: Container<'_>, metrics: Metrics, load: Option<f64>) -> Use {
     let Metrics::Share(share) = metrics else { return Use { nanocores: 5_000_000, bytes: 20 << 20 } };
-    let requested = |resource: &str| load::amount(&container["resources"]["requests"], resource).unwrap_or_default();
+    let requested = |resource: &str| load::amount(container.resources().requests(), resource).unwrap_or_default();
     let (cores, bytes) = (requested("cpu"), requested("memory"));
     let cpu = if cores == 0.0 && load.is_none() {
         IDLE.nanocores
@@ -56,16 +57,16 @@ pub(super) fn container_use(container: &Value, metrics: Metrics, load: Option<f6
 }
 
 pub(super) fn node_use(node: &Value, pods: &[Arc<Object>], share: f64, loads: &HashMap<Box<str>, f64>) -> Use {
-    let capacity = &node["status"]["capacity"];
+    let capacity = Node(node).status().capacity();
     let of_node = |resource: &str| load::amount(capacity, resource).unwrap_or_default() / 50.0;
     let mut used = Use { nanocores: nanocores(of_node("cpu")), bytes: of_node("memory") as i64 };
     for pod in pods {
         let load = loads.get(&pod.uid).copied();
-        let pod = pod.value();
-        if pod["status"]["phase"] != "Running" {
+        let value = pod.value();
+        if Pod(&value).status().phase() != "Running" {
             continue;
         }
-        for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
+        for container in Pod(&value).spec().containers() {
             let one = container_use(container, Metrics::Share(share), load);
             used.nanocores = used.nanocores.saturating_add(one.nanocores);
             used.bytes = used.bytes.saturating_add(one.bytes);

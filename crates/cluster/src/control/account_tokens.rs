@@ -8,7 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{SECRETS, SERVICE_ACCOUNTS};
-use klab_api_machinery::value::{items, map_mut, text};
+use klab_api_machinery::value::{list_mut, map_mut};
+use klab_api_machinery::views::{ConfigMap, ObjectReference, Secret, ServiceAccount, metadata};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -74,11 +75,11 @@ impl Reconciler for AccountTokens {
 
 /// Whether a Secret is to hold a token. Reading the text first spares decoding the others.
 fn is_token(secret: &Object) -> bool {
-    std::str::from_utf8(&secret.json).is_ok_and(|json| json.contains(TYPE)) && secret.value()["type"] == TYPE
+    std::str::from_utf8(&secret.json).is_ok_and(|json| json.contains(TYPE)) && Secret(&secret.value()).type_() == TYPE
 }
 
 fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
-    object["metadata"]["annotations"][name].as_str().unwrap_or_default()
+    metadata(object).annotations().get(name).unwrap_or_default()
 }
 
 impl Plane {
@@ -91,10 +92,10 @@ impl Plane {
             let _deleted = self.cluster.delete(SECRETS, &secret.namespace, &secret.name, &options);
             return;
         };
-        let certificate = self.cluster.root_certificate()["data"]["ca.crt"].as_str().unwrap_or_default().to_owned();
-        let data = |key: &str| text(&value, &["data", key]);
+        let certificate = self.cluster.root_certificate();
+        let certificate = STANDARD.encode(ConfigMap(&certificate).data().get("ca.crt").unwrap_or_default());
+        let data = |key: &str| Secret(&value).data().get(key).unwrap_or_default();
         let mut missing: Vec<(&str, String)> = Vec::new();
-        let certificate = STANDARD.encode(certificate);
         if !certificate.is_empty() && data("ca.crt") != certificate {
             missing.push(("ca.crt", certificate));
         }
@@ -132,11 +133,11 @@ impl Plane {
     /// Takes a Secret that is gone out of the list of its account.
     fn forget_token(&mut self, secret: &ObjectName, name: &str, uid: &str) {
         let Some(account) = self.cluster.get(SERVICE_ACCOUNTS, &secret.namespace, name) else { return };
-        let is_listed = |listed: &Value| listed["name"] == *secret.name;
+        let is_other = |listed: ObjectReference<'_>| listed.name() != &*secret.name;
         let is_same = uid.is_empty() || *uid == *account.uid;
-        if is_same && items(&account.value()["secrets"]).iter().any(is_listed) {
+        if is_same && !ServiceAccount(&account.value()).secrets().all(is_other) {
             let take_out = |account: &mut Value| {
-                account["secrets"].as_array_mut().into_iter().for_each(|listed| listed.retain(|one| !is_listed(one)));
+                list_mut(&mut account["secrets"]).retain(|listed| is_other(ObjectReference(listed)));
             };
             let _written =
                 self.cluster.modify(SERVICE_ACCOUNTS, Part::Main, &secret.namespace, name, &writes(), take_out);

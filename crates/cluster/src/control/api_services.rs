@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 
 use klab_api_machinery::resource::{API_SERVICES, ENDPOINT_SLICES, SERVICES};
-use klab_api_machinery::value::{condition, items, selects, set_condition, text, time_text};
+use klab_api_machinery::value::{selects, set_condition, time_text};
+use klab_api_machinery::views::{APIService, APIServiceSpec, EndpointSlice, Service};
 use klab_scheduler::selector::Selector;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::controller::Controller;
 use super::plane::Plane;
@@ -47,9 +48,9 @@ impl Reconciler for ApiServices {
         let name = &*of.name.name;
         let Some(object) = plane.cluster.get(API_SERVICES, "", name) else { return };
         let value = object.value();
-        let (status, reason, message) = availability(plane, &value["spec"]);
-        let had = condition(&value["status"]["conditions"], "Available");
-        if had.is_some_and(|had| had["status"] == status && had["reason"] == reason && had["message"] == message) {
+        let (status, reason, message) = availability(plane, APIService(&value).spec());
+        let had = APIService(&value).status().conditions().of_type("Available");
+        if had.is_some_and(|had| [had.status(), had.reason(), had.message()] == [status, reason, &message]) {
             return;
         }
         let now = time_text(plane.now());
@@ -66,19 +67,19 @@ impl Reconciler for ApiServices {
     }
 }
 
-fn availability(plane: &Plane, spec: &Value) -> (&'static str, &'static str, String) {
-    let service = &spec["service"];
-    if !service.is_object() {
+fn availability(plane: &Plane, spec: APIServiceSpec<'_>) -> (&'static str, &'static str, String) {
+    let service = spec.service();
+    if !service.is_set() {
         return ("True", "Local", "Local APIServices are always available".to_owned());
     }
-    let (namespace, name) = (text(service, &["namespace"]), text(service, &["name"]));
-    let port = service["port"].as_i64().unwrap_or(443);
+    let (namespace, name, port) = (service.namespace(), service.name(), service.port().unwrap_or(443));
     let Some(found) = plane.cluster.get(SERVICES, namespace, name) else {
         return ("False", "ServiceNotFound", format!("service/{name} in \"{namespace}\" is not present"));
     };
     let found = found.value();
-    if found["spec"]["type"] == "ClusterIP" {
-        let Some(entry) = items(&found["spec"]["ports"]).iter().find(|one| one["port"] == port) else {
+    let found = Service(&found).spec();
+    if found.type_() == "ClusterIP" {
+        let Some(entry) = found.ports().find(|one| one.port() == port) else {
             let message = format!("service/{name} in \"{namespace}\" is not listening on port {port}");
             return ("False", "ServicePortError", message);
         };
@@ -89,10 +90,11 @@ fn availability(plane: &Plane, spec: &Value) -> (&'static str, &'static str, Str
             let message = format!("cannot find endpointslices for service/{name} in \"{namespace}\"");
             return ("False", "EndpointsNotFound", message);
         }
-        let port_name = text(entry, &["name"]);
+        let port_name = entry.name();
         let answers = slices.iter().map(|slice| slice.value()).any(|slice| {
-            items(&slice["endpoints"]).iter().any(|one| one["conditions"]["ready"] != false)
-                && items(&slice["ports"]).iter().any(|one| text(one, &["name"]) == port_name && one["port"].is_i64())
+            let slice = EndpointSlice(&slice);
+            slice.endpoints().any(|one| one.conditions().ready() != Some(false))
+                && slice.ports().any(|one| one.name().unwrap_or_default() == port_name && one.port().is_some())
         });
         if !answers {
             let message = format!(
@@ -101,7 +103,7 @@ fn availability(plane: &Plane, spec: &Value) -> (&'static str, &'static str, Str
             return ("False", "MissingEndpoints", message);
         }
     }
-    let path = format!("/apis/{}/{}", text(spec, &["group"]), text(spec, &["version"]));
+    let path = format!("/apis/{}/{}", spec.group(), spec.version());
     let message = format!(
         "failing or missing response from https://{name}.{namespace}.svc:{port}{path}: the embedded cluster does not forward \
          requests to aggregated API servers"

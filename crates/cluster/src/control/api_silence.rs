@@ -6,6 +6,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::NAMESPACES;
+use klab_api_machinery::views::metadata;
 use serde_json::Value;
 
 use super::component::stopped;
@@ -38,8 +39,7 @@ pub(super) struct ApiSilence {
 
 /// How long the API is to be silent; none where the annotation is not there or says nothing that can be read.
 fn asked(namespace: &Value) -> Option<SignedDuration> {
-    let text = namespace["metadata"]["annotations"][SILENCE_ANNOTATION].as_str()?;
-    let duration: SignedDuration = text.parse().ok()?;
+    let duration: SignedDuration = metadata(namespace).annotations().get(SILENCE_ANNOTATION)?.parse().ok()?;
     duration.is_positive().then(|| duration.min(MAX_SILENCE))
 }
 

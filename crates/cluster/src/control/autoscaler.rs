@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{HORIZONTAL_POD_AUTOSCALERS, REPLICATION_CONTROLLERS, ResourceId};
-use klab_api_machinery::value::{integer, items, list_mut, selects, service_selector, text, time_text};
+use klab_api_machinery::value::{map_mut, selects, service_selector, set_condition, time_text};
+use klab_api_machinery::views::{Container, HorizontalPodAutoscaler as Autoscaler, MetricSpec, Pod, ReplicaSet};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -99,34 +100,37 @@ impl Autoscalers {
         }
         plane.queue.add_at(key(name.clone()), later(now, PERIOD));
         let value = object.value();
-        let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
-        let target = &value["spec"]["scaleTargetRef"];
-        let found = ResourceId::by_kind(text(target, &["apiVersion"]), text(target, &["kind"])).and_then(|resource| {
-            let scaled = plane.cluster.get(resource, &name.namespace, text(target, &["name"]))?;
+        let value = Autoscaler(&value);
+        let mut status = value.status().0.clone();
+        map_mut(&mut status);
+        let target = value.spec().scale_target_ref();
+        let found = ResourceId::by_kind(target.api_version(), target.kind()).and_then(|resource| {
+            let scaled = plane.cluster.get(resource, &name.namespace, target.name())?;
             Some((resource, scaled.value()))
         });
         let Some((resource, scaled)) = found else {
-            let (kind, target) = (text(target, &["kind"]).to_lowercase(), text(target, &["name"]));
+            let (kind, target) = (target.kind().to_lowercase(), target.name());
             let message = format!(
                 "the HPA controller was unable to get the target's current scale: {kind} \"{target}\" not found"
             );
             set(&mut status, "AbleToScale", "False", "FailedGetScale", &message, now);
-            write_autoscaler(plane, name, &value, status);
+            write_autoscaler(plane, name, value, status);
             return;
         };
         let message = "the HPA controller was able to get the target's current scale";
         set(&mut status, "AbleToScale", "True", "SucceededGetScale", message, now);
-        let current = integer(&scaled, &["spec", "replicas"]).unwrap_or(1);
-        let observed = integer(&scaled, &["status", "replicas"]).unwrap_or_default();
-        status["currentReplicas"] = json!(observed);
+        // All that can be scaled have these fields.
+        let scaled = ReplicaSet(&scaled);
+        let current = scaled.spec().replicas().unwrap_or(1);
+        status["currentReplicas"] = json!(scaled.status().replicas());
         if current == 0 {
             let message = "scaling is disabled since the replica count of the target is zero";
             set(&mut status, "ScalingActive", "False", "ScalingDisabled", message, now);
             status["desiredReplicas"] = json!(0);
-            write_autoscaler(plane, name, &value, status);
+            write_autoscaler(plane, name, value, status);
             return;
         }
-        let selector = selector_of(resource, &scaled);
+        let selector = selector_of(resource, scaled);
         let pods: Vec<Arc<PodInfo>> = plane
             .view
             .pods_in(&name.namespace)
@@ -134,27 +138,25 @@ impl Autoscalers {
             .map(Arc::clone)
             .collect();
         let share = plane.settings.metrics_share;
-        let readings: Vec<Reading> = items(&value["spec"]["metrics"])
-            .iter()
-            .filter_map(|metric| read(share, &scaled, metric, &pods, (current, tolerances(&value))))
-            .collect();
+        let metrics = value.spec().metrics();
+        let readings: Vec<Reading> =
+            metrics.filter_map(|metric| read(share, scaled, metric, &pods, (current, tolerances(value)))).collect();
         let Some(best) = readings.iter().max_by_key(|reading| reading.replicas) else {
-            let why = failure(share, &value, &pods);
+            let why = failure(share, value, &pods);
             plane.note(&object, COMPONENT, true, "FailedGetResourceMetric", &why);
             let message = format!("the HPA was unable to compute the replica count: {why}");
             set(&mut status, "ScalingActive", "False", "FailedGetResourceMetric", &message, now);
-            write_autoscaler(plane, name, &value, status);
+            write_autoscaler(plane, name, value, status);
             return;
         };
         let message = format!("the HPA was able to successfully calculate a replica count from {}", best.name);
         set(&mut status, "ScalingActive", "True", "ValidMetricFound", &message, now);
         status["currentMetrics"] = Value::Array(readings.iter().map(|reading| reading.current.clone()).collect());
-        let wanted = self.settle(name, &value, &mut status, current, best.replicas, now);
+        let wanted = self.settle(name, value, &mut status, current, best.replicas, now);
         status["desiredReplicas"] = json!(wanted);
         if wanted != current {
-            let reason = reason(&value, current, wanted, &best.name);
-            let (namespace, target) = (&name.namespace, text(target, &["name"]));
-            if rescaled(plane, resource, namespace, target, wanted) {
+            let reason = reason(value, current, wanted, &best.name);
+            if rescaled(plane, resource, &name.namespace, target.name(), wanted) {
                 let message = format!("New size: {wanted}; reason: {reason}");
                 plane.note(&object, COMPONENT, false, "SuccessfulRescale", &message);
                 let message = format!("the HPA controller was able to update the target scale to {wanted}");
@@ -162,22 +164,21 @@ impl Autoscalers {
                 status["lastScaleTime"] = json!(time_text(now));
             }
         }
-        write_autoscaler(plane, name, &value, status);
+        write_autoscaler(plane, name, value, status);
     }
 
     /// Bounds a recommendation: not down before it has held, not up by leaps, within the limits.
     fn settle(
         &mut self,
         name: &ObjectName,
-        value: &Value,
+        value: Autoscaler<'_>,
         status: &mut Value,
         current: i64,
         recommended: i64,
         now: Timestamp,
     ) -> i64 {
-        let window =
-            integer(value, &["spec", "behavior", "scaleDown", "stabilizationWindowSeconds"]).unwrap_or(STABILIZATION);
-        let since = earlier(now, SignedDuration::from_secs(window));
+        let window = value.spec().behavior().scale_down().stabilization_window_seconds();
+        let since = earlier(now, SignedDuration::from_secs(window.unwrap_or(STABILIZATION)));
         let mut stable = recommended;
         if let Some((_, past)) = self.recommendations.get_mut(name) {
             if past.is_empty() {
@@ -201,8 +202,7 @@ impl Autoscalers {
                 now,
             );
         }
-        let least = integer(value, &["spec", "minReplicas"]).unwrap_or(1);
-        let most = integer(value, &["spec", "maxReplicas"]).unwrap_or(current);
+        let (least, most) = (value.spec().min_replicas().unwrap_or(1), value.spec().max_replicas());
         let leap = (current * 2).max(current + 4);
         let (wanted, limited, reason, message) = if stable > most {
             (most, "True", "TooManyReplicas", "the desired replica count is more than the maximum replica count")
@@ -219,17 +219,16 @@ impl Autoscalers {
 }
 
 /// Which pods are scaled.
-fn selector_of(resource: ResourceId, scaled: &Value) -> Selector {
-    let selector = &scaled["spec"]["selector"];
+fn selector_of(resource: ResourceId, scaled: ReplicaSet<'_>) -> Selector {
+    let selector = scaled.spec().selector().0;
     if resource == REPLICATION_CONTROLLERS { service_selector(selector) } else { Selector::from_json(selector) }
 }
 
 /// Why the number of replicas is to be another one.
-fn reason(autoscaler: &Value, current: i64, wanted: i64, metric: &str) -> String {
-    let bound = |field: &str| integer(autoscaler, &["spec", field]);
-    if current > bound("maxReplicas").unwrap_or(i64::MAX) {
+fn reason(autoscaler: Autoscaler<'_>, current: i64, wanted: i64, metric: &str) -> String {
+    if current > autoscaler.spec().max_replicas() {
         "Current number of replicas above Spec.MaxReplicas".to_owned()
-    } else if current < bound("minReplicas").unwrap_or(1) {
+    } else if current < autoscaler.spec().min_replicas().unwrap_or(1) {
         "Current number of replicas below Spec.MinReplicas".to_owned()
     } else if wanted > current {
         format!("{metric} above target")
@@ -240,57 +239,51 @@ fn reason(autoscaler: &Value, current: i64, wanted: i64, metric: &str) -> String
 
 /// Why no metric says anything.
 // upstream: pkg/controller/podautoscaler/replica_calculator.go calculatePodRequests, GetResourceReplicas (v1.36)
-fn failure(share: Option<f64>, autoscaler: &Value, pods: &[Arc<PodInfo>]) -> String {
-    let mut metrics = items(&autoscaler["spec"]["metrics"]).iter().map(|metric| &metric["resource"]);
-    let (Some(metric), Some(_)) = (metrics.find(|metric| metric.is_object()), share) else {
-        return NO_METRICS.to_owned();
-    };
-    let resource = text(metric, &["name"]);
+fn failure(share: Option<f64>, autoscaler: Autoscaler<'_>, pods: &[Arc<PodInfo>]) -> String {
+    let metric = autoscaler.spec().metrics().map(MetricSpec::resource).find(|metric| metric.is_set());
+    let (Some(metric), Some(_)) = (metric, share) else { return NO_METRICS.to_owned() };
+    let resource = metric.name();
     let lacking = pods.iter().find_map(|pod| {
         let value = pod.object.value();
-        let lacks = |container: &&Value| container["resources"]["requests"][resource].is_null();
-        let container = items(&value["spec"]["containers"]).iter().find(lacks)?;
-        Some(format!(
-            "missing request for {resource} in container {} of Pod {}",
-            text(container, &["name"]),
-            pod.object.name
-        ))
+        let lacks = |container: &Container<'_>| container.resources().requests().get(resource).is_none();
+        let container = Pod(&value).spec().containers().find(lacks)?.name();
+        Some(format!("missing request for {resource} in container {container} of Pod {}", pod.object.name))
     });
-    let lacking = lacking.filter(|_| metric["target"]["type"] == "Utilization");
+    let lacking = lacking.filter(|_| metric.target().type_() == "Utilization");
     let none = || "did not receive metrics for targeted pods (pods might be unready)".to_owned();
     format!("failed to get {resource} utilization: {}", lacking.unwrap_or_else(none))
 }
 
 /// How far below and above its target a metric changes nothing.
 // upstream: pkg/controller/podautoscaler/horizontal.go tolerancesForHpa (v1.36)
-fn tolerances(autoscaler: &Value) -> (f64, f64) {
-    let behavior = &autoscaler["spec"]["behavior"];
+fn tolerances(autoscaler: Autoscaler<'_>) -> (f64, f64) {
+    let behavior = autoscaler.spec().behavior();
     let of = |own: &Value| own.as_str().and_then(|own| Quantity::parse(own).ok()).map_or(TOLERANCE, Quantity::as_f64);
-    (of(&behavior["scaleDown"]["tolerance"]), of(&behavior["scaleUp"]["tolerance"]))
+    (of(behavior.scale_down().tolerance()), of(behavior.scale_up().tolerance()))
 }
 
 /// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.
 fn read(
     share: Option<f64>,
-    scaled: &Value,
-    metric: &Value,
+    scaled: ReplicaSet<'_>,
+    metric: MetricSpec<'_>,
     pods: &[Arc<PodInfo>],
     (current, (down, up)): (i64, (f64, f64)),
 ) -> Option<Reading> {
     let share = share?;
-    if text(metric, &["type"]) != "Resource" {
+    if metric.type_() != "Resource" {
         return None;
     }
-    let resource = text(metric, &["resource", "name"]);
-    let target = &metric["resource"]["target"];
-    let load = load::share(scaled, pods.iter().filter(|pod| pod.ready).count()).filter(|_| resource == "cpu");
+    let (resource, target) = (metric.resource().name(), metric.resource().target());
+    let ready = pods.iter().filter(|pod| pod.ready).count();
+    let load = load::share(scaled.metadata(), ready).filter(|_| resource == "cpu");
     let share = load.unwrap_or(share);
     let (mut requested, mut used, mut ready) = (0.0, 0.0, 0_i64);
     for pod in pods.iter().filter(|pod| pod.ready) {
         let value = pod.object.value();
         let mut of_pod = 0.0;
-        for container in items(&value["spec"]["containers"]) {
-            let amount = load::amount(&container["resources"]["requests"], resource)?;
+        for container in Pod(&value).spec().containers() {
+            let amount = load::amount(container.resources().requests(), resource)?;
             of_pod += amount;
             used += load::within_limit(container, resource, amount * share);
         }
@@ -303,10 +296,10 @@ fn read(
     let average = used / ready as f64;
     let shown =
         if resource == "cpu" { format!("{}m", (average * 1000.0).round()) } else { format!("{}", average.round()) };
-    let (ratio, found, name) = match text(target, &["type"]) {
+    let (ratio, found, name) = match target.type_() {
         "Utilization" => {
             let utilization = (used / requested.max(f64::MIN_POSITIVE) * 100.0 + ROUNDING).floor();
-            let wanted = target["averageUtilization"].as_f64()?;
+            let wanted = target.average_utilization()? as f64;
             (
                 utilization / wanted,
                 json!({ "averageUtilization": utilization as i64, "averageValue": shown }),
@@ -314,7 +307,7 @@ fn read(
             )
         }
         "AverageValue" => {
-            let wanted = Quantity::parse(target["averageValue"].as_str()?).ok()?.as_f64();
+            let wanted = Quantity::parse(target.average_value().as_str()?).ok()?.as_f64();
             (average / wanted, json!({ "averageValue": shown }), format!("{resource} resource"))
         }
         _ => return None,
@@ -334,8 +327,8 @@ fn rescaled(plane: &Plane, resource: ResourceId, namespace: &str, name: &str, wa
     plane.cluster.scale_modify(resource, namespace, name, &writes(), resize).is_ok()
 }
 
-fn write_autoscaler(plane: &Plane, name: &ObjectName, value: &Value, status: Value) {
-    if status == value["status"] {
+fn write_autoscaler(plane: &Plane, name: &ObjectName, value: Autoscaler<'_>, status: Value) {
+    if status == *value.status().0 {
         return;
     }
     let _written = plane.cluster.modify(
@@ -350,17 +343,8 @@ fn write_autoscaler(plane: &Plane, name: &ObjectName, value: &Value, status: Val
 
 /// Sets a condition in place; its transition time stays while its status stays.
 fn set(status: &mut Value, kind: &str, held: &str, reason: &str, message: &str, now: Timestamp) {
-    let list = list_mut(&mut status["conditions"]);
-    let have = list.iter_mut().find(|have| have["type"] == kind);
-    let since = have
-        .as_ref()
-        .filter(|have| have["status"] == held)
-        .map_or_else(|| json!(time_text(now)), |have| have["lastTransitionTime"].clone());
-    let wanted = json!({
-        "type": kind, "status": held, "lastTransitionTime": since, "reason": reason, "message": message,
+    let condition = json!({
+        "type": kind, "status": held, "lastTransitionTime": time_text(now), "reason": reason, "message": message,
     });
-    match have {
-        Some(have) => *have = wanted,
-        None => list.push(wanted),
-    }
+    set_condition(&mut status["conditions"], condition);
 }

@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use klab_api_machinery::certificates::Asked;
 use klab_api_machinery::resource::CERTIFICATE_SIGNING_REQUESTS;
-use klab_api_machinery::value::time_text;
-use serde_json::{Value, json};
+use klab_api_machinery::value::{list_mut, time_text};
+use klab_api_machinery::views::CertificateSigningRequest;
+use serde_json::json;
 
 use super::certificates::{KUBELET_CLIENT, fault};
 use super::controller::Controller;
@@ -33,19 +34,18 @@ impl Reconciler for CertificateApproving {
         let name = &*key.name.name;
         let Some(request) = plane.cluster.get(CERTIFICATE_SIGNING_REQUESTS, "", name) else { return };
         let value = request.value();
-        let (spec, status) = (&value["spec"], &value["status"]);
-        let conditions = status["conditions"].as_array().into_iter().flatten();
-        let is_decided = conditions.clone().any(|one| one["type"] == "Approved" || one["type"] == "Denied");
-        if is_decided || status["certificate"].is_string() || spec["signerName"] != KUBELET_CLIENT {
+        let (spec, status) = (CertificateSigningRequest(&value).spec(), CertificateSigningRequest(&value).status());
+        let is_decided = status.conditions().any(|one| ["Approved", "Denied"].contains(&one.type_()));
+        if is_decided || !status.certificate().is_empty() || spec.signer_name() != KUBELET_CLIENT {
             return;
         }
-        let pem = STANDARD.decode(spec["request"].as_str().unwrap_or_default()).unwrap_or_default();
+        let pem = STANDARD.decode(spec.request()).unwrap_or_default();
         let Ok(asked) = Asked::read(&String::from_utf8_lossy(&pem)) else { return };
-        let usages: Vec<&str> = spec["usages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let usages: Vec<&str> = spec.usages().collect();
         if fault(KUBELET_CLIENT, &asked, &usages).is_some() {
             return;
         }
-        let user = User::written(spec, "username");
+        let user = User::written(spec.0, "username");
         let may = |part: &'static str| {
             let subject = ResourceSubject {
                 group: "certificates.k8s.io",
@@ -70,11 +70,7 @@ impl Reconciler for CertificateApproving {
         });
         // Gone meanwhile, or changed: the next change comes back here.
         let _written = plane.cluster.modify(CERTIFICATE_SIGNING_REQUESTS, Part::Status, "", name, &writes(), |value| {
-            let conditions = &mut value["status"]["conditions"];
-            match conditions.as_array_mut() {
-                Some(conditions) => conditions.push(approved),
-                None => *conditions = json!([approved]),
-            }
+            list_mut(&mut value["status"]["conditions"]).push(approved);
         });
     }
 }

@@ -11,6 +11,7 @@ use jiff::SignedDuration;
 use klab_api_machinery::certificates::{Asked, DNS, EMAIL, IP, URI};
 use klab_api_machinery::resource::CERTIFICATE_SIGNING_REQUESTS;
 use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::CertificateSigningRequest;
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -44,23 +45,19 @@ impl Reconciler for CertificateSigning {
         let name = &*key.name.name;
         let Some(request) = plane.cluster.get(CERTIFICATE_SIGNING_REQUESTS, "", name) else { return };
         let value = request.value();
-        let is = |kind: &str| {
-            let conditions = value["status"]["conditions"].as_array().into_iter().flatten();
-            conditions.into_iter().any(|condition| condition["type"] == kind && condition["status"] != "False")
-        };
-        if !is("Approved") || is("Denied") || is("Failed") || value["status"]["certificate"].is_string() {
+        let (spec, status) = (CertificateSigningRequest(&value).spec(), CertificateSigningRequest(&value).status());
+        let is = |kind: &str| status.conditions().any(|one| one.type_() == kind && one.status() != "False");
+        if !is("Approved") || is("Denied") || is("Failed") || !status.certificate().is_empty() {
             return;
         }
-        let spec = &value["spec"];
-        let usages: Vec<&str> = spec["usages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let signer = spec["signerName"].as_str().unwrap_or_default();
+        let (usages, signer) = (spec.usages().collect::<Vec<&str>>(), spec.signer_name());
         if ![CLIENT, KUBELET_CLIENT, KUBELET_SERVING].contains(&signer) {
             return;
         }
         let now = plane.now();
-        let wanted = spec["expirationSeconds"].as_i64().map_or(LIFETIME, SignedDuration::from_secs);
+        let wanted = spec.expiration_seconds().map_or(LIFETIME, SignedDuration::from_secs);
         let lifetime = wanted.clamp(SHORTEST, LIFETIME);
-        let pem = STANDARD.decode(spec["request"].as_str().unwrap_or_default()).unwrap_or_default();
+        let pem = STANDARD.decode(spec.request()).unwrap_or_default();
         let signed =
             Asked::read(&String::from_utf8_lossy(&pem)).map_err(|fault| fault.to_string()).and_then(
                 |asked| match fault(signer, &asked, &usages) {

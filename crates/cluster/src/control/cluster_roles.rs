@@ -3,6 +3,8 @@
 // upstream: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go syncClusterRole (v1.36)
 
 use klab_api_machinery::resource::CLUSTER_ROLES;
+use klab_api_machinery::value::items;
+use klab_api_machinery::views::{ClusterRole, metadata};
 use serde_json::Value;
 
 use super::controller::Controller;
@@ -34,12 +36,10 @@ impl Plane {
     /// brings the plane back here.
     fn aggregate_cluster_roles(&mut self) {
         let roles: Vec<_> = self.cluster.list(CLUSTER_ROLES, None).0.iter().map(|role| role.value()).collect();
-        for role in roles.iter().filter(|role| role["aggregationRule"].is_object()) {
+        for role in roles.iter().filter(|role| ClusterRole(role).aggregation_rule().is_set()) {
             let rules = Value::Array(aggregated(role, roles.iter().map(|role| &**role).collect()));
-            let name = role["metadata"]["name"].as_str().unwrap_or_default();
-            if rules.as_array().map_or(&[][..], Vec::as_slice)
-                != role["rules"].as_array().map_or(&[][..], Vec::as_slice)
-            {
+            let name = metadata(role).name();
+            if !ClusterRole(role).rules().map(|rule| rule.0).eq(items(&rules)) {
                 let options = WriteOptions::by(CONTROLLER);
                 // Gone meanwhile, or its log cannot be written: the next change comes back here.
                 let _written =

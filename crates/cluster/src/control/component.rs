@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use klab_api_machinery::views::metadata;
 use serde_json::Value;
 
 /// Annotation of the namespace `kube-system` with the components that do not run, separated by commas: `kube-scheduler`,
@@ -17,7 +18,7 @@ pub(super) enum Component {
 
 /// The components that an annotation of kube-system has stopped.
 pub(super) fn stopped(namespace: &Value) -> BTreeSet<Component> {
-    let names = namespace["metadata"]["annotations"][STOPPED_COMPONENTS_ANNOTATION].as_str().unwrap_or_default();
+    let names = metadata(namespace).annotations().get(STOPPED_COMPONENTS_ANNOTATION).unwrap_or_default();
     let components: fn(&str) -> &[Component] = |name| match name.trim() {
         "kube-scheduler" => &[Component::Scheduler],
         "kube-controller-manager" => &[Component::ControllerManager],

@@ -10,9 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::cron::{Latest, Schedule};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{CRON_JOBS, JOBS};
-use klab_api_machinery::value::{
-    condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text,
-};
+use klab_api_machinery::value::{controller_reference, items, list_mut, map_mut, time_text};
+use klab_api_machinery::views::{CronJob, CronJobStatus, Job, ObjectReference};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -51,7 +50,9 @@ impl Plane {
             return;
         }
         let value = object.value();
-        let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
+        let value = CronJob(&value);
+        let mut status = value.status().0.clone();
+        map_mut(&mut status);
         let jobs: Vec<Arc<Object>> = self
             .view
             .dependents_of(&object.uid)
@@ -59,9 +60,9 @@ impl Plane {
             .filter_map(|(_, at)| self.cluster.get(JOBS, &at.namespace, &at.name))
             .collect();
         self.follow_jobs(&object, &mut status, &jobs);
-        self.trim_jobs(&object, &value, &jobs);
-        self.start_due_job(&object, &value, &mut status);
-        if status != value["status"] {
+        self.trim_jobs(&object, value, &jobs);
+        self.start_due_job(&object, value, &mut status);
+        if status != *value.status().0 {
             let _written =
                 self.cluster.modify(CRON_JOBS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                     value["status"] = status;
@@ -74,9 +75,9 @@ impl Plane {
         let mut active = items(&status["active"]).to_vec();
         for job in jobs {
             let (value, name) = (job.value(), &job.name);
-            let is_of = |have: &Value| have["uid"] == *job.uid;
+            let is_of = |have: &Value| ObjectReference(have).uid() == &*job.uid;
             let is_active = active.iter().any(is_of);
-            let Some(kind) = outcome(&value) else {
+            let Some(kind) = outcome(Job(&value)) else {
                 if !is_active {
                     let message = format!("Saw a job that the controller did not create or forgot: {name}");
                     self.note(object, COMPONENT, true, "UnexpectedJob", &message);
@@ -88,15 +89,16 @@ impl Plane {
                 let message = format!("Saw completed job: {name}, condition: {kind}");
                 self.note(object, COMPONENT, false, "SawCompletedJob", &message);
             }
-            let ended = time_of(&value["status"]["completionTime"]);
-            if kind == "Complete" && ended > time_of(&status["lastSuccessfulTime"]) {
-                status["lastSuccessfulTime"] = value["status"]["completionTime"].clone();
+            let ended = Job(&value).status().completion_time();
+            if kind == "Complete" && ended > CronJobStatus(status).last_successful_time() {
+                status["lastSuccessfulTime"] = json!(ended.map(time_text));
             }
         }
         active.retain(|have| {
-            let is_there = jobs.iter().any(|job| have["uid"] == *job.uid);
+            let have = ObjectReference(have);
+            let is_there = jobs.iter().any(|job| have.uid() == &*job.uid);
             if !is_there {
-                let message = format!("Active job went missing: {}", text(have, &["name"]));
+                let message = format!("Active job went missing: {}", have.name());
                 self.note(object, COMPONENT, false, "MissingJob", &message);
             }
             is_there
@@ -110,18 +112,17 @@ impl Plane {
     }
 
     /// Deletes finished jobs beyond the history limits, oldest first.
-    fn trim_jobs(&mut self, object: &Object, value: &Value, jobs: &[Arc<Object>]) {
-        for (field, default, wanted) in
-            [("successfulJobsHistoryLimit", 3, "Complete"), ("failedJobsHistoryLimit", 1, "Failed")]
-        {
-            let limit = integer(value, &["spec", field]).unwrap_or(default);
-            let mut finished: Vec<(String, Arc<Object>)> = jobs
+    fn trim_jobs(&mut self, object: &Object, value: CronJob<'_>, jobs: &[Arc<Object>]) {
+        let (succeeded, failed) =
+            (value.spec().successful_jobs_history_limit(), value.spec().failed_jobs_history_limit());
+        for (limit, wanted) in [(succeeded.unwrap_or(3), "Complete"), (failed.unwrap_or(1), "Failed")] {
+            let mut finished: Vec<(Option<Timestamp>, Arc<Object>)> = jobs
                 .iter()
                 .filter(|job| !job.deleting)
                 .filter_map(|job| {
                     let value = job.value();
-                    (outcome(&value) == Some(wanted))
-                        .then(|| (text(&value, &["status", "startTime"]).to_owned(), Arc::clone(job)))
+                    let value = Job(&value);
+                    (outcome(value) == Some(wanted)).then(|| (value.status().start_time(), Arc::clone(job)))
                 })
                 .collect();
             finished.sort_by(|left, right| (&left.0, &left.1.name).cmp(&(&right.0, &right.1.name)));
@@ -144,10 +145,10 @@ impl Plane {
     }
 
     /// Starts the job of the latest time that has passed, and waits for the next.
-    fn start_due_job(&mut self, object: &Object, value: &Value, status: &mut Value) {
-        let now = self.now();
+    fn start_due_job(&mut self, object: &Object, value: CronJob<'_>, status: &mut Value) {
+        let (now, spec) = (self.now(), value.spec());
         let key = key(ObjectName::new(&object.namespace, &object.name));
-        let zone = match text(value, &["spec", "timeZone"]) {
+        let zone = match spec.time_zone().unwrap_or_default() {
             "" => TimeZone::UTC,
             name => {
                 let Ok(zone) = TimeZone::get(name) else {
@@ -158,10 +159,10 @@ impl Plane {
                 zone
             }
         };
-        if value["spec"]["suspend"] == true {
+        if spec.suspend() == Some(true) {
             return;
         }
-        let wanted = text(value, &["spec", "schedule"]);
+        let wanted = spec.schedule();
         let schedule = match Schedule::parse(wanted) {
             Ok(schedule) => schedule,
             Err(because) => {
@@ -170,10 +171,9 @@ impl Plane {
                 return;
             }
         };
-        let last = time_of(&status["lastScheduleTime"]).or_else(|| time_of(&value["metadata"]["creationTimestamp"]));
-        let deadline = integer(value, &["spec", "startingDeadlineSeconds"]);
+        let last = CronJobStatus(status).last_schedule_time().or(value.metadata().creation_timestamp());
         let mut from = last.unwrap_or(now);
-        if let Some(deadline) = deadline {
+        if let Some(deadline) = spec.starting_deadline_seconds() {
             from = from.max(earlier(now, SignedDuration::from_secs(deadline)));
         }
         let latest = schedule.latest(from, now, &zone);
@@ -190,9 +190,9 @@ impl Plane {
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
             self.note(object, COMPONENT, true, "TooManyMissedTimes", message);
         }
-        let active = items(&status["active"]).to_vec();
+        let mut active = CronJobStatus(status).active();
         if !active.is_empty() {
-            match text(value, &["spec", "concurrencyPolicy"]) {
+            match spec.concurrency_policy() {
                 "Forbid" => {
                     let message =
                         "Not starting job because prior execution is running and concurrency policy is Forbid";
@@ -200,7 +200,7 @@ impl Plane {
                     return;
                 }
                 "Replace" => {
-                    if !active.iter().all(|job| self.delete_job(object, &object.namespace, text(job, &["name"]))) {
+                    if !active.all(|job| self.delete_job(object, &object.namespace, job.name())) {
                         return;
                     }
                     map_mut(status).remove("active");
@@ -211,28 +211,31 @@ impl Plane {
         self.start_job(object, value, status, (due, zone));
     }
 
-    fn start_job(&mut self, object: &Object, value: &Value, status: &mut Value, (due, zone): (Timestamp, TimeZone)) {
+    fn start_job(
+        &mut self,
+        object: &Object,
+        value: CronJob<'_>,
+        status: &mut Value,
+        (due, zone): (Timestamp, TimeZone),
+    ) {
         let name = format!("{}-{}", object.name, due.as_second() / 60);
-        let template = &value["spec"]["jobTemplate"];
-        let mut metadata = json!({ "name": name, "ownerReferences": [controller_reference(object)] });
-        for field in ["labels", "annotations"] {
-            if template["metadata"][field].is_object() {
-                metadata[field] = template["metadata"][field].clone();
-            }
-        }
+        let template = value.spec().job_template();
+        let given = template.metadata().0;
+        let mut metadata = json!({
+            "name": name, "ownerReferences": [controller_reference(object)], "labels": given["labels"],
+            "annotations": given["annotations"],
+        });
         let local = due.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
         let local = local.strip_suffix("+00:00").map_or_else(|| local.clone(), |time| format!("{time}Z"));
         map_mut(&mut metadata["annotations"]).insert(TIMESTAMP.to_owned(), json!(local));
-        let job = json!({ "metadata": metadata, "spec": template["spec"] });
+        let job = json!({ "metadata": metadata, "spec": template.spec().0 });
         match self.cluster.create(JOBS, &object.namespace, job, &writes()) {
             Ok(job) => {
                 self.note(object, COMPONENT, false, "SuccessfulCreate", &format!("Created job {name}"));
-                let mut active = items(&status["active"]).to_vec();
-                active.push(json!({
+                list_mut(&mut status["active"]).push(json!({
                     "kind": "Job", "namespace": job.namespace, "name": name, "uid": job.uid, "apiVersion": "batch/v1",
                     "resourceVersion": job.resource_version.to_string(),
                 }));
-                status["active"] = Value::Array(active);
                 status["lastScheduleTime"] = json!(time_text(due));
             }
             Err(refused) if refused.reason == "AlreadyExists" => status["lastScheduleTime"] = json!(time_text(due)),
@@ -245,6 +248,6 @@ impl Plane {
 }
 
 /// `Complete` or `Failed`, once a job has ended.
-fn outcome(job: &Value) -> Option<&'static str> {
-    ["Complete", "Failed"].into_iter().find(|kind| condition_is_true(&job["status"]["conditions"], kind))
+fn outcome(job: Job<'_>) -> Option<&'static str> {
+    ["Complete", "Failed"].into_iter().find(|kind| job.status().conditions().is_true(kind))
 }

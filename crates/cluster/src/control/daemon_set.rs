@@ -9,7 +9,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::PodSpec;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::DAEMON_SETS;
-use klab_api_machinery::value::{int_or_percent, integer, items, list_mut, map_mut, text};
+use klab_api_machinery::value::{int_or_percent, list_mut, map_mut};
+use klab_api_machinery::views::{self, DaemonSet, NodeSelectorTerm, Pod, PodTemplateSpec};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -62,15 +63,17 @@ impl Daemon {
         Fit { runs: taints.is_empty(), stays: !taints.iter().any(|taint| taint.effect == NO_EXECUTE) }
     }
 
+    fn read(&self) -> DaemonSet<'_> {
+        DaemonSet(&self.value)
+    }
+
     fn min_ready(&self) -> i64 {
-        integer(&self.value, &["spec", "minReadySeconds"]).unwrap_or_default()
+        self.read().spec().min_ready_seconds()
     }
 
     fn generation(&self) -> &str {
-        match text(&self.value, &["metadata", "annotations", GENERATION_ANNOTATION]) {
-            "" => "1",
-            generation => generation,
-        }
+        let generation = self.read().metadata().annotations().get(GENERATION_ANNOTATION);
+        generation.filter(|generation| !generation.is_empty()).unwrap_or("1")
     }
 
     fn is_updated(&self, pod: &PodInfo) -> bool {
@@ -112,13 +115,14 @@ impl Plane {
             return;
         }
         let value = object.value();
-        let Ok(spec) = PodSpec::from_value(&daemon_spec(&value)) else { return };
+        let template = DaemonSet(&value).spec().template();
+        let Ok(spec) = PodSpec::from_value(&daemon_spec(template)) else { return };
         let Ok(requires) = RequiredNodeAffinity::from_api(&spec) else { return };
         let tolerations = spec.tolerations.iter().flatten().map(Toleration::from).collect();
-        let revisions = self.sync_revisions(&object, &value);
+        let revisions = self.sync_revisions(&object, DaemonSet(&value).metadata(), template);
         let Some(revision) = revisions.last().cloned() else { return };
         let daemon = Daemon { object, value, requires, tolerations, revision };
-        let selector = Selector::from_json(&daemon.value["spec"]["selector"]);
+        let selector = Selector::from_json(daemon.read().spec().selector().0);
         let owned = self.claim_pods(&daemon.object, &selector);
         let by_node = by_node(&owned);
         let fits: Vec<(Arc<str>, Fit)> = self
@@ -129,7 +133,7 @@ impl Plane {
             .collect();
         let acted = self.place_daemons(&daemon, &fits, &by_node, most) || self.roll_daemons(&daemon, &fits, &by_node);
         let live = |revision: &Revision| owned.iter().any(|pod| pod.object.label(HASH_LABEL) == Some(revision.hash()));
-        self.trim_revisions(&daemon.value, &revisions, &live);
+        self.trim_revisions(daemon.read().spec().revision_history_limit(), &revisions, &live);
         if !acted {
             self.write_daemon_set_status(name, &daemon, &fits, &by_node);
         }
@@ -186,8 +190,8 @@ impl Plane {
                 running.push(pod);
             }
         }
-        let surge = rolling(daemon).1;
-        if running.len() > 1 && surge == 0 {
+        let surge = daemon.read().spec().update_strategy().rolling_update().max_surge();
+        if running.len() > 1 && int_or_percent(surge, 100, true).unwrap_or_default() == 0 {
             running.sort_by_key(|pod| (pod.node.is_empty(), pod.created));
             for pod in running.into_iter().skip(1) {
                 self.delete_pod(&daemon.object, COMPONENT, pod);
@@ -199,19 +203,15 @@ impl Plane {
 
     /// Deletes old pods of a changed template, as many as may be unavailable; whether it did.
     fn roll_daemons(&mut self, daemon: &Daemon, fits: &[(Arc<str>, Fit)], by_node: &ByNode) -> bool {
-        if text(&daemon.value, &["spec", "updateStrategy", "type"]) == "OnDelete" {
+        let strategy = daemon.read().spec().update_strategy();
+        if strategy.type_() == "OnDelete" {
             return false;
         }
         let now = self.now();
         let desired = fits.iter().filter(|(_, fit)| fit.runs).count();
-        let (unavailable_bound, surge_bound) = rolling(daemon);
-        let most = |bound: &Value, round_up| int_or_percent(bound, desired as i64, round_up).unwrap_or_default();
-        let surge = if surge_bound == 0 {
-            0
-        } else {
-            most(&daemon.value["spec"]["updateStrategy"]["rollingUpdate"]["maxSurge"], true)
-        };
-        let mut room = if surge > 0 { surge } else { most(&unavailable_bound, true).max(1) };
+        let most = |bound: &Value| int_or_percent(bound, desired as i64, true).unwrap_or_default();
+        let surge = most(strategy.rolling_update().max_surge());
+        let mut room = if surge > 0 { surge } else { most(strategy.rolling_update().max_unavailable()).max(1) };
         let mut old = Vec::new();
         for (node, fit) in fits {
             if !fit.runs {
@@ -292,7 +292,7 @@ impl Plane {
         }
         let mut status = json!({
             "currentNumberScheduled": current, "numberMisscheduled": misplaced, "desiredNumberScheduled": desired,
-            "numberReady": ready, "observedGeneration": daemon.value["metadata"]["generation"],
+            "numberReady": ready, "observedGeneration": daemon.read().metadata().generation(),
         });
         for (field, number) in [
             ("updatedNumberScheduled", updated),
@@ -303,21 +303,13 @@ impl Plane {
                 status[field] = json!(number);
             }
         }
-        if status != daemon.value["status"] {
+        if status != *daemon.read().status().0 {
             let _written =
                 self.cluster.modify(DAEMON_SETS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                     value["status"] = status;
                 });
         }
     }
-}
-
-/// `maxUnavailable` as written, and whether there is surge (`maxSurge` as a number, a percentage counting as one).
-fn rolling(daemon: &Daemon) -> (Value, i64) {
-    let rolling = &daemon.value["spec"]["updateStrategy"]["rollingUpdate"];
-    let unavailable = if rolling["maxUnavailable"].is_null() { json!(1) } else { rolling["maxUnavailable"].clone() };
-    let surge = int_or_percent(&rolling["maxSurge"], 100, true).unwrap_or_default();
-    (unavailable, surge)
 }
 
 /// The pods by the node they are on, or are meant for.
@@ -333,19 +325,15 @@ fn by_node(pods: &[Arc<PodInfo>]) -> ByNode {
 /// The node an unbound pod is pinned to.
 fn target_of(pod: &PodInfo) -> Box<str> {
     let value = pod.object.value();
-    let terms = &value["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-    items(terms)
-        .iter()
-        .flat_map(|term| items(&term["matchFields"]))
-        .find(|field| field["key"] == NAME_FIELD)
-        .and_then(|field| field["values"][0].as_str())
-        .unwrap_or_default()
-        .into()
+    let affinity = Pod(&value).spec().affinity().node_affinity();
+    let terms = affinity.required_during_scheduling_ignored_during_execution().node_selector_terms();
+    let field = terms.flat_map(NodeSelectorTerm::match_fields).find(|field| field.key() == NAME_FIELD);
+    field.and_then(|field| field.values().next()).unwrap_or_default().into()
 }
 
 /// The template's pod spec with the tolerations every daemon has.
-fn daemon_spec(value: &Value) -> Value {
-    let mut spec = value["spec"]["template"]["spec"].clone();
+fn daemon_spec(template: PodTemplateSpec<'_>) -> Value {
+    let mut spec = template.spec().0.clone();
     let mut wanted = vec![
         ("node.kubernetes.io/not-ready", "NoExecute"),
         ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -354,15 +342,14 @@ fn daemon_spec(value: &Value) -> Value {
         ("node.kubernetes.io/pid-pressure", "NoSchedule"),
         ("node.kubernetes.io/unschedulable", "NoSchedule"),
     ];
-    if spec["hostNetwork"] == true {
+    if template.spec().host_network() {
         wanted.push(("node.kubernetes.io/network-unavailable", "NoSchedule"));
     }
     let tolerations = list_mut(&mut spec["tolerations"]);
     for (key, effect) in wanted {
         let toleration = json!({ "key": key, "operator": "Exists", "effect": effect });
-        match tolerations.iter_mut().find(|have| {
-            have["key"] == key && have["effect"] == effect && have["operator"] == "Exists" && have["value"].is_null()
-        }) {
+        let is_same = |have: views::Toleration<'_>| have.identity() == [key, "Exists", "", effect];
+        match tolerations.iter_mut().find(|have| is_same(views::Toleration(have))) {
             Some(have) => *have = toleration,
             None => tolerations.push(toleration),
         }
@@ -372,11 +359,12 @@ fn daemon_spec(value: &Value) -> Value {
 
 /// A pod pinned to a node.
 fn daemon_pod(daemon: &Daemon, node: &str) -> Value {
-    let mut pod = pod_of_template(&daemon.object, &daemon.value["spec"]["template"]);
+    let template = daemon.read().spec().template();
+    let mut pod = pod_of_template(&daemon.object, template);
     let labels = map_mut(&mut pod["metadata"]["labels"]);
     labels.insert(HASH_LABEL.to_owned(), json!(daemon.revision.hash()));
     labels.insert(GENERATION_LABEL.to_owned(), json!(daemon.generation()));
-    pod["spec"] = daemon_spec(&daemon.value);
+    pod["spec"] = daemon_spec(template);
     pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
         "nodeSelectorTerms": [{ "matchFields": [{ "key": NAME_FIELD, "operator": "In", "values": [node] }] }],
     });

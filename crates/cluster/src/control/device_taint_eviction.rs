@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use klab_api_machinery::value::{set_condition, time_text};
 use klab_api_machinery::views::{
-    Device, DeviceRequestAllocationResult, DeviceTaint, DeviceToleration, Pod, ResourceClaim, ResourceSlice,
+    Device, DeviceRequestAllocationResult, DeviceTaint, DeviceToleration, Pod, ResourceClaim, ResourceSlice, metadata,
 };
 use serde_json::{Value, json};
 
@@ -172,7 +172,7 @@ fn evict(plane: &mut Plane, pod: &PodInfo) {
     let now = time_text(plane.now());
     let _marked = plane.cluster.modify(PODS, Part::Status, namespace, name, &writes(), |value| {
         let condition = json!({
-            "type": "DisruptionTarget", "observedGeneration": value["metadata"]["generation"], "status": "True",
+            "type": "DisruptionTarget", "observedGeneration": metadata(value).generation(), "status": "True",
             "lastProbeTime": null, "lastTransitionTime": now, "reason": "DeletionByDeviceTaintManager",
             "message": "Device Taint manager: deleting due to NoExecute taint",
         });

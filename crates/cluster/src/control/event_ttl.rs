@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use klab_api_machinery::resource::EVENTS;
-use klab_api_machinery::value::time_of;
+use klab_api_machinery::views::Event;
 
 use super::controller::Controller;
 use super::events::LIFETIME;
@@ -33,14 +33,9 @@ impl Reconciler for EventTtl {
         let mut next = None;
         for event in plane.cluster.list(EVENTS, None).0 {
             let value = event.value();
-            let last = [
-                &value["series"]["lastObservedTime"],
-                &value["lastTimestamp"],
-                &value["eventTime"],
-                &value["metadata"]["creationTimestamp"],
-            ]
-            .into_iter()
-            .find_map(time_of);
+            let value = Event(&value);
+            let last = value.series().last_observed_time().or_else(|| value.last_timestamp());
+            let last = last.or_else(|| value.event_time()).or_else(|| value.metadata().creation_timestamp());
             let Some(end) = last.map(|last| later(last, LIFETIME)) else { continue };
             if end <= now {
                 let _gone = plane.cluster.delete(EVENTS, &event.namespace, &event.name, &DeleteOptions::default());

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{EVENTS, PODS};
 use klab_api_machinery::value::{micro_time_text, time_text};
+use klab_api_machinery::views::{self, ObjectReference};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, EventSource, NewEvent, Part, WriteOptions};
@@ -161,7 +162,7 @@ impl Recorder {
         } else {
             note.message.to_owned()
         };
-        let part = about["fieldPath"].as_str().unwrap_or_default();
+        let part = ObjectReference(about).field_path();
         let key = if combined { group } else { format!("{group} {part} {message}") };
         if let Some(written) = self.written.get_mut(&key) {
             written.count += 1;
@@ -216,7 +217,7 @@ impl Recorder {
         }
         let now = cluster.now();
         let kind = if note.warning { "Warning" } else { "Normal" };
-        let version = about["resourceVersion"].as_str().unwrap_or_default();
+        let version = ObjectReference(about).resource_version();
         let key = series_key([kind, action, note.reason, note.component], about, version, related);
         let namespace = event_namespace(about);
         if let Some(series) = self.series.get_mut(&key)
@@ -265,14 +266,15 @@ impl Recorder {
             return;
         }
         let value = event.value();
-        let text = |field: &str| value[field].as_str().unwrap_or_default();
-        let about = &value["involvedObject"];
-        let (namespace, name) = (event_namespace(about), about["name"].as_str().unwrap_or_default());
+        let said = views::Event(&value);
+        let about = said.involved_object();
         // It has been said of the version that saying so has made.
-        let Some(pod) = cluster.get(PODS, namespace, name).filter(|pod| about["uid"] == *pod.uid) else { return };
+        let pod = cluster.get(PODS, event_namespace(about.0), about.name());
+        let Some(pod) = pod.filter(|pod| about.uid() == &*pod.uid) else { return };
         let version = pod.resource_version.to_string();
-        let said = [text("type"), text("action"), text("reason"), text("reportingComponent")];
-        let key = series_key(said, about, &version, value.get("related"));
+        let related = Some(said.related().0).filter(|related| !related.is_null());
+        let said = [said.type_(), said.action(), said.reason(), said.reporting_component()];
+        let key = series_key(said, about.0, &version, related);
         self.series.insert(key, Series { name: event.name.to_string(), count: 2, last: cluster.now() });
     }
 
@@ -311,19 +313,19 @@ impl Recorder {
 
     fn name_for(&mut self, about: &Value, now: Timestamp) -> String {
         self.last_name = now.as_nanosecond().max(self.last_name + 1);
-        format!("{}.{:016x}", about["name"].as_str().unwrap_or_default(), self.last_name)
+        format!("{}.{:016x}", ObjectReference(about).name(), self.last_name)
     }
 }
 
 /// Events about cluster-scoped objects are in `default`.
 fn event_namespace(about: &Value) -> &str {
-    about["namespace"].as_str().unwrap_or("default")
+    Some(ObjectReference(about).namespace()).filter(|namespace| !namespace.is_empty()).unwrap_or("default")
 }
 
 /// The object that an event is about, whichever part of it.
 fn object_key(about: &Value) -> String {
-    let text = |field: &str| about[field].as_str().unwrap_or_default();
-    format!("{}/{}/{}/{}/{}", text("kind"), text("namespace"), text("name"), text("uid"), text("apiVersion"))
+    let about = ObjectReference(about);
+    [about.kind(), about.namespace(), about.name(), about.uid(), about.api_version()].join("/")
 }
 
 #[cfg(test)]

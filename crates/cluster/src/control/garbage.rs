@@ -4,7 +4,8 @@
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ResourceId;
-use klab_api_machinery::value::{items, list_mut, text};
+use klab_api_machinery::value::list_mut;
+use klab_api_machinery::views::{OwnerReference, metadata};
 
 use super::controller::Controller;
 use super::plane::Plane;
@@ -48,7 +49,12 @@ enum Standing {
 
 /// Whether an object is being deleted and waits for what it owns.
 fn is_deleting_dependents(object: &Object) -> bool {
-    object.deleting && items(&object.value()["metadata"]["finalizers"]).iter().any(|have| have == FOREGROUND)
+    object.deleting && metadata(&object.value()).finalizers().any(|have| have == FOREGROUND)
+}
+
+/// The version of the kind of one of the owners of an object.
+fn version_of_owner(object: &Object, at: usize) -> String {
+    metadata(&object.value()).owner_references().nth(at).map_or("", OwnerReference::api_version).to_owned()
 }
 
 fn key(resource: ResourceId, name: ObjectName) -> Key {
@@ -92,7 +98,7 @@ impl Plane {
         let Some(object) = self.cluster.get(resource, &name.namespace, &name.name) else { return };
         if object.deleting {
             let value = object.value();
-            let has = |finalizer: &str| items(&value["metadata"]["finalizers"]).iter().any(|have| have == finalizer);
+            let has = |finalizer: &str| metadata(&value).finalizers().any(|have| have == finalizer);
             if has(ORPHAN) {
                 self.orphan_dependents(resource, name, &object.uid);
             } else if has(FOREGROUND) {
@@ -136,9 +142,9 @@ impl Plane {
         }
         // Finalizers that are set already keep their say, as with the real collector.
         let value = object.value();
-        let set = items(&value["metadata"]["finalizers"]).iter().find_map(|finalizer| match finalizer.as_str() {
-            Some(ORPHAN) => Some(Propagation::Orphan),
-            Some(FOREGROUND) => Some(Propagation::Foreground),
+        let set = metadata(&value).finalizers().find_map(|finalizer| match finalizer {
+            ORPHAN => Some(Propagation::Orphan),
+            FOREGROUND => Some(Propagation::Foreground),
             _ => None,
         });
         let options = DeleteOptions {
@@ -153,10 +159,7 @@ impl Plane {
     // upstream: pkg/controller/garbagecollector/garbagecollector.go isDangling (v1.36)
     fn standing_of(&self, object: &Object, at: usize) -> Standing {
         let owner = &object.owners[at];
-        let version = || {
-            let value = object.value();
-            text(&value["metadata"]["ownerReferences"][at], &["apiVersion"]).to_owned()
-        };
+        let version = || version_of_owner(object, at);
         let found = self.view.find(&owner.uid).filter(|(resource, name)| {
             let row = resource.row();
             name.name == owner.name
@@ -190,7 +193,7 @@ impl Plane {
     fn stop_blocking(&self, resource: ResourceId, name: &ObjectName) {
         let _freed = self.cluster.modify(resource, Part::Main, &name.namespace, &name.name, &writes(), |value| {
             for owner in list_mut(&mut value["metadata"]["ownerReferences"]) {
-                if owner["blockOwnerDeletion"] == true {
+                if OwnerReference(owner).block_owner_deletion() == Some(true) {
                     owner["blockOwnerDeletion"] = false.into();
                 }
             }
@@ -206,8 +209,7 @@ impl Plane {
                 .find(&owner.uid)
                 .is_some_and(|(_, name)| !name.namespace.is_empty() && name.namespace != object.namespace);
             if foreign {
-                let owners = &object.value()["metadata"]["ownerReferences"];
-                let version = text(&owners[at], &["apiVersion"]).to_owned();
+                let version = version_of_owner(object, at);
                 let message = format!(
                     "ownerRef [{version}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace \"{}\"",
                     owner.kind, object.namespace, owner.name, owner.uid, object.namespace
@@ -245,27 +247,14 @@ impl Plane {
 
     fn drop_finalizer(&mut self, resource: ResourceId, name: &ObjectName, finalizer: &str) {
         let _dropped = self.cluster.modify(resource, Part::Main, &name.namespace, &name.name, &writes(), |value| {
-            let left: Vec<_> = items(&value["metadata"]["finalizers"])
-                .iter()
-                .filter(|have| have.as_str() != Some(finalizer))
-                .cloned()
-                .collect();
-            if let Some(metadata) = value["metadata"].as_object_mut() {
-                if left.is_empty() {
-                    metadata.remove("finalizers");
-                } else {
-                    metadata.insert("finalizers".to_owned(), left.into());
-                }
-            }
+            list_mut(&mut value["metadata"]["finalizers"]).retain(|have| have != finalizer);
         });
     }
 
     /// Clears `kind`'s finalizer on any object; used by the controllers that protect objects with one.
     pub(super) fn release(&mut self, resource: ResourceId, name: &ObjectName, finalizer: &str) {
-        let held = self.cluster.get(resource, &name.namespace, &name.name).is_some_and(|object| {
-            items(&object.value()["metadata"]["finalizers"]).iter().any(|have| text(have, &[]) == finalizer)
-        });
-        if held {
+        let object = self.cluster.get(resource, &name.namespace, &name.name);
+        if object.is_some_and(|object| metadata(&object.value()).finalizers().any(|have| have == finalizer)) {
             self.drop_finalizer(resource, name, finalizer);
         }
     }

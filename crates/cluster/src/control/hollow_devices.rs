@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{DEVICE_CLASSES, NODES, RESOURCE_SLICES};
-use klab_api_machinery::value::items;
+use klab_api_machinery::views::{ResourceSlice, metadata};
 use klab_scheduler::quantity::Quantity;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -58,19 +58,17 @@ impl Reconciler for HollowDevices {
             if !change.gone && devices(&change.node.before) != devices(&change.node.after) {
                 plane.queue.add(key(change.name()));
             }
-        } else if change.gone {
-            let value = change.object.value();
-            if !value["metadata"]["labels"][MARK].is_null()
-                && let Some(node) = value["spec"]["nodeName"].as_str()
-            {
-                plane.queue.add(key(ObjectName::new("", node)));
-            }
+        } else if change.gone
+            && change.object.label(MARK).is_some()
+            && let Some(node) = ResourceSlice(&change.object.value()).spec().node_name()
+        {
+            plane.queue.add(key(ObjectName::new("", node)));
         }
     }
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
         let Some(node) = plane.cluster.get(NODES, "", &key.name.name) else { return };
-        let text = node.value()["metadata"]["annotations"][DEVICES_ANNOTATION].as_str().map(str::to_owned);
+        let text = metadata(&node.value()).annotations().get(DEVICES_ANNOTATION).map(str::to_owned);
         // What cannot be read is none.
         let devices: Vec<Devices> = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         let mut of_drivers: BTreeMap<&str, Vec<&Devices>> = BTreeMap::new();
@@ -82,8 +80,8 @@ impl Reconciler for HollowDevices {
         let wanted: Vec<String> = of_drivers.into_iter().map(publish).collect();
         let (slices, _) = plane.cluster.list(RESOURCE_SLICES, None);
         for slice in slices.iter().filter(|slice| !wanted.contains(&slice.name.to_string())) {
-            let value = slice.value();
-            if !value["metadata"]["labels"][MARK].is_null() && value["spec"]["nodeName"] == *node.name {
+            let is_of_node = || ResourceSlice(&slice.value()).spec().node_name() == Some(&node.name);
+            if slice.label(MARK).is_some() && is_of_node() {
                 let _deleted = plane.cluster.delete(RESOURCE_SLICES, "", &slice.name, &DeleteOptions::default());
             }
         }
@@ -122,10 +120,10 @@ fn publish(plane: &Plane, node: &Object, driver: &str, devices: &[&Devices]) -> 
             });
             let _made = plane.cluster.create(RESOURCE_SLICES, "", slice, &writes());
         }
-        Some(slice) if items(&slice.value()["spec"]["devices"]) != list.as_slice() => {
+        Some(slice) if !ResourceSlice(&slice.value()).spec().devices().map(|device| device.0).eq(&list) => {
             let _changed = plane.cluster.modify(RESOURCE_SLICES, Part::Main, "", &name, &writes(), |slice| {
                 slice["spec"]["devices"] = json!(list);
-                let generation = slice["spec"]["pool"]["generation"].as_i64().unwrap_or_default();
+                let generation = ResourceSlice(slice).spec().pool().generation();
                 slice["spec"]["pool"]["generation"] = json!(generation.saturating_add(1));
             });
         }

@@ -3,6 +3,7 @@
 // upstream: pkg/controlplane/controller/kubernetesservice/controller.go UpdateKubernetesService (v1.36)
 
 use klab_api_machinery::resource::SERVICES;
+use klab_api_machinery::views::{Service, metadata};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -29,7 +30,7 @@ impl Reconciler for KubernetesService {
         }
         let value = object.value();
         self.last = Some(json!({
-            "metadata": { "name": NAME, "labels": value["metadata"]["labels"] }, "spec": value["spec"],
+            "metadata": { "name": NAME, "labels": metadata(&value).0["labels"] }, "spec": Service(&value).spec().0,
         }));
         plane.queue.add(Key::at_large(Controller::KubernetesService));
     }

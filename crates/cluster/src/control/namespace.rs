@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use klab_api_machinery::resource::{EVENTS, NAMESPACES, PODS, ResourceId};
-use klab_api_machinery::value::{items, list_mut, set_condition, time_of, time_text};
+use klab_api_machinery::value::{list_mut, set_condition, time_text};
+use klab_api_machinery::views::metadata;
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -53,7 +54,7 @@ impl Plane {
         // The real controller waits, for the word to get round among API servers; here that is of use only where
         // everything is to take its time.
         if self.settings.hollow.as_recorded {
-            let deleted = time_of(&object.value()["metadata"]["deletionTimestamp"]).unwrap_or_default();
+            let deleted = metadata(&object.value()).deletion_timestamp().unwrap_or_default();
             if later(deleted, GRACE) > self.now() {
                 self.queue.add_at(key(name), later(deleted, GRACE));
                 return;
@@ -96,8 +97,8 @@ impl Plane {
             }
             if let Some(object) = self.cluster.get(kind, namespace, &object.name) {
                 remaining += 1;
-                for finalizer in items(&object.value()["metadata"]["finalizers"]) {
-                    *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+                for finalizer in metadata(&object.value()).finalizers() {
+                    *finalizers.entry(finalizer.to_owned()).or_default() += 1;
                 }
             }
         }

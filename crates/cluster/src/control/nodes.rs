@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{LEASES, NODES, PODS};
-use klab_api_machinery::value::{condition, list_mut, map_mut, micro_time_text, set_condition, time_of, time_text};
-use klab_api_machinery::views::{Node, Taint};
+use klab_api_machinery::value::{list_mut, map_mut, micro_time_text, set_condition, time_text};
+use klab_api_machinery::views::{Lease, Node, NodeCondition, PodCondition, Taint};
 use klab_scheduler::hash::{fnv64, mix};
 use serde_json::{Value, json};
 
@@ -171,11 +171,7 @@ impl NodeLifecycle {
             .chain(missing.iter().map(|(key, effect)| json!({ "key": key, "effect": effect, "timeAdded": time })))
             .collect();
         let _tainted = plane.cluster.modify(NODES, Part::Main, "", &object.name, &writes(), |node| {
-            if taints.is_empty() {
-                map_mut(&mut node["spec"]).remove("taints");
-            } else {
-                node["spec"]["taints"] = Value::Array(taints);
-            }
+            node["spec"]["taints"] = Value::Array(taints);
         });
     }
 
@@ -286,10 +282,8 @@ impl Plane {
     }
 
     fn watch_silent_node(&mut self, object: &Object, value: &mut Arc<Value>) {
-        let renewed = self
-            .cluster
-            .get(LEASES, LEASE_NAMESPACE, &object.name)
-            .and_then(|lease| time_of(&lease.value()["spec"]["renewTime"]));
+        let lease = self.cluster.get(LEASES, LEASE_NAMESPACE, &object.name);
+        let renewed = lease.and_then(|lease| Lease(&lease.value()).spec().renew_time());
         let now = self.now();
         let end = renewed.map_or(now, |renewed| later(renewed, GRACE));
         if end > now {
@@ -302,17 +296,14 @@ impl Plane {
         let was_ready = is_in(value, "Ready", "True");
         let time = time_text(now);
         let written = self.cluster.modify(NODES, Part::Status, "", &object.name, &writes(), |node| {
-            let conditions = &mut node["status"]["conditions"];
             for (kind, ..) in HEALTHY {
-                let heartbeat =
-                    condition(conditions, kind).map_or_else(|| json!(time), |have| have["lastHeartbeatTime"].clone());
-                set_condition(
-                    conditions,
-                    json!({
-                        "type": kind, "status": "Unknown", "lastHeartbeatTime": heartbeat, "lastTransitionTime": time,
-                        "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.",
-                    }),
-                );
+                let have = Node(node).status().conditions().of_type(kind);
+                let heartbeat = have.map_or(Some(now), NodeCondition::last_heartbeat_time).map(time_text);
+                let silent = json!({
+                    "type": kind, "status": "Unknown", "lastHeartbeatTime": heartbeat, "lastTransitionTime": time,
+                    "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.",
+                });
+                set_condition(&mut node["status"]["conditions"], silent);
             }
         });
         if let Ok(written) = written {
@@ -352,7 +343,7 @@ impl Plane {
             let marked =
                 self.cluster.modify(PODS, Part::Status, &pod.object.namespace, &pod.object.name, &writes(), |value| {
                     for have in list_mut(&mut value["status"]["conditions"]) {
-                        if have["type"] == "Ready" {
+                        if PodCondition(have).type_() == "Ready" {
                             have["status"] = json!("False");
                             have["lastTransitionTime"] = json!(time);
                         }

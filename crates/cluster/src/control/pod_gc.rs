@@ -35,7 +35,7 @@ fn is_nobodys(plane: &Plane, pod: &PodInfo) -> bool {
 }
 
 fn is_out_of_service(node: &NodeInfo) -> bool {
-    &*node.ready != "True" && node.taints.iter().any(|taint| taint["key"] == OUT_OF_SERVICE)
+    &*node.ready != "True" && node.taints().any(|taint| taint.key() == OUT_OF_SERVICE)
 }
 
 fn look_later(plane: &mut Plane, pod: ObjectName) {

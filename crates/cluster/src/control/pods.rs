@@ -9,7 +9,8 @@ use jiff::SignedDuration;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PODS, ResourceId};
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::{controller_reference, items, list_mut, selects};
+use klab_api_machinery::value::{controller_reference, list_mut, selects};
+use klab_api_machinery::views::{PodTemplateSpec, metadata};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -30,17 +31,16 @@ pub(super) fn writes() -> WriteOptions<'static> {
 }
 
 /// A pod of a template, owned by `owner`. Without a name of its own it is named `<owner>-<5 letters>`.
-pub(super) fn pod_of_template(owner: &Object, template: &Value) -> Value {
-    let mut metadata = json!({ "ownerReferences": [controller_reference(owner)] });
-    for field in ["labels", "annotations", "finalizers"] {
-        let given = &template["metadata"][field];
-        if given.as_object().is_some_and(|map| !map.is_empty()) || given.as_array().is_some_and(|list| !list.is_empty())
-        {
-            metadata[field] = given.clone();
-        }
-    }
-    metadata["generateName"] = json!(format!("{}-", owner.name));
-    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"] })
+pub(super) fn pod_of_template(owner: &Object, template: PodTemplateSpec<'_>) -> Value {
+    let given = template.metadata().0;
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "ownerReferences": [controller_reference(owner)], "generateName": format!("{}-", owner.name),
+            "labels": given["labels"], "annotations": given["annotations"], "finalizers": given["finalizers"],
+        },
+        "spec": template.spec().0,
+    })
 }
 
 impl Plane {
@@ -176,15 +176,8 @@ pub(super) fn slow_start(total: usize, most: usize) -> impl Iterator<Item = usiz
 
 /// Takes the references to `uid` out of `metadata.ownerReferences`.
 pub(super) fn drop_owner(value: &mut Value, uid: &str) {
-    let owners: Vec<Value> =
-        items(&value["metadata"]["ownerReferences"]).iter().filter(|owner| owner["uid"] != uid).cloned().collect();
-    if let Some(metadata) = value["metadata"].as_object_mut() {
-        if owners.is_empty() {
-            metadata.remove("ownerReferences");
-        } else {
-            metadata.insert("ownerReferences".to_owned(), Value::Array(owners));
-        }
-    }
+    let owners = metadata(value).owner_references().filter(|owner| owner.uid() != uid);
+    value["metadata"]["ownerReferences"] = owners.map(|owner| owner.0.clone()).collect();
 }
 
 #[cfg(test)]

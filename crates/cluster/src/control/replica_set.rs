@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use klab_api_machinery::resource::{REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId};
-use klab_api_machinery::value::{condition, integer, items, list_mut, service_selector, text, time_text};
+use klab_api_machinery::value::{list_mut, service_selector, time_text};
+use klab_api_machinery::views::{Pod, ReplicaSet};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -81,10 +82,12 @@ impl Plane {
             return;
         };
         let value = object.value();
-        let selector = (sets.selector)(&value["spec"]["selector"]);
+        // ReplicationControllers have the same fields, but for the form of the selector.
+        let value = ReplicaSet(&value);
+        let selector = (sets.selector)(value.spec().selector().0);
         let owned = self.claim_pods(&object, &selector);
         let active: Vec<_> = owned.iter().filter(|pod| pod.active()).map(Arc::clone).collect();
-        let wanted = usize::try_from(integer(&value, &["spec", "replicas"]).unwrap_or(1)).unwrap_or_default();
+        let wanted = usize::try_from(value.spec().replicas().unwrap_or(1)).unwrap_or_default();
         let mut failure = None;
         let mut acted = false;
         if !object.deleting {
@@ -97,7 +100,7 @@ impl Plane {
                 for batch_step in slow_start(wanted - active.len(), BURST) {
                     let mut refused = false;
                     for _ in 0..batch_step {
-                        let pod = pod_of_template(&object, &value["spec"]["template"]);
+                        let pod = pod_of_template(&object, value.spec().template());
                         match self.create_pod(&object, sets.component, pod) {
                             Ok(_) => acted = true,
                             Err(status) => {
@@ -133,21 +136,21 @@ impl Plane {
         if acted && failure.is_none() {
             return;
         }
-        self.write_replica_set_status(sets, name, &value, &owned, &active, failure);
+        self.write_replica_set_status(sets, name, value, &owned, &active, failure);
     }
 
     fn write_replica_set_status(
         &mut self,
         sets: &ReplicaSets,
         name: &ObjectName,
-        value: &Value,
+        value: ReplicaSet<'_>,
         owned: &[Arc<PodInfo>],
         active: &[Arc<PodInfo>],
         failure: Option<(&'static str, String)>,
     ) {
         let now = self.now();
-        let min_ready = integer(value, &["spec", "minReadySeconds"]).unwrap_or_default();
-        let template_labels = &value["spec"]["template"]["metadata"]["labels"];
+        let min_ready = value.spec().min_ready_seconds();
+        let labels = value.spec().template().metadata().labels();
         let count = |wanted: &dyn Fn(&PodInfo) -> bool| active.iter().filter(|pod| wanted(pod)).count();
         let available = count(&|pod| pod.available(min_ready, now));
         let ready = count(&|pod| pod.ready);
@@ -160,29 +163,21 @@ impl Plane {
                 status[field] = json!(number);
             }
         };
-        set(
-            "fullyLabeledReplicas",
-            count(&|pod| {
-                template_labels
-                    .as_object()
-                    .is_none_or(|labels| labels.iter().all(|(key, value)| pod.object.label(key) == value.as_str()))
-            }),
-        );
+        let is_labelled = |pod: &PodInfo| labels.iter().all(|(key, value)| pod.object.label(key) == Some(value));
+        set("fullyLabeledReplicas", count(&is_labelled));
         set("readyReplicas", ready);
         set("availableReplicas", available);
         if sets.counts_terminating && self.settings.features.has(Gate::DeploymentReplicaSetTerminatingReplicas) {
             status["terminatingReplicas"] =
                 json!(owned.iter().filter(|pod| pod.object.deleting && !pod.finished()).count());
         }
-        status["observedGeneration"] = value["metadata"]["generation"].clone();
-        let mut conditions: Vec<Value> = items(&value["status"]["conditions"])
-            .iter()
-            .filter(|condition| condition["type"] != "ReplicaFailure")
-            .cloned()
-            .collect();
+        status["observedGeneration"] = json!(value.metadata().generation());
+        let have = value.status().conditions();
+        let others = have.clone().filter(|condition| condition.type_() != "ReplicaFailure");
+        let mut conditions: Vec<Value> = others.map(|condition| condition.0.clone()).collect();
         if let Some((reason, message)) = failure {
             // The first message stays: each names another pod that could not be made.
-            let first = condition(&value["status"]["conditions"], "ReplicaFailure").cloned();
+            let first = have.of_type("ReplicaFailure").map(|condition| condition.0.clone());
             conditions.push(first.unwrap_or_else(|| {
                 json!({
                     "type": "ReplicaFailure", "status": "True", "lastTransitionTime": time_text(now),
@@ -193,7 +188,7 @@ impl Plane {
         if !conditions.is_empty() {
             *list_mut(&mut status["conditions"]) = conditions;
         }
-        if status != value["status"] {
+        if status != *value.status().0 {
             let _written =
                 self.cluster.modify(sets.kind, Part::Status, &name.namespace, &name.name, &writes(), |object| {
                     object["status"] = status;
@@ -238,11 +233,8 @@ fn deletion_rank(
         _ => 2,
     };
     let value = pod.object.value();
-    let cost = text(&value, &["metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"])
-        .parse()
-        .ok()
-        .filter(|_| has_costs)
-        .unwrap_or_default();
+    let cost = Pod(&value).metadata().annotations().get("controller.kubernetes.io/pod-deletion-cost");
+    let cost = cost.and_then(|cost| cost.parse().ok()).filter(|_| has_costs).unwrap_or_default();
     let ready_since = pod.ready_changed.filter(|_| pod.ready).map_or(i64::MIN, jiff::Timestamp::as_second);
     (
         !pod.node.is_empty(),

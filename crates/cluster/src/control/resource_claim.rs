@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceId};
-use klab_api_machinery::value::{list_mut, map_mut, text};
+use klab_api_machinery::value::{list_mut, map_mut};
 use klab_api_machinery::views::{
-    Pod, PodResourceClaim, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate,
+    Pod, PodResourceClaim, PodResourceClaimStatus, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate,
 };
 use serde_json::{Value, json};
 
@@ -159,11 +159,12 @@ fn sync_pod(plane: &mut Plane, name: &ObjectName) -> Result<(), String> {
         let (namespace, name) = (&*name.namespace, &*name.name);
         let _written = plane.cluster.modify(PODS, Part::Status, namespace, name, &writes(), |pod| {
             let statuses = list_mut(&mut pod["status"]["resourceClaimStatuses"]);
+            let name = |status: &Value| PodResourceClaimStatus(status).name().to_owned();
             for (own, claim) in made {
-                statuses.retain(|status| status["name"] != *own);
+                statuses.retain(|status| name(status) != own);
                 statuses.push(json!({ "name": own, "resourceClaimName": claim }));
             }
-            statuses.sort_by(|one, other| text(one, &["name"]).cmp(text(other, &["name"])));
+            statuses.sort_by_cached_key(name);
         });
         return Ok(());
     }

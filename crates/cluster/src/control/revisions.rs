@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::CONTROLLER_REVISIONS;
-use klab_api_machinery::value::{controller_reference, integer, map_mut};
+use klab_api_machinery::value::{controller_reference, map_mut};
+use klab_api_machinery::views::{ControllerRevision, ObjectMeta, PodTemplateSpec};
 use serde_json::{Value, json};
 
 use super::hash::safe_encode;
@@ -29,11 +30,11 @@ pub(super) struct Revision {
 impl Revision {
     fn new(object: Arc<Object>) -> Self {
         let value = object.value();
-        Self { number: integer(&value, &["revision"]).unwrap_or_default(), value, object }
+        Self { number: ControllerRevision(&value).revision(), value, object }
     }
 
-    fn data(&self) -> &Value {
-        &self.value["data"]
+    pub(super) fn data(&self) -> &Value {
+        ControllerRevision(&self.value).data()
     }
 
     /// The hash alone.
@@ -76,11 +77,15 @@ impl Plane {
 
     /// Finds the revision of the present template, renumbering an older equal one, or makes it. Gives back all
     /// revisions with the present one last.
-    pub(super) fn sync_revisions(&mut self, owner: &Object, value: &Value) -> Vec<Revision> {
-        let template = &value["spec"]["template"];
+    pub(super) fn sync_revisions(
+        &mut self,
+        owner: &Object,
+        metadata: ObjectMeta<'_>,
+        template: PodTemplateSpec<'_>,
+    ) -> Vec<Revision> {
         let mut revisions = self.revisions_of(owner);
         let next = revisions.last().map_or(1, |last| last.number + 1);
-        if let Some(place) = revisions.iter().rposition(|revision| is_data_of(revision.data(), template)) {
+        if let Some(place) = revisions.iter().rposition(|revision| is_data_of(revision.data(), template.0)) {
             if place + 1 < revisions.len() {
                 let name = revisions[place].object.name.clone();
                 let renumbered = self.cluster.modify(
@@ -96,26 +101,22 @@ impl Plane {
             }
             return revisions;
         }
-        let data = data_of_template(template);
+        let data = data_of_template(template.0);
         // The hash covers the template, and what tells it from an earlier revision of the same hash.
         let data_text = data.to_string();
         for collision in 0..10u8 {
             let salt: &[u8] = if collision == 0 { &[] } else { &[collision] };
             let hash = safe_encode(fnv32(&[data_text.as_bytes(), salt]));
-            let mut labels = value["spec"]["template"]["metadata"]["labels"].clone();
+            let mut labels = template.metadata().0["labels"].clone();
             map_mut(&mut labels).insert(HASH_LABEL.to_owned(), json!(hash));
-            let mut revision = json!({
+            let revision = json!({
                 "metadata": {
                     "name": format!("{}-{hash}", owner.name), "labels": labels,
-                    "ownerReferences": [controller_reference(owner)],
+                    // The owner's annotations go along, for `kubernetes.io/change-cause`.
+                    "annotations": metadata.0["annotations"], "ownerReferences": [controller_reference(owner)],
                 },
                 "data": data, "revision": next,
             });
-            // The owner's annotations go along, for `kubernetes.io/change-cause`.
-            let annotations = value["metadata"]["annotations"].clone();
-            if annotations.as_object().is_some_and(|map| !map.is_empty()) {
-                revision["metadata"]["annotations"] = annotations;
-            }
             match self.cluster.create(CONTROLLER_REVISIONS, &owner.namespace, revision, &writes()) {
                 Ok(object) => {
                     revisions.push(Revision::new(object));
@@ -128,12 +129,16 @@ impl Plane {
         revisions
     }
 
-    /// Deletes the oldest revisions beyond `spec.revisionHistoryLimit` that no pod (`live` hashes) has.
-    pub(super) fn trim_revisions(&mut self, value: &Value, revisions: &[Revision], live: &dyn Fn(&Revision) -> bool) {
-        let limit = integer(value, &["spec", "revisionHistoryLimit"]).unwrap_or(10);
+    /// Deletes the oldest revisions beyond the limit (`spec.revisionHistoryLimit`) that no pod (`live` hashes) has.
+    pub(super) fn trim_revisions(
+        &mut self,
+        limit: Option<i64>,
+        revisions: &[Revision],
+        live: &dyn Fn(&Revision) -> bool,
+    ) {
         let Some((_, history)) = revisions.split_last() else { return };
         let unused: Vec<&Revision> = history.iter().filter(|revision| !live(revision)).collect();
-        let excess = unused.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
+        let excess = unused.len().saturating_sub(usize::try_from(limit.unwrap_or(10)).unwrap_or_default());
         for revision in unused.into_iter().take(excess) {
             let _deleted = self.cluster.delete(
                 CONTROLLER_REVISIONS,

@@ -3,7 +3,8 @@
 // upstream: pkg/controller/certificates/rootcacertpublisher/publisher.go syncNamespace (v1.36)
 
 use klab_api_machinery::resource::{CONFIG_MAPS, NAMESPACES};
-use klab_api_machinery::value::{map_mut, text};
+use klab_api_machinery::value::map_mut;
+use klab_api_machinery::views::metadata;
 
 use super::controller::Controller;
 use super::plane::Plane;
@@ -41,12 +42,13 @@ impl Reconciler for RootCertificates {
             return;
         };
         let have = object.value();
-        if have["data"] == wanted["data"] && !text(&have, &["metadata", "annotations", DESCRIPTION]).is_empty() {
+        let is_described = metadata(&have).annotations().get(DESCRIPTION).is_some_and(|text| !text.is_empty());
+        if have["data"] == wanted["data"] && is_described {
             return;
         }
         let put_back = |value: &mut serde_json::Value| {
             value["data"] = wanted["data"].clone();
-            let said = wanted["metadata"]["annotations"][DESCRIPTION].clone();
+            let said = metadata(&wanted).annotations().get(DESCRIPTION).into();
             map_mut(&mut value["metadata"]["annotations"]).insert(DESCRIPTION.to_owned(), said);
         };
         let _written = plane.cluster.modify(CONFIG_MAPS, Part::Main, namespace, ROOT_CERTIFICATE, &writes(), put_back);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{NAMESPACES, PODS, ResourceId};
 use klab_api_machinery::value::{map_mut, text};
-use klab_api_machinery::views::Pod;
+use klab_api_machinery::views::{ContainerStatus, Pod, metadata};
 use klab_api_machinery::yaml;
 use klab_containers::{Container, scheduler_configuration, status_of};
 use klab_scheduler::{Profiles, SCHEDULERS_ANNOTATION};
@@ -85,7 +85,7 @@ impl Reconciler for Schedulers {
 
     fn sync(&mut self, plane: &mut Plane, _: &Key) {
         let namespace = plane.cluster.get(NAMESPACES, "", NAMESPACE).map(|namespace| namespace.value());
-        let annotation = |name| namespace.as_ref()?["metadata"]["annotations"][name].as_str().map(str::to_owned);
+        let annotation = |name| metadata(namespace.as_ref()?).annotations().get(name).map(str::to_owned);
         let of_file = annotation(SCHEDULER_CONFIGURATION_ANNOTATION).and_then(|text| serde_json::from_str(&text).ok());
         // `Null` stands for the configuration that the cluster was made with.
         let own = self.of_aks(plane).into_iter().chain([of_file.unwrap_or_default()]);
@@ -167,7 +167,7 @@ impl Schedulers {
             }
             for container in Pod(&value).spec().containers() {
                 let container = container.0;
-                let restarts = status_of(&value, container)["restartCount"].as_i64().unwrap_or_default();
+                let restarts = ContainerStatus(status_of(&value, container)).restart_count();
                 let run = (pod.uid.clone(), restarts);
                 let read = self.read.get(&run).cloned().unwrap_or_else(|| configuration(plane, &value, container));
                 if let Some(read) = read.clone().filter(|read| leads(read) && may(&plane.cluster, &value)) {
@@ -208,8 +208,7 @@ fn leads(configuration: &Value) -> bool {
 
 /// Whether the service account of a pod may do what a scheduler does.
 fn may(cluster: &Cluster, pod: &Value) -> bool {
-    let (namespace, account) = (text(pod, &["metadata", "namespace"]), text(pod, &["spec", "serviceAccountName"]));
-    let user = User::service_account(namespace, account);
+    let user = User::service_account(Pod(pod).metadata().namespace(), Pod(pod).spec().service_account_name());
     NEEDS.iter().all(|(verb, group, resource, subresource)| {
         let subject = ResourceSubject { group, resource, subresource, ..ResourceSubject::default() };
         let asked = Attributes { verb, to: Subject::Resource(subject) };

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use jiff::SignedDuration;
 use klab_api_machinery::ip_range::IpRange;
 use klab_api_machinery::resource::{SERVICE_CIDRS, SERVICES};
-use klab_api_machinery::value::{condition, items, list_mut, set_condition, time_of, time_text};
+use klab_api_machinery::value::{list_mut, set_condition, time_text};
+use klab_api_machinery::views::{Service, ServiceCIDR, metadata};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -55,7 +56,7 @@ impl Reconciler for ServiceCidrs {
         };
         let value = range.value();
         if !range.deleting {
-            if !items(&value["metadata"]["finalizers"]).iter().any(|one| one == FINALIZER) {
+            if !metadata(&value).finalizers().any(|one| one == FINALIZER) {
                 let _kept = plane.cluster.modify(SERVICE_CIDRS, Part::Main, "", name, &writes(), |value| {
                     list_mut(&mut value["metadata"]["finalizers"]).push(json!(FINALIZER));
                 });
@@ -66,7 +67,7 @@ impl Reconciler for ServiceCidrs {
             let message = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR";
             return say(plane, name, "False", "Terminating", message);
         }
-        let since = time_of(&value["metadata"]["deletionTimestamp"]).unwrap_or_else(|| plane.now());
+        let since = metadata(&value).deletion_timestamp().unwrap_or_else(|| plane.now());
         if later(since, GRACE) > plane.now() {
             return plane.queue.add_at(key(of.name.clone()), later(since, GRACE));
         }
@@ -92,8 +93,8 @@ fn say(plane: &Plane, name: &str, status: &str, reason: &str, message: &str) {
     let now = time_text(plane.now());
     let Some(range) = plane.cluster.get(SERVICE_CIDRS, "", name) else { return };
     let value = range.value();
-    let had = condition(&value["status"]["conditions"], "Ready");
-    if had.is_some_and(|had| had["status"] == status && had["reason"] == reason && had["message"] == message) {
+    let had = ServiceCIDR(&value).status().conditions().of_type("Ready");
+    if had.is_some_and(|had| [had.status(), had.reason(), had.message()] == [status, reason, message]) {
         return;
     }
     let _said = plane.cluster.modify(SERVICE_CIDRS, Part::Status, "", name, &writes(), |value| {
@@ -119,7 +120,7 @@ fn is_needed(plane: &Plane, name: &str, range: &Value) -> bool {
     let services = plane.cluster.list(SERVICES, None).0;
     services.iter().any(|service| {
         let value = service.value();
-        items(&value["spec"]["clusterIPs"]).iter().filter_map(|one| one.as_str()?.parse::<IpAddr>().ok()).any(|one| {
+        Service(&value).spec().cluster_ips().filter_map(|one| one.parse::<IpAddr>().ok()).any(|one| {
             let whole = if one.is_ipv4() { 32 } else { 128 };
             let within = |ranges: &[IpRange]| ranges.iter().any(|range| range.contains(one, whole));
             within(&own) && !within(&others)

@@ -10,7 +10,8 @@
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::NODES;
-use klab_api_machinery::value::{condition, items, list_mut, map_mut, set_condition, time_of, time_text};
+use klab_api_machinery::value::{list_mut, map_mut, set_condition, time_text};
+use klab_api_machinery::views::{Node, NodeCondition, Taint};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -47,19 +48,19 @@ fn key(name: &str) -> Key {
     Key::new(Controller::SpotEviction, NODES, ObjectName::new("", name))
 }
 
-fn is_asked(node: &Value) -> bool {
-    node["metadata"]["annotations"][SPOT_ANNOTATION] == PREEMPT
+fn is_asked(node: Node<'_>) -> bool {
+    node.metadata().annotations().get(SPOT_ANNOTATION) == Some(PREEMPT)
 }
 
 /// Since when the node says that its machine will be taken.
-fn noticed(node: &Value) -> Option<Timestamp> {
-    let notice = condition(&node["status"]["conditions"], NOTICE).filter(|notice| notice["status"] == "True")?;
-    time_of(&notice["lastTransitionTime"])
+fn noticed(node: Node<'_>) -> Option<Timestamp> {
+    let notice = node.status().conditions().of_type(NOTICE)?;
+    notice.last_transition_time().filter(|_| notice.status() == "True")
 }
 
 impl Reconciler for SpotEviction {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
-        if change.versions().any(|node| is_asked(&node.value())) {
+        if change.versions().any(|node| is_asked(Node(&node.value()))) {
             plane.queue.add(key(&change.object.name));
         }
     }
@@ -67,7 +68,7 @@ impl Reconciler for SpotEviction {
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
         let Some(node) = plane.cluster.get(NODES, "", &key.name.name) else { return };
         let value = node.value();
-        match (is_asked(&value), noticed(&value)) {
+        match (is_asked(Node(&value)), noticed(Node(&value))) {
             (true, Some(since)) => proceed(plane, &node, since),
             (true, None) => announce(plane, &node),
             (false, Some(_)) => withdraw(plane, &node),
@@ -95,7 +96,7 @@ fn withdraw(plane: &mut Plane, node: &Object) {
         plane.cluster.modify(NODES, Part::Main, "", &node.name, &WriteOptions::by("aks-remediator"), |node| {
             let taints = list_mut(&mut node["spec"]["taints"]);
             let have = taints.len();
-            taints.retain(|taint| taint["key"] != TAINT);
+            taints.retain(|taint| Taint(taint).key() != TAINT);
             if taints.len() < have {
                 map_mut(&mut node["spec"]).remove("unschedulable");
             }
@@ -122,7 +123,7 @@ fn post(plane: &mut Plane, node: &Object, scheduled: bool, reason: &str, message
 fn proceed(plane: &mut Plane, node: &Object, since: Timestamp) {
     let (now, value) = (plane.now(), node.value());
     let (drains, ends) = (later(since, DRAIN_AFTER), later(since, MACHINE_ENDS_AFTER));
-    if value["metadata"]["annotations"][HEARTBEAT_ANNOTATION] == STOPPED {
+    if Node(&value).metadata().annotations().get(HEARTBEAT_ANNOTATION) == Some(STOPPED) {
         take_away(plane, node);
     } else if now < drains {
         plane.queue.add_at(key(&node.name), drains);
@@ -138,7 +139,7 @@ fn proceed(plane: &mut Plane, node: &Object, since: Timestamp) {
 /// AKS keeps pods off the node and evicts those that are there, as far as budgets allow it.
 fn drain(plane: &Plane, node: &Object) {
     let taint = json!({ "key": TAINT, "effect": "NoSchedule" });
-    if !items(&node.value()["spec"]["taints"]).iter().any(|have| have["key"] == TAINT) {
+    if !Node(&node.value()).spec().taints().any(|have| have.key() == TAINT) {
         let options = WriteOptions::by("aks-remediator");
         let _closed = plane.cluster.modify(NODES, Part::Main, "", &node.name, &options, |node| {
             node["spec"]["unschedulable"] = json!(true);
@@ -154,8 +155,8 @@ fn drain(plane: &Plane, node: &Object) {
 /// The cloud controller manager deletes a node that is not ready and has no machine.
 fn take_away(plane: &mut Plane, node: &Object) {
     let value = node.value();
-    let ready = condition(&value["status"]["conditions"], "Ready").filter(|ready| ready["status"] != "True");
-    let Some(since) = ready.and_then(|ready| time_of(&ready["lastTransitionTime"])) else { return };
+    let ready = Node(&value).status().conditions().of_type("Ready").filter(|ready| ready.status() != "True");
+    let Some(since) = ready.and_then(NodeCondition::last_transition_time) else { return };
     let seen = later(since, MONITOR_PERIOD);
     if plane.now() < seen {
         plane.queue.add_at(key(&node.name), seen);

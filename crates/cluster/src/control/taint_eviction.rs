@@ -32,14 +32,14 @@ fn key(name: ObjectName) -> Key {
     Key::new(Controller::TaintEviction, PODS, name)
 }
 
-fn taints(node: Option<&NodeInfo>) -> &[Value] {
-    node.map_or(&[], |node| &node.taints)
+fn taints(node: Option<&NodeInfo>) -> impl Iterator<Item = Taint<'_>> {
+    node.into_iter().flat_map(NodeInfo::taints)
 }
 
 impl Reconciler for TaintEviction {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         if change.resource() == NODES {
-            if taints(change.node.before.as_deref()) != taints(change.node.after.as_deref()) {
+            if !taints(change.node.before.as_deref()).eq(taints(change.node.after.as_deref())) {
                 for pod in plane.view.pods_on(&change.object.name) {
                     plane.queue.add(key(pod.name()));
                 }

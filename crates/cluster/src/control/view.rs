@@ -161,7 +161,7 @@ pub(crate) struct NodeInfo {
     pub(crate) address: Box<str>,
     /// `spec.podCIDR`.
     pub(crate) pod_range: Box<str>,
-    pub(crate) taints: Vec<Value>,
+    taints: Vec<Value>,
     /// An annotation silences its kubelet.
     pub(crate) stopped: bool,
     /// Status of the condition Ready.
@@ -179,9 +179,13 @@ pub(crate) struct NodeInfo {
 }
 
 impl NodeInfo {
+    pub(crate) fn taints(&self) -> impl Iterator<Item = Taint<'_>> + Clone {
+        self.taints.iter().map(Taint)
+    }
+
     /// Its taints that evict pods.
     pub(crate) fn evicting_taints(&self) -> impl Iterator<Item = Taint<'_>> + Clone {
-        self.taints.iter().map(Taint).filter(|taint| taint.effect() == "NoExecute")
+        self.taints().filter(|taint| taint.effect() == "NoExecute")
     }
 }
 

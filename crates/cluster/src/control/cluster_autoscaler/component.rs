@@ -1,7 +1,8 @@
 //! The autoscaler as a component of the cluster: the name it writes and speaks under.
 
 use klab_api_machinery::resource::{CONFIG_MAPS, NODES};
-use klab_api_machinery::value::{list_mut, map_mut};
+use klab_api_machinery::value::list_mut;
+use klab_api_machinery::views::Taint;
 use serde_json::{Value, json};
 
 use super::configuration::config_map;
@@ -40,10 +41,7 @@ pub(super) fn tell_of_node(plane: &mut Plane, node: &str, warning: bool, reason:
 pub(super) fn set_taint(plane: &Plane, node: &str, key: &str, taint: Option<Value>) {
     let _written = plane.cluster.modify(NODES, Part::Main, "", node, &writes(), |node| {
         let taints = list_mut(&mut node["spec"]["taints"]);
-        taints.retain(|have| have["key"] != key);
+        taints.retain(|have| Taint(have).key() != key);
         taints.extend(taint);
-        if taints.is_empty() {
-            map_mut(&mut node["spec"]).remove("taints");
-        }
     });
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::CONFIG_MAPS;
+use klab_api_machinery::views::ConfigMap;
 use regex::Regex;
-use serde_json::Value;
 
 use crate::cluster::Cluster;
 use klab_api_machinery::node_pools::{NAMESPACE, NODE_POOLS, NodePool, PRIORITIES, PROFILE};
@@ -38,8 +38,8 @@ pub(super) fn profile(cluster: &Cluster) -> (Profile, Vec<String>) {
     let mut profile = Profile::default();
     let mut problems = Vec::new();
     let Some(map) = config_map(cluster, PROFILE) else { return (profile, problems) };
-    for (name, value) in map.value()["data"].as_object().into_iter().flatten() {
-        if let Err(error) = profile.set(name, value.as_str().unwrap_or_default()) {
+    for (name, value) in ConfigMap(&map.value()).data().iter() {
+        if let Err(error) = profile.set(name, value) {
             problems.push(error.to_string());
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn priorities(
         return None;
     }
     let map = config_map(cluster, PRIORITIES)?.value();
-    Some(read_priorities(&map).map(|priorities| {
+    Some(read_priorities(ConfigMap(&map)).map(|priorities| {
         let of = |group: &NodeGroup| {
             let matching = priorities.iter().filter(|(_, expression)| expression.is_match(&group.name));
             Some((Arc::clone(&group.name), matching.map(|(priority, _)| *priority).max()?))
@@ -66,9 +66,9 @@ pub(super) fn priorities(
     }))
 }
 
-fn read_priorities(map: &Value) -> Result<Vec<(i64, Regex)>, String> {
+fn read_priorities(map: ConfigMap<'_>) -> Result<Vec<(i64, Regex)>, String> {
     let wrong = |why: String| format!("Wrong configuration for priority expander: {why}. Ignoring update.");
-    let text = map["data"]["priorities"].as_str().ok_or_else(|| {
+    let text = map.data().get("priorities").ok_or_else(|| {
         "Wrong configmap for priority expander, doesn't contain priorities key. Ignoring update.".to_owned()
     })?;
     let lists: BTreeMap<i64, Vec<String>> = serde_saphyr::from_str(text)
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn priorities_are_read_as_the_expander_reads_them() {
-        let read = |text: &str| read_priorities(&json!({ "data": { "priorities": text } }));
+        let read = |text: &str| read_priorities(ConfigMap(&json!({ "data": { "priorities": text } })));
         let read_well = read("10:\n  - .*spot.*\n  - cheap\n50:\n  - .*main.*\n").unwrap();
         let told: Vec<String> = read_well.iter().map(|(priority, it)| format!("{priority} {it}")).collect();
         assert_eq!(told, ["10 .*spot.*", "10 cheap", "50 .*main.*"]);
@@ -99,6 +99,6 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.contains(problem), "{error}");
         }
-        assert!(read_priorities(&json!({})).unwrap_err().contains("doesn't contain priorities key"));
+        assert!(read_priorities(ConfigMap(&json!({}))).unwrap_err().contains("doesn't contain priorities key"));
     }
 }

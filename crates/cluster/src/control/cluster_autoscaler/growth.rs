@@ -12,8 +12,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use klab_api_machinery::protobuf::go_duration;
 use klab_api_machinery::resource::DAEMON_SETS;
-use klab_api_machinery::value::condition;
-use serde_json::Value;
+use klab_api_machinery::views;
 
 use super::component::{COMPONENT, tell};
 use super::configuration::priorities;
@@ -205,14 +204,14 @@ fn tell_pods(plane: &mut Plane, decided: &ScaleUp, waiting: &[(Arc<PodInfo>, Pod
 
 /// The pods for which the scheduler found no node, without those of DaemonSets and those that only hold a place.
 fn unschedulable(plane: &Plane) -> Vec<(Arc<PodInfo>, Pod)> {
-    let refused = |value: &Value| {
-        condition(&value["status"]["conditions"], "PodScheduled")
-            .is_some_and(|it| it["status"] == "False" && it["reason"] == "Unschedulable")
-            && value["status"]["nominatedNodeName"].is_null()
-            && value["spec"]["priority"].as_i64().unwrap_or_default() >= i64::from(EXPENDABLE_BELOW)
+    let refused = |pod: views::Pod<'_>| {
+        let scheduled = pod.status().conditions().of_type("PodScheduled");
+        scheduled.is_some_and(|it| it.status() == "False" && it.reason() == "Unschedulable")
+            && pod.status().nominated_node_name().is_empty()
+            && pod.spec().priority().unwrap_or_default() >= i64::from(EXPENDABLE_BELOW)
     };
-    let pods =
-        plane.view.unbound().filter(|info| info.active() && !info.of_daemon_set() && refused(&info.object.value()));
+    let refused = |info: &PodInfo| refused(views::Pod(&info.object.value()));
+    let pods = plane.view.unbound().filter(|info| info.active() && !info.of_daemon_set() && refused(info));
     pods.filter_map(|info| Some((Arc::clone(info), Pod::from_json(&info.object.json).ok()?))).collect()
 }
 

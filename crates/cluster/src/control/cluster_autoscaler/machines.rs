@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{CONFIG_MAPS, NODES};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::ConfigMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +20,7 @@ use klab_api_machinery::node_pools::{MAX_NODES, NAMESPACE, NODE_POOLS, NodePool,
 fn change_starting(cluster: &Cluster, name: &str, change: impl FnOnce(&mut Vec<Timestamp>)) -> Result<(), Status> {
     let written = cluster.modify(CONFIG_MAPS, Part::Main, NAMESPACE, NODE_POOLS, &writes(), |map| {
         // A pool that was removed meanwhile gets no machines.
-        let Some(text) = map["data"][name].as_str() else { return };
+        let Some(text) = ConfigMap(map).data().get(name) else { return };
         let Ok(mut pool) = serde_json::from_str::<Map<String, Value>>(text) else { return };
         let known = pool.get(STARTING).map(Vec::<Timestamp>::deserialize);
         let mut starting = known.and_then(Result::ok).unwrap_or_default();

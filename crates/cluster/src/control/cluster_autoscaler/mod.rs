@@ -140,7 +140,7 @@ impl ClusterAutoscaler {
         let tainted: Vec<String> = plane
             .view
             .nodes()
-            .filter(|node| node.taints.iter().any(|taint| taint["key"] == TO_BE_DELETED))
+            .filter(|node| node.taints().any(|taint| taint.key() == TO_BE_DELETED))
             .map(|node| node.object.name.to_string())
             .collect();
         for node in tainted {

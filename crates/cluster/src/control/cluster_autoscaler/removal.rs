@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{NODES, PODS};
+use klab_api_machinery::views::Pod;
 use serde_json::json;
 
 use super::component::{COMPONENT, set_taint, tell, tell_of_node};
@@ -236,7 +237,7 @@ fn evict_daemons(plane: &mut Plane, profile: &Profile, node: &str) {
 }
 
 fn grace(pod: &PodInfo, profile: &Profile) -> DeleteOptions {
-    let own = pod.object.value()["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+    let own = Pod(&pod.object.value()).spec().termination_grace_period_seconds().unwrap_or(30);
     let grace_seconds = Some(own.min(profile.graceful_termination.as_secs()));
     DeleteOptions { grace_seconds, uid: Some(pod.object.uid.to_string()), ..DeleteOptions::default() }
 }

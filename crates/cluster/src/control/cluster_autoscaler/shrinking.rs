@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use klab_api_machinery::resource::POD_DISRUPTION_BUDGETS;
-use klab_api_machinery::value::text;
+use klab_api_machinery::views::Node;
 use serde_json::json;
 
 use super::component::set_taint;
@@ -99,7 +99,7 @@ impl Shrinking {
             .iter()
             .map(|(member, pods, _)| {
                 let value = member.info.object.value();
-                let is_disabled = text(&value, &["metadata", "annotations", SCALE_DOWN_DISABLED]) == "true";
+                let is_disabled = Node(&value).metadata().annotations().get(SCALE_DOWN_DISABLED) == Some("true");
                 Candidate { node: Arc::clone(&member.name), is_disabled, pods: pods.iter().collect() }
             })
             .collect();
@@ -163,7 +163,7 @@ impl Shrinking {
     pub(super) fn mark(&self, plane: &Plane, members: &[Member], removals: &Removals) {
         let mut budget = MARKED_AT_ONCE;
         for member in members {
-            let is_marked = member.info.taints.iter().any(|taint| taint["key"] == DELETION_CANDIDATE);
+            let is_marked = member.info.taints().any(|taint| taint.key() == DELETION_CANDIDATE);
             let is_unneeded = self.unneeded.contains(&member.name);
             if is_marked == is_unneeded || removals.contains(&member.name) || budget == 0 {
                 continue;
@@ -193,13 +193,13 @@ pub(super) fn unmark_others(plane: &Plane, pools: &BTreeMap<String, NodePool>) {
 }
 
 fn is_marked(node: &NodeInfo) -> bool {
-    node.taints.iter().any(|taint| TAINTS.iter().any(|key| taint["key"] == *key))
+    node.taints().any(|taint| TAINTS.contains(&taint.key()))
 }
 
 /// Since when a node has been marked, as its taint says.
 fn marked_since(node: &NodeInfo) -> Option<Timestamp> {
-    let taint = node.taints.iter().find(|taint| taint["key"] == DELETION_CANDIDATE)?;
-    Timestamp::from_second(taint["value"].as_str()?.parse().ok()?).ok()
+    let taint = node.taints().find(|taint| taint.key() == DELETION_CANDIDATE)?;
+    Timestamp::from_second(taint.value().parse().ok()?).ok()
 }
 
 /// The nodes of autoscaled pools.

@@ -8,7 +8,7 @@ mod sets;
 mod spec;
 
 use klab_api_machinery::resource::{DEPLOYMENTS, REPLICA_SETS};
-use klab_api_machinery::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
+use klab_api_machinery::value::{controller_reference, map_mut};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -82,20 +82,16 @@ impl Plane {
         let revision = sets.max_old_revision() + 1;
         if let Some(set) = sets.new_set_mut() {
             let mut value = (*set.value).clone();
-            let annotated = annotate_set(&deployment.value, &mut value, revision, true);
-            let min_ready = &deployment.value["spec"]["minReadySeconds"];
-            let min_ready_differs = *min_ready != value["spec"]["minReadySeconds"];
-            if annotated || min_ready_differs {
-                if min_ready_differs {
-                    value["spec"]["minReadySeconds"] = min_ready.clone();
-                }
+            let annotated = annotate_set(deployment, &mut value, revision, true);
+            let min_ready = deployment.read().spec().min_ready_seconds();
+            if annotated || min_ready != set.read().spec().min_ready_seconds() {
+                value["spec"]["minReadySeconds"] = json!(min_ready);
                 self.write_set(set, value);
             }
-            let revision = text(&set.value, &["metadata", "annotations", REVISION]).to_owned();
+            self.set_revision(deployment, set.read().metadata().annotations().get(REVISION).unwrap_or_default());
             let set_name = set.object.name.to_string();
-            self.set_revision(deployment, &revision);
             if deployment.progress_deadline().is_some()
-                && condition(&deployment.value["status"]["conditions"], "Progressing").is_none()
+                && deployment.read().status().conditions().of_type("Progressing").is_none()
             {
                 let message = format!("Found new replica set \"{set_name}\"");
                 self.write_progress(deployment, "True", "FoundNewReplicaSet", &message);
@@ -108,12 +104,13 @@ impl Plane {
     }
 
     fn create_set(&mut self, deployment: &mut Deployment, sets: &mut Sets, revision: i64) {
-        let template = &deployment.value["spec"]["template"];
-        let hash = template_hash(template, integer(&deployment.value, &["status", "collisionCount"]));
+        let (spec, collisions) = (deployment.read().spec(), deployment.read().status().collision_count());
+        let template = spec.template().0;
+        let hash = template_hash(template, collisions);
         let set_name = format!("{}-{hash}", deployment.name.name);
         let mut template = template.clone();
         map_mut(&mut template["metadata"]["labels"]).insert(HASH_LABEL.to_owned(), json!(hash));
-        let mut selector = deployment.value["spec"]["selector"].clone();
+        let mut selector = spec.selector().0.clone();
         map_mut(&mut selector["matchLabels"]).insert(HASH_LABEL.to_owned(), json!(hash));
         let replicas = sets.new_replicas(deployment, 0);
         let mut value = json!({
@@ -122,13 +119,12 @@ impl Plane {
                 "name": set_name, "labels": template["metadata"]["labels"],
                 "ownerReferences": [controller_reference(&deployment.object)],
             },
-            "spec": { "replicas": replicas, "selector": selector, "template": template },
+            "spec": {
+                "replicas": replicas, "minReadySeconds": spec.min_ready_seconds(), "selector": selector,
+                "template": template,
+            },
         });
-        let min_ready = &deployment.value["spec"]["minReadySeconds"];
-        if !min_ready.is_null() {
-            value["spec"]["minReadySeconds"] = min_ready.clone();
-        }
-        annotate_set(&deployment.value, &mut value, revision, false);
+        annotate_set(deployment, &mut value, revision, false);
         let made = self.cluster.create(REPLICA_SETS, &deployment.name.namespace, value, &writes());
         match made {
             Ok(object) => {
@@ -145,8 +141,8 @@ impl Plane {
             }
             // Another template, or another owner, has this hash: count the collision and hash again.
             Err(status) if status.reason == "AlreadyExists" => {
-                let collisions = integer(&deployment.value, &["status", "collisionCount"]).unwrap_or_default() + 1;
-                Arc::make_mut(&mut deployment.value)["status"]["collisionCount"] = json!(collisions);
+                let collisions = json!(collisions.unwrap_or_default() + 1);
+                Arc::make_mut(&mut deployment.value)["status"]["collisionCount"] = collisions;
                 self.put_deployment_status(deployment);
             }
             Err(status) => {
@@ -162,7 +158,7 @@ impl Plane {
     }
 
     fn set_revision(&mut self, deployment: &mut Deployment, revision: &str) {
-        if text(&deployment.value, &["metadata", "annotations", REVISION]) == revision {
+        if deployment.read().metadata().annotations().get(REVISION).unwrap_or_default() == revision {
             return;
         }
         // Written with the status, the annotation is no new generation.
@@ -178,7 +174,7 @@ impl Plane {
             },
         );
         if let Ok(object) = written {
-            let status = deployment.value["status"].clone();
+            let status = deployment.read().status().0.clone();
             deployment.value = object.value();
             Arc::make_mut(&mut deployment.value)["status"] = status;
             deployment.object = object;
@@ -216,14 +212,13 @@ impl Plane {
 
     /// Deletes old ReplicaSets beyond `revisionHistoryLimit`.
     fn clean_up(&mut self, deployment: &Deployment, sets: &Sets) {
-        let Some(limit) = integer(&deployment.value, &["spec", "revisionHistoryLimit"]) else { return };
+        let Some(limit) = deployment.read().spec().revision_history_limit() else { return };
         let mut old: Vec<&ReplicaSetView> = sets.old().filter(|set| !set.object.deleting).collect();
         old.sort_by_key(|set| set.revision());
         let excess = old.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
         for set in old.into_iter().take(excess) {
-            let observed = integer(&set.value, &["status", "observedGeneration"]).unwrap_or_default();
-            let generation = integer(&set.value, &["metadata", "generation"]).unwrap_or_default();
-            if set.actual() == 0 && set.replicas() == 0 && generation <= observed {
+            let (status, generation) = (set.read().status(), set.read().metadata().generation());
+            if status.replicas() == 0 && set.replicas() == 0 && generation <= status.observed_generation() {
                 let _deleted = self.cluster.delete(
                     REPLICA_SETS,
                     &set.object.namespace,
@@ -235,7 +230,7 @@ impl Plane {
     }
 
     fn put_deployment_status(&mut self, deployment: &mut Deployment) {
-        let status = deployment.value["status"].clone();
+        let status = deployment.read().status().0.clone();
         let written = self.cluster.modify(
             DEPLOYMENTS,
             Part::Status,
@@ -265,12 +260,12 @@ fn stays_on_deployment(key: &str) -> bool {
 }
 
 /// Brings a ReplicaSet's annotations up to date with its Deployment's and its revision; whether any changed.
-fn annotate_set(deployment: &Value, set: &mut Value, revision: i64, exists: bool) -> bool {
+fn annotate_set(deployment: &Deployment, set: &mut Value, revision: i64, exists: bool) -> bool {
     let before = set["metadata"]["annotations"].clone();
     let annotations = map_mut(&mut set["metadata"]["annotations"]);
-    for (key, value) in deployment["metadata"]["annotations"].as_object().into_iter().flatten() {
+    for (key, value) in deployment.read().metadata().annotations().iter() {
         if !stays_on_deployment(key) {
-            annotations.insert(key.clone(), value.clone());
+            annotations.insert(key.to_owned(), json!(value));
         }
     }
     let old = annotations.get(REVISION).and_then(Value::as_str).map(str::to_owned);
@@ -285,10 +280,7 @@ fn annotate_set(deployment: &Value, set: &mut Value, revision: i64, exists: bool
         }
     }
     if !exists {
-        let replicas = integer(deployment, &["spec", "replicas"]).unwrap_or(1);
-        let rolling = &deployment["spec"]["strategy"]["rollingUpdate"];
-        let surge = int_or_percent(&rolling["maxSurge"], replicas, true).unwrap_or_default();
-        annotate_size(set, replicas, replicas + surge);
+        annotate_size(set, deployment.replicas(), deployment.replicas() + deployment.max_surge());
     }
     set["metadata"]["annotations"] != before
 }

@@ -4,7 +4,8 @@
 // upstream: pkg/controller/deployment/util/deployment_util.go DeploymentTimedOut (v1.36)
 
 use jiff::SignedDuration;
-use klab_api_machinery::value::{condition, integer, list_mut, map_mut, text, time_of, time_text};
+use klab_api_machinery::value::{list_mut, map_mut, time_text};
+use klab_api_machinery::views::{DeploymentCondition, DeploymentStatus, ReplicaSetStatus};
 use klab_scheduler::features::Gate;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ impl Plane {
     /// The status without judging progress: for scaling, pausing, deletion.
     pub(super) fn write_deployment_status(&mut self, deployment: &mut Deployment, sets: &Sets) {
         let status = self.status_of(deployment, sets);
-        if status != deployment.value["status"] {
+        if status != *deployment.read().status().0 {
             Arc::make_mut(&mut deployment.value)["status"] = status;
             self.put_deployment_status(deployment);
         }
@@ -35,25 +36,23 @@ impl Plane {
             || format!("Deployment \"{}\"", deployment.name.name),
             |set| format!("ReplicaSet \"{}\"", set.object.name),
         );
-        let current = condition(&status["conditions"], PROGRESSING).cloned();
+        let current = DeploymentStatus(&status).conditions().of_type(PROGRESSING).map(|current| current.0.clone());
+        let current = current.as_ref().map(DeploymentCondition);
         match deployment.progress_deadline() {
-            None => list_mut(&mut status["conditions"]).retain(|have| have["type"] != PROGRESSING),
+            None => drop_condition(&mut status, PROGRESSING),
             Some(deadline) => {
-                let count = |field: &str| integer(&status, &[field]).unwrap_or_default();
-                let settled = count("replicas") == count("updatedReplicas")
-                    && current.as_ref().is_some_and(|current| current["reason"] == AVAILABLE_REASON);
+                let counts = DeploymentStatus(&status);
+                let settled = counts.replicas() == counts.updated_replicas()
+                    && current.is_some_and(|current| current.reason() == AVAILABLE_REASON);
                 let mut set = |value: &str, reason: &str, message: String| {
                     set_deployment_condition(&mut status, PROGRESSING, value, reason, &message, now);
                 };
                 if settled {
                 } else if is_complete(deployment, sets) {
                     set("True", AVAILABLE_REASON, format!("{name} has successfully progressed."));
-                } else if has_progressed(&deployment.value["status"], &status_counts(deployment, sets)) {
-                    let transition = current
-                        .as_ref()
-                        .filter(|current| current["status"] == "True")
-                        .map(|current| current["lastTransitionTime"].clone());
-                    list_mut(&mut status["conditions"]).retain(|have| have["type"] != PROGRESSING);
+                } else if has_progressed(deployment.read().status(), DeploymentStatus(&counts_of(deployment, sets))) {
+                    let held = current.filter(|current| current.status() == "True");
+                    drop_condition(&mut status, PROGRESSING);
                     set_deployment_condition(
                         &mut status,
                         PROGRESSING,
@@ -62,36 +61,31 @@ impl Plane {
                         &format!("{name} is progressing."),
                         now,
                     );
-                    if let Some(transition) = transition
+                    if let Some(transition) = held.and_then(DeploymentCondition::last_transition_time)
                         && let Some(last) = list_mut(&mut status["conditions"]).last_mut()
                     {
-                        last["lastTransitionTime"] = transition;
+                        last["lastTransitionTime"] = json!(time_text(transition));
                     }
-                } else if let Some(current) = &current
-                    && has_timed_out(current, deadline, now)
-                {
+                } else if current.is_some_and(|current| has_timed_out(current, deadline, now)) {
                     set("False", "ProgressDeadlineExceeded", format!("{name} has timed out progressing."));
                 }
                 self.wait_for_deadline(deployment, &status, deadline);
             }
         }
         set_replica_failure(&mut status, sets, now);
-        if status != deployment.value["status"] {
+        if status != *deployment.read().status().0 {
             Arc::make_mut(&mut deployment.value)["status"] = status;
             self.put_deployment_status(deployment);
         }
     }
 
     fn status_of(&self, deployment: &Deployment, sets: &Sets) -> Value {
-        let mut status = status_counts(deployment, sets);
+        let mut status = counts_of(deployment, sets);
         if !self.settings.features.has(Gate::DeploymentReplicaSetTerminatingReplicas) {
             map_mut(&mut status).remove("terminatingReplicas");
         }
-        let conditions = &deployment.value["status"]["conditions"];
-        if !conditions.is_null() {
-            status["conditions"] = conditions.clone();
-        }
-        let available = integer(&status, &["availableReplicas"]).unwrap_or_default();
+        status["conditions"] = deployment.read().status().conditions().map(|have| have.0.clone()).collect();
+        let available = DeploymentStatus(&status).available_replicas();
         let (value, reason, message) = if available >= deployment.replicas() - deployment.max_unavailable() {
             ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
         } else {
@@ -103,11 +97,12 @@ impl Plane {
 
     /// A rollout that makes no progress is looked at again when its deadline has passed.
     fn wait_for_deadline(&mut self, deployment: &Deployment, status: &Value, deadline: i64) {
-        let Some(current) = condition(&status["conditions"], PROGRESSING) else { return };
-        if says_complete(deployment, status) || current["reason"] == "ProgressDeadlineExceeded" {
+        let status = DeploymentStatus(status);
+        let Some(current) = status.conditions().of_type(PROGRESSING) else { return };
+        if says_complete(deployment, status) || current.reason() == "ProgressDeadlineExceeded" {
             return;
         }
-        if let Some(updated) = time_of(&current["lastUpdateTime"]) {
+        if let Some(updated) = current.last_update_time() {
             let instant = later(updated, SignedDuration::from_secs(deadline.saturating_add(1)));
             if instant > self.now() {
                 self.queue.add_at(key(deployment.name.clone()), instant);
@@ -134,12 +129,12 @@ impl Plane {
         if deployment.progress_deadline().is_none() {
             return;
         }
-        let current = condition(&deployment.value["status"]["conditions"], PROGRESSING);
-        let reason = current.map(|current| text(current, &["reason"]).to_owned());
-        if reason.as_deref() == Some("ProgressDeadlineExceeded") {
+        let current = deployment.read().status().conditions().of_type(PROGRESSING);
+        let reason = current.map_or("", DeploymentCondition::reason);
+        if reason == "ProgressDeadlineExceeded" {
             return;
         }
-        let noted = reason.as_deref() == Some("DeploymentPaused");
+        let noted = reason == "DeploymentPaused";
         if deployment.paused() && !noted {
             self.write_progress(deployment, "Unknown", "DeploymentPaused", "Deployment is paused");
         } else if !deployment.paused() && noted {
@@ -148,75 +143,65 @@ impl Plane {
     }
 }
 
-fn status_counts(deployment: &Deployment, sets: &Sets) -> Value {
-    let available = sets.sum("availableReplicas");
+fn counts_of(deployment: &Deployment, sets: &Sets) -> Value {
+    let available = sets.sum(ReplicaSetStatus::available_replicas);
     let mut status = json!({
-        "observedGeneration": deployment.value["metadata"]["generation"],
-        "terminatingReplicas": sets.sum("terminatingReplicas"),
+        "observedGeneration": deployment.read().metadata().generation(),
+        "terminatingReplicas": sets.sum(|status| status.terminating_replicas().unwrap_or_default()),
     });
     let mut set = |field: &str, number: i64| {
         if number > 0 {
             status[field] = json!(number);
         }
     };
-    set("replicas", sets.sum("replicas"));
-    set("updatedReplicas", sets.new_set().map_or(0, super::sets::ReplicaSetView::actual));
-    set("readyReplicas", sets.sum("readyReplicas"));
+    set("replicas", sets.sum(ReplicaSetStatus::replicas));
+    set("updatedReplicas", sets.new_set().map_or(0, |set| set.read().status().replicas()));
+    set("readyReplicas", sets.sum(ReplicaSetStatus::ready_replicas));
     set("availableReplicas", available);
     set("unavailableReplicas", sets.total() - available);
-    let collisions = &deployment.value["status"]["collisionCount"];
-    if !collisions.is_null() {
-        status["collisionCount"] = collisions.clone();
+    if let Some(collisions) = deployment.read().status().collision_count() {
+        status["collisionCount"] = json!(collisions);
     }
     status
 }
 
 /// Whether all pods are of the new set and available.
 pub(super) fn is_complete(deployment: &Deployment, sets: &Sets) -> bool {
-    says_complete(deployment, &status_counts(deployment, sets))
+    says_complete(deployment, DeploymentStatus(&counts_of(deployment, sets)))
 }
 
-fn says_complete(deployment: &Deployment, status: &Value) -> bool {
-    let wanted = deployment.replicas();
-    ["updatedReplicas", "replicas", "availableReplicas"]
-        .iter()
-        .all(|field| integer(status, &[field]).unwrap_or_default() == wanted)
+fn says_complete(deployment: &Deployment, status: DeploymentStatus<'_>) -> bool {
+    let counts = [status.updated_replicas(), status.replicas(), status.available_replicas()];
+    counts == [deployment.replicas(); 3]
 }
 
-fn has_progressed(old: &Value, new: &Value) -> bool {
-    let count = |status: &Value, field: &str| integer(status, &[field]).unwrap_or_default();
-    let old_pods = |status: &Value| count(status, "replicas") - count(status, "updatedReplicas");
-    count(new, "updatedReplicas") > count(old, "updatedReplicas")
+fn has_progressed(old: DeploymentStatus<'_>, new: DeploymentStatus<'_>) -> bool {
+    let old_pods = |status: DeploymentStatus<'_>| status.replicas() - status.updated_replicas();
+    new.updated_replicas() > old.updated_replicas()
         || old_pods(new) < old_pods(old)
-        || count(new, "readyReplicas") > count(old, "readyReplicas")
-        || count(new, "availableReplicas") > count(old, "availableReplicas")
+        || new.ready_replicas() > old.ready_replicas()
+        || new.available_replicas() > old.available_replicas()
 }
 
-fn has_timed_out(current: &Value, deadline: i64, now: jiff::Timestamp) -> bool {
-    match text(current, &["reason"]) {
+fn has_timed_out(current: DeploymentCondition<'_>, deadline: i64, now: jiff::Timestamp) -> bool {
+    let end = |updated| later(updated, SignedDuration::from_secs(deadline));
+    match current.reason() {
         AVAILABLE_REASON => false,
         "ProgressDeadlineExceeded" => true,
-        _ => time_of(&current["lastUpdateTime"])
-            .is_some_and(|updated| later(updated, SignedDuration::from_secs(deadline)) < now),
+        _ => current.last_update_time().is_some_and(|updated| end(updated) < now),
     }
 }
 
+fn drop_condition(status: &mut Value, kind: &str) {
+    list_mut(&mut status["conditions"]).retain(|have| DeploymentCondition(have).type_() != kind);
+}
+
 fn set_replica_failure(status: &mut Value, sets: &Sets, now: jiff::Timestamp) {
-    let failure = sets
-        .new_set()
-        .into_iter()
-        .chain(sets.old())
-        .find_map(|set| condition(&set.value["status"]["conditions"], "ReplicaFailure").cloned());
-    match failure {
-        Some(failure) => set_deployment_condition(
-            status,
-            "ReplicaFailure",
-            text(&failure, &["status"]),
-            text(&failure, &["reason"]),
-            text(&failure, &["message"]),
-            now,
-        ),
-        None => list_mut(&mut status["conditions"]).retain(|have| have["type"] != "ReplicaFailure"),
+    const KIND: &str = "ReplicaFailure";
+    let mut all = sets.new_set().into_iter().chain(sets.old());
+    match all.find_map(|set| set.read().status().conditions().of_type(KIND)) {
+        Some(why) => set_deployment_condition(status, KIND, why.status(), why.reason(), why.message(), now),
+        None => drop_condition(status, KIND),
     }
 }
 
@@ -229,19 +214,14 @@ fn set_deployment_condition(
     message: &str,
     now: jiff::Timestamp,
 ) {
-    let conditions = list_mut(&mut status["conditions"]);
-    let mut transition = time_text(now);
-    if let Some(have) = conditions.iter().find(|have| have["type"] == kind) {
-        if have["status"] == value && have["reason"] == reason {
-            return;
-        }
-        if have["status"] == value {
-            text(have, &["lastTransitionTime"]).clone_into(&mut transition);
-        }
+    let have = DeploymentStatus(status).conditions().of_type(kind).filter(|have| have.status() == value);
+    if have.is_some_and(|have| have.reason() == reason) {
+        return;
     }
-    conditions.retain(|have| have["type"] != kind);
-    conditions.push(json!({
-        "type": kind, "status": value, "lastUpdateTime": time_text(now), "lastTransitionTime": transition,
+    let transition = have.and_then(DeploymentCondition::last_transition_time).unwrap_or(now);
+    drop_condition(status, kind);
+    list_mut(&mut status["conditions"]).push(json!({
+        "type": kind, "status": value, "lastUpdateTime": time_text(now), "lastTransitionTime": time_text(transition),
         "reason": reason, "message": message,
     }));
 }

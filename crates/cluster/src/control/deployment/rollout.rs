@@ -4,6 +4,8 @@
 // upstream: pkg/controller/deployment/recreate.go rolloutRecreate (v1.36)
 // upstream: pkg/controller/deployment/sync.go scale (v1.36)
 
+use klab_api_machinery::views::ReplicaSetStatus;
+
 use super::super::plane::Plane;
 use super::progress::is_complete;
 use super::sets::{ReplicaSetView, Sets};
@@ -59,7 +61,7 @@ impl Plane {
             return false;
         }
         let least_available = deployment.replicas() - deployment.max_unavailable();
-        let new_unavailable = sets.new_set().map_or(0, |set| set.replicas() - set.status("availableReplicas"));
+        let new_unavailable = sets.new_set().map_or(0, |set| set.replicas() - set.available());
         let room = sets.total() - least_available - new_unavailable;
         if room <= 0 {
             return false;
@@ -74,7 +76,7 @@ impl Plane {
         let mut gone = 0;
         for at in sets.old_places() {
             let set = &mut sets.all[at];
-            let unhealthy = set.replicas() - set.status("availableReplicas");
+            let unhealthy = set.replicas() - set.available();
             if gone >= room || set.replicas() == 0 || unhealthy <= 0 {
                 continue;
             }
@@ -87,7 +89,7 @@ impl Plane {
     }
 
     fn scale_down_healthy(&mut self, deployment: &Deployment, sets: &mut Sets, least_available: i64) -> bool {
-        let mut room = sets.sum("availableReplicas") - least_available;
+        let mut room = sets.sum(ReplicaSetStatus::available_replicas) - least_available;
         let mut scaled = false;
         for at in sets.old_places() {
             let set = &mut sets.all[at];
@@ -160,9 +162,7 @@ impl Plane {
 /// Whether the set alone makes up the Deployment.
 fn is_saturated(deployment: &Deployment, set: &ReplicaSetView) -> bool {
     let wanted = deployment.replicas();
-    set.annotated(DESIRED_REPLICAS) == Some(wanted)
-        && set.replicas() == wanted
-        && set.status("availableReplicas") == wanted
+    set.annotated(DESIRED_REPLICAS) == Some(wanted) && set.replicas() == wanted && set.available() == wanted
 }
 
 /// A set's share of a change in size, no more than what is left of the change.

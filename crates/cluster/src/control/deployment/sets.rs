@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::REPLICA_SETS;
-use klab_api_machinery::value::{controller_reference, integer, list_mut, selects, text};
+use klab_api_machinery::value::{controller_reference, list_mut, selects};
+use klab_api_machinery::views::{ReplicaSet, ReplicaSetStatus};
 use serde_json::Value;
 
 use super::super::plane::Plane;
@@ -27,35 +29,34 @@ impl ReplicaSetView {
         Self { value: object.value(), object }
     }
 
+    pub(super) fn read(&self) -> ReplicaSet<'_> {
+        ReplicaSet(&self.value)
+    }
+
     /// `spec.replicas`.
     pub(super) fn replicas(&self) -> i64 {
-        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
+        self.read().spec().replicas().unwrap_or(1)
     }
 
-    /// `status.replicas`.
-    pub(super) fn actual(&self) -> i64 {
-        self.status("replicas")
-    }
-
-    pub(super) fn status(&self, field: &str) -> i64 {
-        integer(&self.value, &["status", field]).unwrap_or_default()
+    pub(super) fn available(&self) -> i64 {
+        self.read().status().available_replicas()
     }
 
     pub(super) fn revision(&self) -> i64 {
-        text(&self.value, &["metadata", "annotations", REVISION]).parse().unwrap_or_default()
+        self.annotated(REVISION).unwrap_or_default()
     }
 
     pub(super) fn annotated(&self, key: &str) -> Option<i64> {
-        text(&self.value, &["metadata", "annotations", key]).parse().ok()
+        self.read().metadata().annotations().get(key)?.parse().ok()
     }
 
-    fn age_key(&self) -> (String, Box<str>) {
-        (text(&self.value, &["metadata", "creationTimestamp"]).to_owned(), self.object.name.clone())
+    fn age_key(&self) -> (Option<Timestamp>, Box<str>) {
+        (self.read().metadata().creation_timestamp(), self.object.name.clone())
     }
 
     /// Whether it is of this template, apart from the hash label.
     fn is_of(&self, template: &Value) -> bool {
-        let mut own = self.value["spec"]["template"].clone();
+        let mut own = self.read().spec().template().0.clone();
         if let Some(labels) = own["metadata"]["labels"].as_object_mut() {
             labels.remove(HASH_LABEL);
         }
@@ -113,8 +114,8 @@ impl Sets {
         self.all.iter().map(ReplicaSetView::replicas).sum()
     }
 
-    pub(super) fn sum(&self, field: &str) -> i64 {
-        self.all.iter().map(|set| set.status(field)).sum()
+    pub(super) fn sum<'a>(&'a self, count: impl Fn(ReplicaSetStatus<'a>) -> i64) -> i64 {
+        self.all.iter().map(|set| count(set.read().status())).sum()
     }
 
     /// How many replicas the new set may have, given how many it has.
@@ -142,7 +143,7 @@ impl Sets {
 impl Plane {
     /// The ReplicaSets a Deployment owns, after taking in orphans its selector matches and releasing others.
     pub(super) fn sets_of(&mut self, deployment: &Deployment) -> Sets {
-        let selector = Selector::from_json(&deployment.value["spec"]["selector"]);
+        let selector = Selector::from_json(deployment.read().spec().selector().0);
         let uid = &deployment.object.uid;
         let mut all = Vec::new();
         for object in self.cluster.list(REPLICA_SETS, Some(&deployment.name.namespace)).0 {
@@ -177,6 +178,6 @@ impl Plane {
                 _ => {}
             }
         }
-        Sets::of(all, &deployment.value["spec"]["template"])
+        Sets::of(all, deployment.read().spec().template().0)
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::DEPLOYMENTS;
-use klab_api_machinery::value::{int_or_percent, integer, text};
+use klab_api_machinery::value::int_or_percent;
+use klab_api_machinery::views;
 use serde_json::Value;
 
 use super::super::controller::Controller;
@@ -29,16 +30,20 @@ pub(super) struct Deployment {
 }
 
 impl Deployment {
+    pub(super) fn read(&self) -> views::Deployment<'_> {
+        views::Deployment(&self.value)
+    }
+
     pub(super) fn replicas(&self) -> i64 {
-        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
+        self.read().spec().replicas().unwrap_or(1)
     }
 
     pub(super) fn paused(&self) -> bool {
-        self.value["spec"]["paused"] == true
+        self.read().spec().paused()
     }
 
     pub(super) fn rolling(&self) -> bool {
-        text(&self.value, &["spec", "strategy", "type"]) != "Recreate"
+        self.read().spec().strategy().type_() != "Recreate"
     }
 
     /// Pods beyond `replicas` that may exist, and pods short of it that may be missing.
@@ -46,9 +51,9 @@ impl Deployment {
         if !self.rolling() {
             return (0, 0);
         }
-        let rolling = &self.value["spec"]["strategy"]["rollingUpdate"];
-        let surge = int_or_percent(&rolling["maxSurge"], self.replicas(), true).unwrap_or_default();
-        let unavailable = int_or_percent(&rolling["maxUnavailable"], self.replicas(), false).unwrap_or_default();
+        let rolling = self.read().spec().strategy().rolling_update();
+        let surge = int_or_percent(rolling.max_surge(), self.replicas(), true).unwrap_or_default();
+        let unavailable = int_or_percent(rolling.max_unavailable(), self.replicas(), false).unwrap_or_default();
         if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
     }
 
@@ -62,6 +67,6 @@ impl Deployment {
 
     /// `progressDeadlineSeconds`; the greatest number stands for none.
     pub(super) fn progress_deadline(&self) -> Option<i64> {
-        integer(&self.value, &["spec", "progressDeadlineSeconds"]).filter(|seconds| *seconds < i64::from(i32::MAX))
+        self.read().spec().progress_deadline_seconds().filter(|seconds| *seconds < i64::from(i32::MAX))
     }
 }

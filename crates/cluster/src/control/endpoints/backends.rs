@@ -5,8 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use klab_api_machinery::views::ServicePort;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::view::PodInfo;
 
@@ -21,13 +22,12 @@ pub(super) struct Backend {
 
 impl Backend {
     /// The port a port of a Service leads to; none if it is named and the pod has none of that name.
-    pub(super) fn port(&self, port: &Value) -> Option<Value> {
-        let Value::String(name) = &port["targetPort"] else {
-            let number = if port["targetPort"].is_null() { &port["port"] } else { &port["targetPort"] };
-            return Some(number.clone());
+    pub(super) fn port(&self, port: ServicePort<'_>) -> Option<Value> {
+        let target = port.target_port();
+        let Value::String(name) = target else {
+            return Some(if target.is_null() { json!(port.port()) } else { target.clone() });
         };
-        let protocol = port["protocol"].as_str().unwrap_or("TCP");
-        let found = self.ports.iter().find(|(have, over, _)| **have == **name && **over == *protocol);
+        let found = self.ports.iter().find(|(have, over, _)| **have == **name && **over == *port.protocol());
         found.map(|(_, _, number)| (*number).into())
     }
 

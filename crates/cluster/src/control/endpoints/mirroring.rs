@@ -9,6 +9,9 @@ use std::sync::Arc;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
 use klab_api_machinery::value::{controller_reference, items};
+use klab_api_machinery::views::{
+    CoreEndpointPort, EndpointAddress, EndpointSlice, EndpointSubset, Endpoints, ObjectMeta, Service,
+};
 use serde_json::{Map, Value, json};
 
 use super::super::controller::Controller;
@@ -72,9 +75,7 @@ impl Plane {
     fn mirror_endpoints(&mut self, name: &ObjectName) {
         let endpoints = self.cluster.get(ENDPOINTS, &name.namespace, &name.name);
         let service = self.cluster.get(SERVICES, &name.namespace, &name.name);
-        let by_hand = service.is_some_and(|service| {
-            service.value()["spec"]["selector"].as_object().is_none_or(serde_json::Map::is_empty)
-        });
+        let by_hand = service.is_some_and(|service| Service(&service.value()).spec().selector().is_empty());
         let mirrored = endpoints.filter(|endpoints| by_hand && is_to_be_mirrored(endpoints));
         let mut have: Vec<Arc<Object>> = self.mirrors_of(name);
         let Some(endpoints) = mirrored else {
@@ -82,7 +83,7 @@ impl Plane {
             return;
         };
         let value = endpoints.value();
-        let mirrors = mirrors(items(&value["subsets"]));
+        let mirrors = mirrors(Endpoints(&value).subsets());
         if mirrors.invalid > 0 {
             let message = format!("Skipped {} invalid IP addresses when mirroring to EndpointSlices", mirrors.invalid);
             self.note(&endpoints, COMPONENT, true, "InvalidIPAddress", &message);
@@ -98,17 +99,18 @@ impl Plane {
         for mirror in mirrors.slices {
             let same = have.iter().position(|slice| {
                 let old = slice.value();
-                old["addressType"] == mirror.address_type && items(&old["ports"]) == items(&mirror.ports)
+                let old = EndpointSlice(&old);
+                old.address_type() == mirror.address_type && old.ports().map(|port| port.0).eq(items(&mirror.ports))
             });
             wanted.push((mirror, same.map(|at| have.remove(at))));
         }
         // What would be deleted takes the place of what would be made.
         for (mirror, slot) in wanted.iter_mut().filter(|(_, slot)| slot.is_none()) {
-            let same = have.iter().position(|slice| slice.value()["addressType"] == mirror.address_type);
-            *slot = same.map(|at| have.remove(at));
+            let same = |slice: &Arc<Object>| EndpointSlice(&slice.value()).address_type() == mirror.address_type;
+            *slot = have.iter().position(same).map(|at| have.remove(at));
         }
         for (mirror, object) in wanted {
-            self.write_mirror(&endpoints, &value, mirror, object.as_deref());
+            self.write_mirror(&endpoints, Endpoints(&value).metadata(), mirror, object.as_deref());
         }
         self.delete_mirrors(have);
     }
@@ -129,13 +131,13 @@ impl Plane {
         }
     }
 
-    fn write_mirror(&self, endpoints: &Object, value: &Value, mirror: Mirror, object: Option<&Object>) {
-        let metadata = &value["metadata"];
-        let mut labels: Map<String, Value> = metadata["labels"].as_object().cloned().unwrap_or_default();
+    fn write_mirror(&self, endpoints: &Object, metadata: ObjectMeta<'_>, mirror: Mirror, object: Option<&Object>) {
+        let entry = |(key, value): (&str, &str)| (key.to_owned(), json!(value));
+        let mut labels: Map<String, Value> = metadata.labels().iter().map(entry).collect();
         labels.insert(SERVICE_LABEL.to_owned(), json!(endpoints.name));
         labels.insert(SLICE_MANAGED_BY.to_owned(), json!(MANAGER));
-        let mut annotations: Map<String, Value> = metadata["annotations"].as_object().cloned().unwrap_or_default();
-        annotations.retain(|key, _| key != TRIGGER && key != LAST_APPLIED);
+        let annotations = metadata.annotations().iter().filter(|(key, _)| ![TRIGGER, LAST_APPLIED].contains(key));
+        let annotations: Map<String, Value> = annotations.map(entry).collect();
         let annotations = if annotations.is_empty() { Value::Null } else { Value::Object(annotations) };
         let Some(object) = object else {
             if endpoints.deleting {
@@ -152,10 +154,11 @@ impl Plane {
             return;
         };
         let old = object.value();
-        let same = items(&old["endpoints"]) == mirror.endpoints
-            && items(&old["ports"]) == items(&mirror.ports)
-            && old["metadata"]["labels"].as_object() == Some(&labels)
-            && old["metadata"]["annotations"] == annotations;
+        let (old, metadata) = (EndpointSlice(&old), EndpointSlice(&old).metadata().0);
+        let same = old.endpoints().map(|endpoint| endpoint.0).eq(&mirror.endpoints)
+            && old.ports().map(|port| port.0).eq(items(&mirror.ports))
+            && metadata["labels"].as_object() == Some(&labels)
+            && metadata["annotations"] == annotations;
         if same {
             return;
         }
@@ -163,10 +166,7 @@ impl Plane {
             slice["endpoints"] = json!(mirror.endpoints);
             slice["ports"] = mirror.ports;
             slice["metadata"]["labels"] = Value::Object(labels);
-            if let Some(metadata) = slice["metadata"].as_object_mut() {
-                metadata.insert("annotations".to_owned(), annotations);
-                metadata.retain(|_, value| !value.is_null());
-            }
+            slice["metadata"]["annotations"] = annotations;
             slice["metadata"]["ownerReferences"] = json!([controller_reference(endpoints)]);
         });
     }
@@ -177,14 +177,14 @@ fn is_to_be_mirrored(endpoints: &Object) -> bool {
 }
 
 /// One slice for each family of addresses in each subset.
-fn mirrors(subsets: &[Value]) -> Mirrors {
+fn mirrors<'a>(subsets: impl Iterator<Item = EndpointSubset<'a>>) -> Mirrors {
     let mut found = Mirrors::default();
     for subset in subsets {
-        let ports: Vec<Value> = items(&subset["ports"]).iter().map(slice_port).collect();
+        let ports: Vec<Value> = subset.ports().map(slice_port).collect();
         let ports = if ports.is_empty() { Value::Null } else { Value::Array(ports) };
         let mut added = 0;
-        for (field, ready) in [("addresses", true), ("notReadyAddresses", false)] {
-            for address in items(&subset[field]) {
+        for (addresses, ready) in [(subset.addresses(), true), (subset.not_ready_addresses(), false)] {
+            for address in addresses {
                 if added >= MAX_PER_SUBSET {
                     found.skipped += 1;
                     continue;
@@ -210,23 +210,22 @@ fn mirrors(subsets: &[Value]) -> Mirrors {
     found
 }
 
-fn slice_port(port: &Value) -> Value {
-    let mut made = json!({
-        "name": port["name"].as_str().unwrap_or_default(), "port": port["port"], "protocol": port["protocol"],
-    });
-    if !port["appProtocol"].is_null() {
-        made["appProtocol"] = port["appProtocol"].clone();
+fn slice_port(port: CoreEndpointPort<'_>) -> Value {
+    let mut made = json!({ "name": port.name(), "port": port.port(), "protocol": port.protocol() });
+    if let Some(protocol) = port.app_protocol() {
+        made["appProtocol"] = json!(protocol);
     }
     made
 }
 
 /// The endpoint an address is, with the family of its address; none if it is no address.
-fn endpoint(address: &Value, ready: bool) -> Option<(&'static str, Value)> {
-    let ip: IpAddr = address["ip"].as_str()?.parse().ok()?;
+fn endpoint(address: EndpointAddress<'_>, ready: bool) -> Option<(&'static str, Value)> {
+    let ip: IpAddr = address.ip().parse().ok()?;
     let mut endpoint = json!({ "addresses": [ip.to_string()], "conditions": { "ready": ready } });
     for field in ["targetRef", "nodeName", "hostname"] {
-        if !address[field].is_null() && address[field] != "" {
-            endpoint[field] = address[field].clone();
+        let have = &address.0[field];
+        if !have.is_null() && have != "" {
+            endpoint[field] = have.clone();
         }
     }
     Some((if ip.is_ipv4() { "IPv4" } else { "IPv6" }, endpoint))
@@ -239,11 +238,12 @@ mod tests {
     #[test]
     fn subsets_become_slices_by_ports_and_family() {
         let port = |number: i64| json!([{ "port": number, "protocol": "TCP" }]);
-        let found = mirrors(&[
+        let subsets = [
             json!({ "addresses": [{ "ip": "192.0.2.1" }, { "ip": "2001:db8::1" }, { "ip": "x" }], "ports": port(80) }),
             json!({ "addresses": [{ "ip": "192.0.2.1" }], "ports": port(81) }),
             json!({ "notReadyAddresses": [{ "ip": "192.0.2.2" }], "ports": port(80) }),
-        ]);
+        ];
+        let found = mirrors(subsets.iter().map(EndpointSubset));
         let shapes: Vec<_> = found
             .slices
             .iter()
@@ -258,7 +258,7 @@ mod tests {
     fn very_many_addresses_are_cut_off() {
         let addresses: Vec<_> =
             (0..1100).map(|at| json!({ "ip": format!("10.0.{}.{}", at / 250, at % 250) })).collect();
-        let found = mirrors(&[json!({ "addresses": addresses })]);
+        let found = mirrors([EndpointSubset(&json!({ "addresses": addresses }))].into_iter());
         assert_eq!((found.slices[0].endpoints.len(), found.skipped), (1000, 100));
     }
 }

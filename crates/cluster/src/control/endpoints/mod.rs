@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{ENDPOINTS, PODS, SERVICES};
-use klab_api_machinery::value::{selects, service_selector, text};
+use klab_api_machinery::value::{map_mut, selects, service_selector};
+use klab_api_machinery::views::Service;
 use serde_json::Value;
 
 use self::backends::Backends;
@@ -93,7 +94,7 @@ fn key(name: ObjectName) -> Key {
 /// A Service, and the pods it selects.
 struct Selected<'a> {
     service: &'a Object,
-    value: &'a Value,
+    value: Service<'a>,
     pods: Vec<Arc<PodInfo>>,
     /// Whether pods count as ready whatever they say.
     publishes_unready: bool,
@@ -103,7 +104,7 @@ struct Selected<'a> {
 
 impl Selected<'_> {
     fn is_headless(&self) -> bool {
-        text(self.value, &["spec", "clusterIP"]) == "None"
+        self.value.spec().cluster_ip() == "None"
     }
 }
 
@@ -119,20 +120,20 @@ impl Endpoints {
         };
         self.orphaned.remove(name);
         let value = service.value();
+        let value = Service(&value);
+        let spec = value.spec();
         // Without a selector the endpoints are someone else's; external names have none.
-        if value["spec"]["selector"].as_object().is_none_or(serde_json::Map::is_empty)
-            || text(&value, &["spec", "type"]) == "ExternalName"
-        {
+        if spec.selector().is_empty() || spec.type_() == "ExternalName" {
             return;
         }
-        let selector = service_selector(&value["spec"]["selector"]);
+        let selector = service_selector(&spec.0["selector"]);
         let mut pods: Vec<Arc<PodInfo>> =
             plane.view.pods_in(&name.namespace).filter(|pod| selects(&selector, &pod.object)).map(Arc::clone).collect();
-        let trigger = self.triggers.of(&service, &value, &pods);
+        let trigger = self.triggers.of(&service, value, &pods);
         pods.retain(|pod| pod.ip.is_some() && !pod.finished());
         pods.sort_by(|left, right| left.ip.cmp(&right.ip));
-        let publishes_unready = value["spec"]["publishNotReadyAddresses"] == true;
-        let selected = Selected { service: &service, value: &value, pods, publishes_unready, trigger };
+        let publishes_unready = spec.publish_not_ready_addresses();
+        let selected = Selected { service: &service, value, pods, publishes_unready, trigger };
         self.write_slices(plane, &selected);
         self.write_endpoints(plane, &selected);
     }
@@ -142,7 +143,7 @@ impl Endpoints {
 fn set_trigger(object: &mut Value, trigger: Option<&str>) {
     let metadata = &mut object["metadata"];
     if let Some(trigger) = trigger {
-        klab_api_machinery::value::map_mut(&mut metadata["annotations"]).insert(TRIGGER.to_owned(), trigger.into());
+        map_mut(&mut metadata["annotations"]).insert(TRIGGER.to_owned(), trigger.into());
     } else if let Some(annotations) = metadata["annotations"].as_object_mut() {
         annotations.remove(TRIGGER);
     }

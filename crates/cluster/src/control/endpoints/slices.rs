@@ -9,6 +9,7 @@ use std::sync::Arc;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::ENDPOINT_SLICES;
 use klab_api_machinery::value::{controller_reference, items};
+use klab_api_machinery::views::{Endpoint, EndpointSlice, Service};
 use serde_json::{Map, Value, json};
 
 use super::super::plane::Plane;
@@ -54,11 +55,13 @@ impl Endpoints {
             .collect();
         let mut wanted: Vec<Slice> = Vec::new();
         for (ports, endpoints) in self.endpoints_by_ports(plane, selected) {
+            let numbered = endpoints.into_iter().enumerate();
             let mut left: Wanted =
-                endpoints.into_iter().enumerate().map(|(at, endpoint)| (identity(&endpoint), (at, endpoint))).collect();
+                numbered.map(|(at, endpoint)| (identity(Endpoint(&endpoint)), (at, endpoint))).collect();
             let same = |slice: &mut Arc<Object>| {
                 let value = slice.value();
-                items(&value["ports"]) == items(&ports) && !items(&value["endpoints"]).is_empty()
+                let slice = EndpointSlice(&value);
+                slice.ports().map(|port| port.0).eq(items(&ports)) && !slice.endpoints().is_empty()
             };
             let mut slices: Vec<Slice> =
                 have.extract_if(.., same).map(|object| keep(object, &ports, &mut left)).collect();
@@ -109,20 +112,16 @@ impl Endpoints {
     }
 }
 
-fn ports_of(service: &Value, backend: &Backend) -> Value {
-    let ports: Vec<Value> = items(&service["spec"]["ports"])
-        .iter()
-        .filter_map(|port| {
-            let mut made = json!({
-                "name": port["name"].as_str().unwrap_or_default(), "protocol": port["protocol"],
-                "port": backend.port(port)?,
-            });
-            if !port["appProtocol"].is_null() {
-                made["appProtocol"] = port["appProtocol"].clone();
-            }
-            Some(made)
-        })
-        .collect();
+fn ports_of(service: Service<'_>, backend: &Backend) -> Value {
+    let ports = service.spec().ports().filter_map(|port| {
+        let number = backend.port(port)?;
+        let mut made = json!({ "name": port.name(), "protocol": port.protocol(), "port": number });
+        if let Some(protocol) = port.app_protocol() {
+            made["appProtocol"] = json!(protocol);
+        }
+        Some(made)
+    });
+    let ports: Vec<Value> = ports.collect();
     if ports.is_empty() { Value::Null } else { Value::Array(ports) }
 }
 
@@ -148,15 +147,15 @@ pub(super) fn target(pod: &PodInfo) -> Value {
 }
 
 /// What makes an endpoint the same one: its addresses, its host name, the pod it is.
-fn identity(endpoint: &Value) -> String {
+fn identity(endpoint: Endpoint<'_>) -> String {
     let mut identity = String::new();
-    for address in items(&endpoint["addresses"]) {
-        identity.push_str(address.as_str().unwrap_or_default());
+    for address in endpoint.addresses() {
+        identity.push_str(address);
         identity.push(' ');
     }
-    let target = &endpoint["targetRef"];
-    for part in [&endpoint["hostname"], &target["namespace"], &target["name"]] {
-        identity.push_str(part.as_str().unwrap_or_default());
+    let target = endpoint.target_ref();
+    for part in [endpoint.hostname().unwrap_or_default(), target.namespace(), target.name()] {
+        identity.push_str(part);
         identity.push('/');
     }
     identity
@@ -168,10 +167,10 @@ type Wanted = HashMap<String, (usize, Value)>;
 /// A slice that is there, with the endpoints that it keeps, which are taken out of those that are wanted.
 fn keep(object: Arc<Object>, ports: &Value, wanted: &mut Wanted) -> Slice {
     let value = object.value();
-    let had = items(&value["endpoints"]);
-    let kept: Vec<Value> =
-        had.iter().filter_map(|endpoint| wanted.remove(&identity(endpoint))).map(|(_, endpoint)| endpoint).collect();
-    let changed = had != kept;
+    let had = EndpointSlice(&value).endpoints();
+    let kept = had.clone().filter_map(|endpoint| wanted.remove(&identity(endpoint)));
+    let kept: Vec<Value> = kept.map(|(_, endpoint)| endpoint).collect();
+    let changed = !had.map(|endpoint| endpoint.0).eq(&kept);
     Slice { object: Some(object), ports: ports.clone(), endpoints: kept, changed }
 }
 
@@ -197,11 +196,9 @@ fn fill(slices: &mut Vec<Slice>, ports: &Value, mut left: Vec<Value>) {
 }
 
 fn slice_labels(selected: &Selected<'_>) -> Value {
-    let of_service = selected.value["metadata"]["labels"].as_object().into_iter().flatten();
-    let mut labels: Map<String, Value> = of_service
-        .filter(|(key, _)| ![SERVICE_LABEL, SLICE_MANAGED_BY, HEADLESS].contains(&key.as_str()))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    let of_service = selected.value.metadata().labels().iter();
+    let of_service = of_service.filter(|(key, _)| ![SERVICE_LABEL, SLICE_MANAGED_BY, HEADLESS].contains(key));
+    let mut labels: Map<String, Value> = of_service.map(|(key, value)| (key.to_owned(), json!(value))).collect();
     labels.insert(SLICE_MANAGED_BY.to_owned(), json!(SLICE_CONTROLLER));
     labels.insert(SERVICE_LABEL.to_owned(), json!(selected.service.name));
     if selected.is_headless() {

@@ -4,7 +4,8 @@
 // upstream: pkg/api/v1/endpoints/util.go RepackSubsets (v1.36)
 
 use klab_api_machinery::resource::ENDPOINTS;
-use klab_api_machinery::value::{items, map_mut};
+use klab_api_machinery::value::map_mut;
+use klab_api_machinery::views::{self, ObjectMeta, ServicePort, metadata};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -28,7 +29,7 @@ impl Endpoints {
     pub(super) fn write_endpoints(&mut self, plane: &Plane, selected: &Selected<'_>) {
         let (subsets, truncated) = self.subsets(selected);
         let service = selected.service;
-        let mut labels = selected.value["metadata"]["labels"].clone();
+        let mut labels = selected.value.metadata().0["labels"].clone();
         let map = map_mut(&mut labels);
         map.insert(MANAGED_BY.to_owned(), json!("endpoint-controller"));
         if selected.is_headless() {
@@ -36,7 +37,7 @@ impl Endpoints {
         } else {
             map.remove(HEADLESS);
         }
-        let is_truncated = |object: &Value| object["metadata"]["annotations"][OVER_CAPACITY] == "truncated";
+        let is_truncated = |object: ObjectMeta<'_>| object.annotations().get(OVER_CAPACITY) == Some("truncated");
         let set = |object: &mut Value| {
             object["metadata"]["labels"] = labels.clone();
             set_trigger(object, selected.trigger.as_deref());
@@ -45,13 +46,7 @@ impl Endpoints {
             } else if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
                 annotations.remove(OVER_CAPACITY);
             }
-            if let Some(object) = object.as_object_mut() {
-                if subsets.is_empty() {
-                    object.remove("subsets");
-                } else {
-                    object.insert("subsets".to_owned(), json!(subsets));
-                }
-            }
+            object["subsets"] = json!(subsets);
         };
         let Some(object) = plane.cluster.get(ENDPOINTS, &service.namespace, &service.name) else {
             let mut object = json!({ "metadata": { "name": service.name } });
@@ -60,9 +55,9 @@ impl Endpoints {
             return;
         };
         let old = object.value();
-        let same =
-            items(&old["subsets"]) == subsets && old["metadata"]["labels"] == labels && is_truncated(&old) == truncated;
-        if !same {
+        let (old, metadata) = (views::Endpoints(&old), metadata(&old));
+        let has_same_labels = metadata.0["labels"] == labels && is_truncated(metadata) == truncated;
+        if !has_same_labels || !old.subsets().map(|subset| subset.0).eq(&subsets) {
             overwrite(plane, &object, set);
         }
     }
@@ -72,10 +67,10 @@ impl Endpoints {
         let pods: Vec<_> =
             selected.pods.iter().filter(|pod| selected.publishes_unready || !pod.object.deleting).collect();
         let backends: Vec<_> = pods.iter().map(|pod| self.backends.of(pod)).collect();
-        let ports = items(&selected.value["spec"]["ports"]);
+        let ports = selected.value.spec().ports();
         // Each port with those that have it; then ports that the same ones have are put together.
         let mut by_port: Vec<(Value, Vec<usize>)> = Vec::new();
-        for port in ports {
+        for port in ports.clone() {
             for (at, backend) in backends.iter().enumerate() {
                 let Some(number) = backend.port(port) else { continue };
                 let made = subset_port(port, number);
@@ -128,11 +123,11 @@ impl Endpoints {
     }
 }
 
-fn subset_port(port: &Value, number: Value) -> Value {
-    let mut made = json!({ "protocol": port["protocol"], "port": number });
-    for field in ["name", "appProtocol"] {
-        if port[field].as_str().is_some_and(|text| !text.is_empty()) {
-            made[field] = port[field].clone();
+fn subset_port(port: ServicePort<'_>, number: Value) -> Value {
+    let mut made = json!({ "protocol": port.protocol(), "port": number });
+    for (field, text) in [("name", port.name()), ("appProtocol", port.app_protocol().unwrap_or_default())] {
+        if !text.is_empty() {
+            made[field] = json!(text);
         }
     }
     made

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::value::{time_of, time_text};
+use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::Service;
 use klab_scheduler::hash::fnv64;
-use serde_json::Value;
 
 use super::super::queue::ObjectName;
 use super::super::view::PodInfo;
@@ -35,9 +35,9 @@ impl Triggers {
     }
 
     /// When the first of the changes since the last look happened.
-    pub(super) fn of(&mut self, service: &Object, value: &Value, pods: &[Arc<PodInfo>]) -> Option<String> {
+    pub(super) fn of(&mut self, service: &Object, value: Service<'_>, pods: &[Arc<PodInfo>]) -> Option<String> {
         let before = self.seen.entry(ObjectName::of(service)).or_default();
-        let created = time_of(&value["metadata"]["creationTimestamp"]);
+        let created = value.metadata().creation_timestamp();
         let mut changed: Option<Timestamp> = created.filter(|_| before.service < created);
         let mut after = HashMap::with_capacity(pods.len());
         for pod in pods {

@@ -2,12 +2,10 @@
 
 // upstream: pkg/controller/job/backoff_utils.go newBackoffRecord, getFinishedTime, getRemainingTime (v1.36)
 
-use jiff::{SignedDuration, Timestamp};
-use klab_api_machinery::value::{condition, integer, items, text, time_of};
-use serde_json::Value;
-
 use super::super::view::PodInfo;
 use crate::clock::{earlier, later};
+use jiff::{SignedDuration, Timestamp};
+use klab_api_machinery::views::{Container, ContainerStatus, Pod};
 
 const FIRST: i64 = 10;
 const MAX_BACKOFF: i64 = 600;
@@ -46,26 +44,20 @@ pub(super) fn end_after(failures: i64, last: Timestamp) -> Option<Timestamp> {
 }
 
 /// When a pod ended: as its containers say, or its readiness, or its deletion.
-pub(super) fn finished_at(pod: &PodInfo, value: &Value) -> Timestamp {
-    let ended = |status: &Value| time_of(&status["state"]["terminated"]["finishedAt"]);
-    let sidecars: Vec<&str> = items(&value["spec"]["initContainers"])
-        .iter()
-        .filter(|container| container["restartPolicy"] == "Always")
-        .map(|container| text(container, &["name"]))
-        .collect();
-    let beside = items(&value["status"]["initContainerStatuses"])
-        .iter()
-        .filter(|status| sidecars.contains(&text(status, &["name"])));
-    let containers: Option<Vec<Timestamp>> =
-        items(&value["status"]["containerStatuses"]).iter().chain(beside).map(ended).collect();
+pub(super) fn finished_at(pod: &PodInfo, value: Pod<'_>) -> Timestamp {
+    let (metadata, status) = (value.metadata(), value.status());
+    let ended = |status: ContainerStatus<'_>| status.state().terminated().finished_at();
+    let sidecars = value.spec().init_containers().filter(|container| container.restart_policy() == Some("Always"));
+    let sidecars: Vec<&str> = sidecars.map(Container::name).collect();
+    let beside = status.init_container_statuses().filter(|status| sidecars.contains(&status.name()));
+    let containers: Option<Vec<Timestamp>> = status.container_statuses().chain(beside).map(ended).collect();
     let unready = || {
-        let ready = condition(&value["status"]["conditions"], "Ready")?;
-        if ready["status"] == "False" { time_of(&ready["lastTransitionTime"]) } else { None }
+        let ready = status.conditions().of_type("Ready")?;
+        ready.last_transition_time().filter(|_| ready.status() == "False")
     };
     let deleted = || {
-        let deadline = time_of(&value["metadata"]["deletionTimestamp"])?;
-        let grace = integer(value, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or_default();
-        Some(earlier(deadline, SignedDuration::from_secs(grace)))
+        let grace = metadata.deletion_grace_period_seconds().unwrap_or_default();
+        Some(earlier(metadata.deletion_timestamp()?, SignedDuration::from_secs(grace)))
     };
     containers.and_then(|ends| ends.into_iter().max()).or_else(unready).or_else(deleted).unwrap_or(pod.created)
 }

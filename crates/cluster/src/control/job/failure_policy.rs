@@ -2,8 +2,9 @@
 
 // upstream: pkg/controller/job/pod_failure_policy.go matchPodFailurePolicy (v1.36)
 
-use klab_api_machinery::value::{items, text};
-use serde_json::Value;
+use klab_api_machinery::views::{
+    ContainerStatus, Pod, PodCondition, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule,
+};
 
 /// What the first rule that fits a failed pod says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,16 +16,16 @@ pub(super) struct Verdict {
 }
 
 /// Judges a failed pod; `None` when no rule fits, so that it counts as usual.
-pub(super) fn verdict(job: &Value, pod: &Value) -> Option<Verdict> {
-    let name = format!("{}/{}", text(pod, &["metadata", "namespace"]), text(pod, &["metadata", "name"]));
-    items(&job["spec"]["podFailurePolicy"]["rules"]).iter().enumerate().find_map(|(index, rule)| {
-        let action = text(rule, &["action"]).to_owned();
+pub(super) fn verdict(policy: PodFailurePolicy<'_>, pod: Pod<'_>) -> Option<Verdict> {
+    let name = format!("{}/{}", pod.metadata().namespace(), pod.metadata().name());
+    policy.rules().enumerate().find_map(|(index, rule)| {
+        let action = rule.action().to_owned();
         let fits = format!("matching {action} rule at index {index}");
-        let message = if rule["onExitCodes"].is_object() {
-            let (container, code) = failed_container(&rule["onExitCodes"], pod)?;
+        let message = if rule.on_exit_codes().is_set() {
+            let (container, code) = failed_container(rule.on_exit_codes(), pod)?;
             format!("Container {container} for pod {name} failed with exit code {code} {fits}")
         } else {
-            let condition = matching_condition(items(&rule["onPodConditions"]), pod)?;
+            let condition = matching_condition(rule, pod)?;
             format!("Pod {name} has condition {condition} {fits}")
         };
         Some(Verdict { action, message })
@@ -32,28 +33,28 @@ pub(super) fn verdict(job: &Value, pod: &Value) -> Option<Verdict> {
 }
 
 /// The first container that ended with an exit code the rule means.
-fn failed_container<'a>(rule: &Value, pod: &'a Value) -> Option<(&'a str, i64)> {
-    let status = &pod["status"];
-    let all = items(&status["containerStatuses"]).iter().chain(items(&status["initContainerStatuses"]));
-    let meant = |container: &&Value| rule["containerName"].as_str().is_none_or(|name| container["name"] == name);
+fn failed_container<'a>(rule: PodFailurePolicyOnExitCodesRequirement<'_>, pod: Pod<'a>) -> Option<(&'a str, i64)> {
+    let all = pod.status().container_statuses().chain(pod.status().init_container_statuses());
+    let meant = |container: &ContainerStatus<'_>| rule.container_name().is_none_or(|name| container.name() == name);
     all.filter(meant).find_map(|container| {
-        let code = container["state"]["terminated"]["exitCode"].as_i64().filter(|code| *code != 0)?;
-        let listed = items(&rule["values"]).iter().any(|value| value.as_i64() == Some(code));
-        let fits = if rule["operator"] == "NotIn" { !listed } else { listed };
-        fits.then(|| (text(container, &["name"]), code))
+        let code = container.state().terminated().exit_code();
+        let listed = rule.values().any(|value| value == code);
+        let fits = code != 0 && (rule.operator() == "NotIn") != listed;
+        fits.then(|| (container.name(), code))
     })
 }
 
-fn matching_condition<'a>(patterns: &[Value], pod: &'a Value) -> Option<&'a str> {
-    let wanted = |have: &Value| {
-        patterns.iter().any(|pattern| pattern["type"] == have["type"] && pattern["status"] == have["status"])
+fn matching_condition<'a>(rule: PodFailurePolicyRule<'_>, pod: Pod<'a>) -> Option<&'a str> {
+    let wanted = |have: &PodCondition<'_>| {
+        rule.on_pod_conditions().any(|one| one.type_() == have.type_() && one.status() == have.status())
     };
-    items(&pod["status"]["conditions"]).iter().find(|have| wanted(have)).map(|have| text(have, &["type"]))
+    pod.status().conditions().find(wanted).map(PodCondition::type_)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use klab_api_machinery::views::Job;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -69,7 +70,8 @@ mod tests {
                 "conditions": conditions,
                 "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": code}}}]}})
         };
-        let said = |pod: Value| verdict(&job, &pod).map(|verdict| (verdict.action, verdict.message));
+        let policy = Job(&job).spec().pod_failure_policy();
+        let said = |pod: Value| verdict(policy, Pod(&pod)).map(|verdict| (verdict.action, verdict.message));
         let expected = |action: &str, message: &str| Some((action.to_owned(), message.to_owned()));
         assert_eq!(
             said(pod(42, json!([]))),

@@ -1,6 +1,6 @@
 //! Pods that have ended are held until their Job has counted them.
 
-use klab_api_machinery::value::{integer, items};
+use klab_api_machinery::views::Pod;
 
 use super::super::view::PodInfo;
 
@@ -10,12 +10,12 @@ pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// Whether a pod is held until its Job has counted it.
 pub(super) fn is_tracked(pod: &PodInfo) -> bool {
     pod.object.metadata_text().contains(TRACKING)
-        && items(&pod.object.value()["metadata"]["finalizers"]).iter().any(|have| have == TRACKING)
+        && Pod(&pod.object.value()).metadata().finalizers().any(|have| have == TRACKING)
 }
 
 /// Whether a pod was deleted and its kubelet is done with it.
 pub(super) fn has_stopped(pod: &PodInfo) -> bool {
     pod.object.deleting
         && !pod.node.is_empty()
-        && integer(&pod.object.value(), &["metadata", "deletionGracePeriodSeconds"]) == Some(0)
+        && Pod(&pod.object.value()).metadata().deletion_grace_period_seconds() == Some(0)
 }

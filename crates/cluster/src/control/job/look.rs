@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::value::{integer, items, list_mut, map_mut, set_condition, text, time_text};
+use klab_api_machinery::value::{integer, items, list_mut, map_mut, set_condition, time_text};
+use klab_api_machinery::views::{self, ContainerStatus, JobSpec, JobStatus, Pod};
 use serde_json::{Value, json};
 
 use super::super::queue::ObjectName;
 use super::super::view::{Phase, PodInfo};
 use super::backoff::{Record, finished_at};
-use super::failure_policy::verdict;
+use super::failure_policy::{Verdict, verdict};
 use super::held::{has_stopped, is_tracked};
 use super::indexes::Indexes;
 
@@ -37,8 +38,12 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn spec(&self, field: &str) -> Option<i64> {
-        integer(&self.value, &["spec", field])
+    pub(super) fn spec(&self) -> JobSpec<'_> {
+        views::Job(&self.value).spec()
+    }
+
+    pub(super) fn status(&self) -> JobStatus<'_> {
+        JobStatus(&self.status)
     }
 
     pub(super) fn count(&self, field: &str) -> i64 {
@@ -54,17 +59,16 @@ impl Job {
     }
 
     pub(super) fn is_indexed(&self) -> bool {
-        text(&self.value, &["spec", "completionMode"]) == "Indexed"
+        self.spec().completion_mode() == Some("Indexed")
     }
 
     pub(super) fn is_suspended(&self) -> bool {
-        self.value["spec"]["suspend"] == true
+        self.spec().suspend() == Some(true)
     }
 
     /// Whether a pod is replaced only when it has failed, not already when it is being deleted.
     pub(super) fn replaces_failed_only(&self) -> bool {
-        text(&self.value, &["spec", "podReplacementPolicy"]) == "Failed"
-            || self.value["spec"]["podFailurePolicy"].is_object()
+        self.spec().pod_replacement_policy() == Some("Failed") || self.spec().pod_failure_policy().is_set()
     }
 
     /// Whether a pod counts as failed: deleted ones do, for they may never come to say so.
@@ -79,8 +83,13 @@ impl Job {
 
     /// Whether the failure of a pod that counts as failed counts for the limits.
     pub(super) fn counts_failure_of(&self, pod: &PodInfo) -> bool {
-        !self.value["spec"]["podFailurePolicy"].is_object()
-            || verdict(&self.value, &pod.object.value()).is_none_or(|verdict| verdict.action != "Ignore")
+        !self.spec().pod_failure_policy().is_set()
+            || self.verdict(&pod.object.value()).is_none_or(|verdict| verdict.action != "Ignore")
+    }
+
+    /// What its policy says of a failed pod.
+    pub(super) fn verdict(&self, pod: &Value) -> Option<Verdict> {
+        verdict(self.spec().pod_failure_policy(), Pod(pod))
     }
 
     pub(super) fn uncounted(&self, outcome: &str) -> BTreeSet<String> {
@@ -107,8 +116,8 @@ impl Job {
         now: Timestamp,
     ) -> bool {
         let status = if holds { "True" } else { "False" };
-        let have = items(&self.status["conditions"]).iter().find(|have| have["type"] == kind);
-        if have.map_or(!holds, |have| have["status"] == status) {
+        let have = self.status().conditions().of_type(kind);
+        if have.map_or(!holds, |have| have.status() == status) {
             return false;
         }
         let condition = json!({
@@ -181,12 +190,10 @@ pub(super) struct Look {
 
 impl Look {
     pub(super) fn new(object: Arc<Object>, value: Arc<Value>, pods: Vec<Arc<PodInfo>>) -> Self {
-        let mut status = value["status"].clone();
-        if status["uncountedTerminatedPods"].is_null() {
-            status["uncountedTerminatedPods"] = json!({});
-        }
-        let name = ObjectName::of(&object);
-        let job = Job { name, written: value["status"].clone(), status, value, object };
+        let written = views::Job(&value).status().0.clone();
+        let mut status = written.clone();
+        map_mut(&mut status["uncountedTerminatedPods"]);
+        let job = Job { name: ObjectName::of(&object), written, status, value, object };
         let active_pods: Vec<_> = pods.iter().filter(|pod| pod.active()).map(Arc::clone).collect();
         let mut look = Self {
             active: active_pods.len() as i64,
@@ -242,7 +249,7 @@ impl Look {
 
     /// The containers of pods that are restarted in place have failed often enough for the whole Job.
     pub(super) fn has_restarted_too_often(&self, limit: i64) -> bool {
-        if text(&self.job.value, &["spec", "template", "spec", "restartPolicy"]) != "OnFailure" {
+        if self.job.spec().template().spec().restart_policy() != "OnFailure" {
             return false;
         }
         let restarts: i64 = self
@@ -250,9 +257,10 @@ impl Look {
             .iter()
             .filter(|pod| matches!(pod.phase, Phase::Running | Phase::Pending))
             .map(|pod| {
-                let status = &pod.object.value()["status"];
-                let all = items(&status["initContainerStatuses"]).iter().chain(items(&status["containerStatuses"]));
-                all.filter_map(|container| container["restartCount"].as_i64()).sum::<i64>()
+                let value = pod.object.value();
+                let status = Pod(&value).status();
+                let all = status.init_container_statuses().chain(status.container_statuses());
+                all.map(ContainerStatus::restart_count).sum::<i64>()
             })
             .sum();
         if limit == 0 { restarts > 0 } else { restarts >= limit }
@@ -270,11 +278,11 @@ impl Look {
         failed
             .filter(|pod| {
                 let value = pod.object.value();
-                let judged = verdict(&self.job.value, &value).map(|verdict| verdict.action);
+                let judged = self.job.verdict(&value).map(|verdict| verdict.action);
                 match judged.as_deref() {
                     Some("FailIndex") => true,
                     Some("Ignore") => false,
-                    _ => failures(&value, INDEX_FAILURES) >= limit,
+                    _ => failures(Pod(&value), INDEX_FAILURES) >= limit,
                 }
             })
             .filter_map(|pod| index_of(pod).filter(|index| *index < completions))
@@ -293,7 +301,7 @@ impl Look {
         for pod in self.pods.iter().filter(|pod| self.job.counts_as_failed(pod) && is_tracked(pod)) {
             let Some(index) = index_of(pod).filter(|index| *index < completions && !settled(*index)) else { continue };
             let value = pod.object.value();
-            let (count, end) = (failures_before(&value), finished_at(pod, &value));
+            let (count, end) = (failures_before(Pod(&value)), finished_at(pod, Pod(&value)));
             if last.get(&index).is_none_or(|(most, latest, _)| count >= *most && end >= *latest) {
                 last.insert(index, (count, end, Arc::clone(pod)));
             }
@@ -312,16 +320,17 @@ pub(super) fn index_of(pod: &PodInfo) -> Option<i64> {
     let parse = |text: &str| text.parse().ok().filter(|index| *index >= 0);
     match pod.object.label(INDEX) {
         Some(label) => parse(label),
-        None => parse(text(&pod.object.value(), &["metadata", "annotations", INDEX])),
+        None => parse(Pod(&pod.object.value()).metadata().annotations().get(INDEX)?),
     }
 }
 
 /// A number of failures that an annotation tells.
-pub(super) fn failures(pod: &Value, annotation: &str) -> i64 {
-    text(pod, &["metadata", "annotations", annotation]).parse().ok().filter(|count| *count >= 0).unwrap_or_default()
+pub(super) fn failures(pod: Pod<'_>, annotation: &str) -> i64 {
+    let count = pod.metadata().annotations().get(annotation).and_then(|count| count.parse().ok());
+    count.filter(|count| *count >= 0).unwrap_or_default()
 }
 
 /// How many pods of the index failed before this one, whether that counted or not.
-pub(super) fn failures_before(pod: &Value) -> i64 {
+pub(super) fn failures_before(pod: Pod<'_>) -> i64 {
     failures(pod, INDEX_FAILURES) + failures(pod, INDEX_IGNORED)
 }

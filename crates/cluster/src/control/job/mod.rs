@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use klab_api_machinery::resource::{JOBS, PODS};
-use klab_api_machinery::value::{condition, condition_is_true, map_mut, text, time_of, time_text};
+use klab_api_machinery::value::{map_mut, time_text};
+use klab_api_machinery::views::{Job, JobCondition, JobStatus, Pod};
 use klab_scheduler::selector::Selector;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::backoff::Record;
 use self::component::{COMPONENT, key};
-use self::failure_policy::verdict;
 use self::held::TRACKING;
 use self::indexes::Indexes;
 use self::look::{End, EndKind, Look};
@@ -54,11 +54,6 @@ impl Reconciler for Jobs {
     }
 }
 
-/// Whether another controller takes care of the Job.
-fn is_managed_elsewhere(job: &Value) -> bool {
-    job["spec"]["managedBy"].as_str().is_some_and(|manager| manager != MANAGER)
-}
-
 impl Jobs {
     fn sync_job(&mut self, plane: &mut Plane, name: &ObjectName) {
         let Some(object) = plane.cluster.get(JOBS, &name.namespace, &name.name) else {
@@ -68,15 +63,16 @@ impl Jobs {
             return;
         };
         let value = object.value();
-        if is_managed_elsewhere(&value) {
+        let job = Job(&value);
+        if job.spec().managed_by().is_some_and(|manager| manager != MANAGER) {
             return;
         }
-        let held = |kind: &str| condition_is_true(&value["status"]["conditions"], kind);
-        if held("Complete") || held("Failed") {
+        let conditions = job.status().conditions();
+        if conditions.clone().is_true("Complete") || conditions.is_true("Failed") {
             self.failures.remove(name);
             return;
         }
-        let selector = Selector::from_json(&value["spec"]["selector"]);
+        let selector = Selector::from_json(job.spec().selector().0);
         let pods = plane.claim_pods(&object, &selector);
         let mut look = Look::new(object, value, pods);
         look.record = self.failures_of(&look);
@@ -92,7 +88,7 @@ impl Jobs {
     /// The record of failures, with the pods that have ended since the last look.
     fn failures_of(&self, look: &Look) -> Record {
         let ends = |pods: &[&Arc<PodInfo>]| -> Vec<_> {
-            pods.iter().map(|pod| backoff::finished_at(pod, &pod.object.value())).collect()
+            pods.iter().map(|pod| backoff::finished_at(pod, Pod(&pod.object.value()))).collect()
         };
         if let Some(record) = self.failures.get(&look.job.name) {
             return record.after(&ends(&look.new_succeeded()), &ends(&look.new_failed()));
@@ -109,10 +105,10 @@ impl Plane {
     fn decide(&mut self, look: &mut Look) {
         let now = self.now();
         let suspended = look.job.is_suspended();
-        if look.job.status["startTime"].is_null() && !suspended {
+        if look.job.status().start_time().is_none() && !suspended {
             look.job.status["startTime"] = json!(time_text(now));
         }
-        look.end = end_decided_before(&look.job.status).or_else(|| self.failure(look));
+        look.end = end_decided_before(look.job.status()).or_else(|| self.failure(look));
         if look.job.is_indexed() {
             judge_indexes(look);
         }
@@ -127,7 +123,7 @@ impl Plane {
             return;
         }
         self.size_job(look);
-        let complete = match look.job.spec("completions") {
+        let complete = match look.job.spec().completions() {
             Some(completions) => look.succeeded >= completions && look.active == 0,
             None => look.succeeded > 0 && look.active == 0,
         };
@@ -147,19 +143,21 @@ impl Plane {
 
     /// A failure of the Job as a whole.
     fn failure(&mut self, look: &Look) -> Option<End> {
-        let fatal = look.pods.iter().filter(|pod| look.job.counts_as_failed(pod)).find_map(|pod| {
-            verdict(&look.job.value, &pod.object.value()).filter(|verdict| verdict.action == "FailJob")
-        });
+        let fatal = look
+            .pods
+            .iter()
+            .filter(|pod| look.job.counts_as_failed(pod))
+            .find_map(|pod| look.job.verdict(&pod.object.value()).filter(|verdict| verdict.action == "FailJob"));
         if let Some(fatal) = fatal {
             return Some(End::new(EndKind::FailureTarget, "PodFailurePolicy", &fatal.message));
         }
-        let limit = look.job.spec("backoffLimit").unwrap_or(6);
+        let limit = look.job.spec().backoff_limit().unwrap_or(6);
         if look.failed > limit || look.has_restarted_too_often(limit) {
             let message = "Job has reached the specified backoff limit";
             return Some(End::new(EndKind::FailureTarget, "BackoffLimitExceeded", message));
         }
-        let deadline = look.job.spec("activeDeadlineSeconds")?;
-        let start = time_of(&look.job.status["startTime"]).filter(|_| !look.job.is_suspended())?;
+        let deadline = look.job.spec().active_deadline_seconds()?;
+        let start = look.job.status().start_time().filter(|_| !look.job.is_suspended())?;
         let end = later(start, SignedDuration::from_secs(deadline));
         if end <= self.now() {
             let message = "Job was active longer than specified deadline";
@@ -184,16 +182,16 @@ impl Plane {
 
 /// Which indexes have succeeded and failed, and what that means for the Job.
 fn judge_indexes(look: &mut Look) {
-    let completions = look.job.spec("completions").unwrap_or_default();
-    look.succeeded_before = Indexes::parse(text(&look.job.status, &["completedIndexes"]), completions);
+    let completions = look.job.spec().completions().unwrap_or_default();
+    look.succeeded_before = Indexes::parse(look.job.status().completed_indexes(), completions);
     let newly: Vec<i64> = look.new_succeeded_indexes(completions);
     look.succeeded_indexes = look.succeeded_before.with(newly);
     look.succeeded = look.succeeded_indexes.len();
-    if let Some(limit) = look.job.spec("backoffLimitPerIndex") {
-        let failed = Indexes::parse(text(&look.job.status, &["failedIndexes"]), completions);
+    if let Some(limit) = look.job.spec().backoff_limit_per_index() {
+        let failed = Indexes::parse(look.job.status().failed_indexes().unwrap_or_default(), completions);
         let failed = failed.with(look.new_failed_indexes(completions, limit));
         if look.end.is_none() {
-            let most = look.job.spec("maxFailedIndexes");
+            let most = look.job.spec().max_failed_indexes();
             look.end = if most.is_some_and(|most| failed.len() > most) {
                 let message = "Job has exceeded the specified maximal number of failed indexes";
                 Some(End::new(EndKind::FailureTarget, "MaxFailedIndexesExceeded", message))
@@ -208,16 +206,16 @@ fn judge_indexes(look: &mut Look) {
     }
     if look.end.is_none()
         && let Some(message) =
-            success_policy::met(&look.job.value["spec"]["successPolicy"], completions, &look.succeeded_indexes)
+            success_policy::met(look.job.spec().success_policy(), completions, &look.succeeded_indexes)
     {
         look.end = Some(End::new(EndKind::SuccessCriteriaMet, "SuccessPolicy", &message));
     }
 }
 
 /// What an earlier look decided, which stays.
-fn end_decided_before(status: &Value) -> Option<End> {
-    let held = |kind: &str| condition(&status["conditions"], kind).filter(|have| have["status"] == "True");
-    let end = |kind: EndKind, have: &Value| End::new(kind, text(have, &["reason"]), text(have, &["message"]));
+fn end_decided_before(status: JobStatus<'_>) -> Option<End> {
+    let held = |kind: &str| status.conditions().of_type(kind).filter(|have| have.status() == "True");
+    let end = |kind: EndKind, have: JobCondition<'_>| End::new(kind, have.reason(), have.message());
     held("SuccessCriteriaMet")
         .map(|have| end(EndKind::SuccessCriteriaMet, have))
         .or_else(|| held("FailureTarget").map(|have| end(EndKind::Failed, have)))

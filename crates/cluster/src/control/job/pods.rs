@@ -7,7 +7,8 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use klab_api_machinery::value::{items, list_mut, map_mut};
+use klab_api_machinery::value::{list_mut, map_mut};
+use klab_api_machinery::views::{Container, Pod};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -15,7 +16,6 @@ use super::super::pods::{pod_of_template, slow_start};
 use super::super::view::{Phase, PodInfo};
 use super::backoff::{end_after, finished_at};
 use super::component::{COMPONENT, key};
-use super::failure_policy::verdict;
 use super::held::TRACKING;
 use super::look::{
     INDEX, INDEX_FAILURES, INDEX_IGNORED, Job, Look, failures, failures_before, index_of, is_terminating,
@@ -33,8 +33,8 @@ impl Plane {
             self.delete_active(look, look.active_pods.len());
             return;
         }
-        let parallelism = look.job.spec("parallelism").unwrap_or(1);
-        let wanted = match look.job.spec("completions") {
+        let parallelism = look.job.spec().parallelism().unwrap_or(1);
+        let wanted = match look.job.spec().completions() {
             None if look.succeeded > 0 => look.active,
             None => parallelism,
             Some(completions) => (completions - look.succeeded).clamp(0, parallelism.max(0)),
@@ -106,7 +106,7 @@ fn for_removal(look: &Look, at_least: usize) -> Vec<Arc<PodInfo>> {
         pods.truncate(at_least);
         return pods;
     }
-    let completions = look.job.spec("completions").unwrap_or_default();
+    let completions = look.job.spec().completions().unwrap_or_default();
     // The most useful pod of each index stays.
     let stays = |at: usize, pod: &PodInfo| {
         index_of(pod).is_some_and(|index| {
@@ -136,7 +136,7 @@ fn usefulness(pod: &PodInfo) -> (bool, u8, bool, Reverse<i64>, Reverse<Timestamp
 
 /// The first indexes that no pod works on and that may be tried now; and when the next one may.
 fn indexes_to_try(look: &Look, count: usize, now: Timestamp) -> (Vec<i64>, Option<Timestamp>) {
-    let completions = look.job.spec("completions").unwrap_or_default();
+    let completions = look.job.spec().completions().unwrap_or_default();
     let mut taken = look.succeeded_indexes.with(look.active_pods.iter().filter_map(|pod| index_of(pod)));
     if look.job.replaces_failed_only() {
         taken = taken.with(look.pods.iter().filter(|pod| is_terminating(pod)).filter_map(|pod| index_of(pod)));
@@ -148,7 +148,7 @@ fn indexes_to_try(look: &Look, count: usize, now: Timestamp) -> (Vec<i64>, Optio
     for index in taken.absent(completions, count) {
         let wait = look.replaceable.get(&index).and_then(|pod| {
             let value = pod.object.value();
-            end_after(failures_before(&value) + 1, finished_at(pod, &value)).filter(|end| *end > now)
+            end_after(failures_before(Pod(&value)) + 1, finished_at(pod, Pod(&value))).filter(|end| *end > now)
         });
         match wait {
             None => ready.push(index),
@@ -159,7 +159,7 @@ fn indexes_to_try(look: &Look, count: usize, now: Timestamp) -> (Vec<i64>, Optio
 }
 
 fn job_pod(job: &Job) -> Value {
-    let mut pod = pod_of_template(&job.object, &job.value["spec"]["template"]);
+    let mut pod = pod_of_template(&job.object, job.spec().template());
     let finalizers = list_mut(&mut pod["metadata"]["finalizers"]);
     if !finalizers.iter().any(|have| have == TRACKING) {
         finalizers.push(json!(TRACKING));
@@ -193,7 +193,7 @@ fn indexed_pod(look: &Look, index: i64) -> Value {
     });
     for list in ["containers", "initContainers"] {
         for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
-            let have = items(&container["env"]).iter().any(|env| env["name"] == "JOB_COMPLETION_INDEX");
+            let have = Container(container).env().named("JOB_COMPLETION_INDEX").is_some();
             if !have {
                 list_mut(&mut container["env"]).push(variable.clone());
             }
@@ -205,7 +205,7 @@ fn indexed_pod(look: &Look, index: i64) -> Value {
 /// How often pods of an index have failed, with the one that is replaced: so that it counted, and so that it did not.
 fn failures_after(job: &Job, pod: &PodInfo) -> (i64, i64) {
     let value = pod.object.value();
-    let (counted, ignored) = (failures(&value, INDEX_FAILURES), failures(&value, INDEX_IGNORED));
-    let ignores = verdict(&job.value, &value).is_some_and(|verdict| verdict.action == "Ignore");
+    let (counted, ignored) = (failures(Pod(&value), INDEX_FAILURES), failures(Pod(&value), INDEX_IGNORED));
+    let ignores = job.verdict(&value).is_some_and(|verdict| verdict.action == "Ignore");
     if ignores { (counted, ignored + 1) } else { (counted + 1, ignored) }
 }

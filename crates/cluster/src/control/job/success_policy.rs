@@ -2,20 +2,18 @@
 
 // upstream: pkg/controller/job/success_policy.go matchSuccessPolicy (v1.36)
 
-use klab_api_machinery::value::items;
-use serde_json::Value;
+use klab_api_machinery::views::SuccessPolicy;
 
 use super::indexes::Indexes;
 
 /// What is said when the first rule is met that is.
-pub(super) fn met(policy: &Value, completions: i64, succeeded: &Indexes) -> Option<String> {
+pub(super) fn met(policy: SuccessPolicy<'_>, completions: i64, succeeded: &Indexes) -> Option<String> {
     if succeeded.len() == 0 {
         return None;
     }
-    items(&policy["rules"]).iter().enumerate().find_map(|(at, rule)| {
-        let count = rule["succeededCount"].as_i64();
-        let enough = |have: i64| count.is_some_and(|count| have >= count);
-        let is_met = match rule["succeededIndexes"].as_str() {
+    policy.rules().enumerate().find_map(|(at, rule)| {
+        let enough = |have: i64| rule.succeeded_count().is_some_and(|count| have >= count);
+        let is_met = match rule.succeeded_indexes() {
             Some(indexes) => {
                 let wanted = Indexes::parse(indexes, completions);
                 let have = wanted.in_common(succeeded);
@@ -44,8 +42,8 @@ mod tests {
             [("", None), ("0,2", None), ("0,2,3", Some(0)), ("4,8", Some(1)), ("0-2,4,10", Some(2))]
         {
             let wanted = rule.map(|rule| format!("Matched rules at index {rule}"));
-            assert_eq!(met(&policy, 12, &Indexes::parse(succeeded, 12)), wanted, "{succeeded}");
+            assert_eq!(met(SuccessPolicy(&policy), 12, &Indexes::parse(succeeded, 12)), wanted, "{succeeded}");
         }
-        assert_eq!(met(&Value::Null, 12, &Indexes::parse("0-11", 12)), None);
+        assert_eq!(met(SuccessPolicy(&json!(null)), 12, &Indexes::parse("0-11", 12)), None);
     }
 }

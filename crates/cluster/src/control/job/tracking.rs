@@ -42,9 +42,8 @@ impl Plane {
         }
         let mut end = look.end.take();
         if let Some(decided) = &mut end {
-            let has = |job: &Job, kind: &str| items(&job.status["conditions"]).iter().any(|have| have["type"] == kind);
             let interim = matches!(decided.kind, EndKind::FailureTarget | EndKind::SuccessCriteriaMet);
-            if interim && !has(&look.job, decided.kind.condition()) {
+            if interim && look.job.status().conditions().of_type(decided.kind.condition()).is_none() {
                 look.job.add_condition(decided, now);
             }
             decided.kind = if decided.succeeds() { EndKind::Complete } else { EndKind::Failed };
@@ -78,7 +77,7 @@ impl Plane {
             self.note(&job.object, COMPONENT, true, &end.reason, &end.message);
             return;
         }
-        if job.spec("completions").is_some_and(|completions| job.count("succeeded") > completions) {
+        if job.spec().completions().is_some_and(|completions| job.count("succeeded") > completions) {
             let message = "Too many succeeded pods running after completion count reached";
             self.note(&job.object, COMPONENT, true, "TooManySucceededPods", message);
         }
@@ -100,7 +99,7 @@ impl Plane {
 
 /// Notes the pods that have ended in the status. Which of them may go, and whether these are all.
 fn note_ended(look: &mut Look) -> (Vec<Arc<PodInfo>>, bool) {
-    let completions = look.job.spec("completions").unwrap_or_default();
+    let completions = look.job.spec().completions().unwrap_or_default();
     let indexed = look.job.is_indexed();
     let fails = look.end.as_ref().is_some_and(|end| !end.succeeds());
     let everything = look.job.object.deleting || look.end.is_some();
@@ -169,5 +168,6 @@ fn add_counted(job: &mut Job, is_held: &dyn Fn(&str) -> bool) {
 }
 
 fn has_counted_all(job: &Job) -> bool {
-    ["succeeded", "failed"].iter().all(|outcome| items(&job.status["uncountedTerminatedPods"][outcome]).is_empty())
+    let left = job.status().uncounted_terminated_pods();
+    left.succeeded().is_empty() && left.failed().is_empty()
 }

@@ -119,7 +119,7 @@ fn affine(spec: PodSpec<'_>, node: &NodeInfo) -> bool {
     }
     let Ok(spec) = v1::PodSpec::from_value(spec.0) else { return true };
     let Ok(required) = RequiredNodeAffinity::from_api(&spec) else { return true };
-    let labels = serde_json::from_value(node.object.value()["metadata"]["labels"].clone()).unwrap_or_default();
+    let labels = node.object.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     required.matches(&labels, &node.object.name)
 }
 

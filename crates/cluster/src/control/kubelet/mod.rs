@@ -32,8 +32,8 @@ use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{
     CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES,
 };
-use klab_api_machinery::value::{text, time_text};
-use klab_api_machinery::views::{Node, Pod, ResourceClaim};
+use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::{Node, Pod, PodStatus, ResourceClaim, RuntimeClass};
 use klab_cel::names::is_extended_resource;
 use serde_json::json;
 
@@ -315,7 +315,7 @@ impl Kubelet {
         }
         let (next, said) = (look.next, std::mem::take(&mut look.said));
         let said_of_pod = std::mem::take(&mut look.said_of_pod);
-        let address = text(&report.status, &["podIP"]).to_owned();
+        let address = PodStatus(&report.status).pod_ip().to_owned();
         if report.is_news(value) && !plane.write_pod_status(pod, report) {
             return;
         }
@@ -390,7 +390,7 @@ fn unknown_handler(plane: &Plane, pod: Pod<'_>, node: &NodeInfo) -> Option<Strin
         return None;
     }
     let class = plane.cluster.get(RUNTIME_CLASSES, "", class)?.value();
-    let handler = text(&class, &["handler"]);
+    let handler = RuntimeClass(&class).handler();
     let node = node.object.value();
     let offered = Node(&node).status().runtime_handlers().named(handler);
     (offered.is_none() && !HANDLERS.contains(&handler)).then(|| handler.to_owned())

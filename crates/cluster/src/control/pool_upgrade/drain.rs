@@ -11,6 +11,7 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::POD_DISRUPTION_BUDGETS;
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::selects;
+use klab_api_machinery::views::PodDisruptionBudget;
 use klab_scheduler::selector::Selector;
 
 use super::nodes::tell;
@@ -103,7 +104,7 @@ pub(super) fn drain(plane: &mut Plane, node: &str, tried: Timestamp, until: Time
 fn debug_info(plane: &Plane, pod: &Object) -> String {
     let (budgets, _) = plane.cluster.list(POD_DISRUPTION_BUDGETS, Some(&pod.namespace));
     let found = budgets.iter().find_map(|budget| {
-        let selector = Selector::from_json(&budget.value()["spec"]["selector"]);
+        let selector = Selector::from_json(PodDisruptionBudget(&budget.value()).spec().selector().0);
         selects(&selector, pod).then_some((budget, selector))
     });
     let Some((budget, selector)) = found else { return String::new() };

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::protobuf::go_duration;
 use klab_api_machinery::resource::CONFIG_MAPS;
+use klab_api_machinery::views::ConfigMap;
 use serde_json::json;
 
 use self::drain::{Drained, drain};
@@ -79,7 +80,7 @@ impl Reconciler for PoolUpgrades {
             let options = WriteOptions::by(COMPONENT);
             let _noted = plane.cluster.modify(CONFIG_MAPS, Part::Main, NAMESPACE, POOL_UPGRADES, &options, |map| {
                 // An upgrade that was given up meanwhile does not come back.
-                if map["data"][pool].is_string() {
+                if ConfigMap(map).data().get(pool).is_some() {
                     map["data"][pool] = json!(text);
                 }
             });

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use klab_api_machinery::resource::{NODES, PODS};
 use klab_api_machinery::value::map_mut;
+use klab_api_machinery::views::metadata;
 use serde_json::{Value, json};
 
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
@@ -65,7 +66,7 @@ pub(super) fn surge_members(
     let new: Vec<Value> = upgrade.pool.new_nodes(pool, &present).take(count).collect();
     new.iter()
         .filter_map(|node| {
-            let name = node["metadata"]["name"].as_str()?;
+            let name = metadata(node).name();
             let member = PoolUpgrade::member(&upgrade.pool, name, Present::of(node).address())?;
             Some(Member { phase: Phase::Starting(until), ..member })
         })

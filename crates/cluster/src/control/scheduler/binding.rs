@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use klab_api_machinery::resource::RESOURCE_CLAIMS;
-use klab_api_machinery::value::{items, text};
+use klab_api_machinery::views::ResourceClaim;
 use klab_scheduler::queue::Event;
 use klab_scheduler::{ClaimAllocation, Decision};
 use serde_json::Value;
@@ -54,8 +54,9 @@ impl Binding {
             // It has its devices already.
             let claim = plane.cluster.get(RESOURCE_CLAIMS, &given.namespace, &given.name);
             claim.is_some_and(|claim| {
-                let results = &claim.value()["status"]["allocation"]["devices"]["results"];
-                items(results).iter().any(|result| !items(&result["bindingConditions"]).is_empty())
+                let value = claim.value();
+                let mut results = ResourceClaim(&value).status().allocation().devices().results();
+                results.any(|result| !result.binding_conditions().is_empty())
             })
         };
         decision.allocations.iter().any(has_conditions).then(|| Self {
@@ -76,11 +77,12 @@ impl Binding {
     pub(super) fn look(&self, plane: &Plane) -> Readiness {
         let is_late = plane.now() >= self.deadline;
         for claim in claims(plane, &self.decision) {
-            let name = text(&claim, &["metadata", "name"]);
-            if claim["status"]["allocation"].is_null() {
+            let claim = ResourceClaim(&claim);
+            let name = claim.metadata().name();
+            if !claim.status().allocation().is_set() {
                 return Readiness::Failed(format!("claim {name} got deallocated elsewhere in the meantime"));
             }
-            match of_claim(&claim) {
+            match of_claim(claim) {
                 Readiness::Ready => {}
                 Readiness::Pending if is_late => {
                     return Readiness::Failed(format!("device binding timeout: claim={name}"));
@@ -104,33 +106,31 @@ impl Binding {
 }
 
 /// The claims that a decision is about.
-fn claims(plane: &Plane, decision: &Decision) -> Vec<Value> {
+fn claims(plane: &Plane, decision: &Decision) -> Vec<Arc<Value>> {
     let get = |namespace: &str, name: &str| plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
     let claims = decision.allocations.iter().filter_map(|given| get(&given.namespace, &given.name));
-    claims.map(|claim| Value::clone(&claim.value())).collect()
+    claims.map(|claim| claim.value()).collect()
 }
 
-fn of_claim(claim: &Value) -> Readiness {
-    for result in items(&claim["status"]["allocation"]["devices"]["results"]) {
-        let wanted = items(&result["bindingConditions"]);
+fn of_claim(claim: ResourceClaim<'_>) -> Readiness {
+    for result in claim.status().allocation().devices().results() {
+        let mut wanted = result.binding_conditions();
         if wanted.is_empty() {
             continue;
         }
-        let same = |device: &&Value| ["driver", "pool", "device"].iter().all(|part| device[part] == result[part]);
-        let Some(device) = items(&claim["status"]["devices"]).iter().find(same) else { return Readiness::Pending };
-        let condition = |kind: &Value| {
-            let conditions = items(&device["conditions"]).iter();
-            conditions.into_iter().find(|condition| condition["type"] == *kind && condition["status"] == "True")
+        let id = (result.driver(), result.pool(), result.device());
+        let mut devices = claim.status().devices();
+        let Some(device) = devices.find(|device| (device.driver(), device.pool(), device.device()) == id) else {
+            return Readiness::Pending;
         };
-        if let Some(failed) = items(&result["bindingFailureConditions"]).iter().find_map(condition) {
+        let met = |kind: &str| device.conditions().find(|it| it.type_() == kind && it.status() == "True");
+        if let Some(failed) = result.binding_failure_conditions().find_map(met) {
+            let (name, reason, message) = (claim.metadata().name(), failed.reason(), failed.message());
             return Readiness::Failed(format!(
-                "device binding failed: claim={}, reason={}, message={:?}",
-                text(claim, &["metadata", "name"]),
-                text(failed, &["reason"]),
-                text(failed, &["message"])
+                "device binding failed: claim={name}, reason={reason}, message={message:?}"
             ));
         }
-        if wanted.iter().any(|kind| condition(kind).is_none()) {
+        if wanted.any(|kind| met(kind).is_none()) {
             return Readiness::Pending;
         }
     }

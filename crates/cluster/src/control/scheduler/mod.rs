@@ -20,7 +20,8 @@ use klab_api_machinery::resource::{
     PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
     RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
-use klab_api_machinery::value::{items, map_mut, set_condition, text, time_text};
+use klab_api_machinery::value::{map_mut, set_condition, time_text};
+use klab_api_machinery::views::{self, CSINode, CSIStorageCapacity, PodStatus};
 use serde_json::{Value, json};
 
 use self::binding::{Binding, Readiness};
@@ -332,16 +333,15 @@ impl Scheduler {
         let (namespace, name) = (&info.object.namespace, &info.object.name);
         let _written = plane.cluster.modify(PODS, Part::Status, namespace, name, &writes(), |value| {
             let nominated = nominate(&mut value["status"], nomination);
-            let mut conditions = items(&value["status"]["conditions"]).iter();
-            let had = conditions.find(|condition| condition["type"] == "PodScheduled");
+            let had = views::Pod(value).status().conditions().of_type("PodScheduled");
             let is_known = had.is_some_and(|had| {
-                had["status"] == "False" && had["reason"] == reason && had["message"] == decision.message
+                had.status() == "False" && had.reason() == reason && had.message() == decision.message
             });
             if is_known && !nominated {
                 return;
             }
             let condition = json!({
-                "type": "PodScheduled", "observedGeneration": value["metadata"]["generation"], "status": "False",
+                "type": "PodScheduled", "observedGeneration": views::Pod(value).metadata().generation(), "status": "False",
                 "lastProbeTime": null, "lastTransitionTime": time_text(now), "reason": reason,
                 "message": decision.message,
             });
@@ -376,7 +376,7 @@ impl Scheduler {
             });
             let _marked = plane.cluster.modify(PODS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                 let mut condition = condition;
-                condition["observedGeneration"] = value["metadata"]["generation"].clone();
+                condition["observedGeneration"] = json!(views::Pod(value).metadata().generation());
                 set_condition(&mut value["status"]["conditions"], condition);
             });
             let options = DeleteOptions { uid: Some(victim.object.uid.to_string()), ..DeleteOptions::default() };
@@ -392,7 +392,7 @@ impl Scheduler {
 
 /// Writes which node is kept for a pod. Whether that is another one than before.
 fn nominate(status: &mut Value, nomination: Nomination<'_>) -> bool {
-    let had = text(status, &["nominatedNodeName"]).to_owned();
+    let had = PodStatus(status).nominated_node_name().to_owned();
     match nomination {
         Nomination::Kept => false,
         Nomination::Node(node) => {
@@ -493,7 +493,9 @@ fn object_changed(scheduler_cache: &mut SchedulerCache, change: &Change<'_>) -> 
         }
         STORAGE_CLASSES => Typed::from_json(&object.json).ok().map(|class| scheduler_cache.set_storage_class(&class)),
         CSI_NODES => {
-            let migrated = |node: &Object| node.value()["metadata"]["annotations"][MIGRATED_PLUGINS].clone();
+            let migrated = |node: &Object| {
+                CSINode(&node.value()).metadata().annotations().get(MIGRATED_PLUGINS).map(str::to_owned)
+            };
             previous.is_none_or(|old| migrated(old) != migrated(object)).then_some(Event::StorageDriver)
         }
         CSI_STORAGE_CAPACITIES => previous.is_none_or(|old| room(object) > room(old)).then_some(Event::StorageDriver),
@@ -510,7 +512,7 @@ fn object_changed(scheduler_cache: &mut SchedulerCache, change: &Change<'_>) -> 
 // upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go volumeLimit (v1.36)
 fn room(capacity: &Object) -> Option<Quantity> {
     let capacity = capacity.value();
-    let limits = [&capacity["maximumVolumeSize"], &capacity["capacity"]];
+    let limits = [CSIStorageCapacity(&capacity).maximum_volume_size(), CSIStorageCapacity(&capacity).capacity()];
     limits.into_iter().find_map(|limit| Quantity::parse(limit.as_str()?).ok())
 }
 
@@ -526,7 +528,7 @@ fn scheduler_of(plane: &Plane, pod: &Object) -> Cow<'static, str> {
         // The pod need not be read.
         [only] if only.name() == DEFAULT_SCHEDULER => Cow::Borrowed(DEFAULT_SCHEDULER),
         // Admission names the scheduler of every pod.
-        _ => Cow::Owned(text(&pod.value(), &["spec", "schedulerName"]).to_owned()),
+        _ => Cow::Owned(views::Pod(&pod.value()).spec().scheduler_name().to_owned()),
     }
 }
 

@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use klab_api_machinery::resource::{PODS, RESOURCE_CLAIMS};
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::{items, list_mut, map_mut, time_text};
+use klab_api_machinery::value::{list_mut, map_mut, time_text};
+use klab_api_machinery::views::{self, ResourceClaimConsumerReference as Consumer, ResourceClaimStatus};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -40,7 +41,9 @@ pub(super) fn reserve(
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let is_reserved = |given: &ClaimAllocation| {
         let claim = plane.cluster.get(RESOURCE_CLAIMS, &given.namespace, &given.name);
-        claim.is_some_and(|claim| items(&claim.value()["status"]["reservedFor"]).iter().any(|it| it["uid"] == uid))
+        claim.is_some_and(|claim| {
+            views::ResourceClaim(&claim.value()).status().reserved_for().any(|consumer| consumer.uid() == uid)
+        })
     };
     let mut wanted: Vec<ClaimAllocation> = Vec::with_capacity(decision.allocations.len());
     wanted.extend(decision.allocations.iter().filter(|given| !is_reserved(given)).cloned());
@@ -62,11 +65,7 @@ pub(super) fn unreserve(plane: &mut Plane, pod: &Pod, decision: &Decision) -> Ve
             continue;
         }
         let written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
-            let status = &mut claim["status"];
-            list_mut(&mut status["reservedFor"]).retain(|consumer| consumer["uid"] != *uid);
-            if items(&status["reservedFor"]).is_empty() {
-                map_mut(status).remove("reservedFor");
-            }
+            list_mut(&mut claim["status"]["reservedFor"]).retain(|consumer| Consumer(consumer).uid() != uid);
         });
         if let Some(claim) = written.ok().and_then(|claim| Typed::from_json(&claim.json).ok()) {
             events.extend(plane.scheduler_cache.set_resource_claim(&claim));
@@ -119,7 +118,8 @@ fn make(plane: &mut Plane, pod: &Pod, extended: ExtendedAllocation) -> Result<Cl
 /// Takes back the claim that was made for extended resources of a pod that is not bound after all.
 fn unmake(plane: &mut Plane, namespace: &str, name: &str) -> bool {
     let claim = plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
-    if claim.is_none_or(|claim| claim.value()["metadata"]["annotations"][EXTENDED] != "true") {
+    let annotated = |claim: views::ResourceClaim<'_>| claim.metadata().annotations().get(EXTENDED) == Some("true");
+    if !claim.is_some_and(|claim| annotated(views::ResourceClaim(&claim.value()))) {
         return false;
     }
     let _freed = plane.cluster.modify(RESOURCE_CLAIMS, Part::Main, namespace, name, &writes(), |claim| {
@@ -136,7 +136,7 @@ fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<
     let refused = |what: &str, status: Status| format!("{what} claim {namespace}/{name}: {status}");
     if allocation.is_some() {
         let claim = plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
-        if claim.is_some_and(|claim| !claim.value()["status"]["allocation"].is_null()) {
+        if claim.is_some_and(|claim| views::ResourceClaim(&claim.value()).status().allocation().is_set()) {
             return Err(format!("claim {namespace}/{name} got allocated elsewhere in the meantime"));
         }
         plane
@@ -159,7 +159,8 @@ fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<
             if let Some(allocation) = allocation {
                 status["allocation"] = allocation;
             }
-            if status["allocation"].is_object() && status["allocation"]["allocationTimestamp"].is_null() {
+            let has = ResourceClaimStatus(status).allocation();
+            if has.is_set() && has.allocation_timestamp().is_none() {
                 status["allocation"]["allocationTimestamp"] = json!(now);
             }
             list_mut(&mut status["reservedFor"]).push(consumer);

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::PERSISTENT_VOLUME_CLAIMS;
-use klab_api_machinery::value::{controller_reference, items, map_mut, text};
+use klab_api_machinery::value::{controller_reference, map_mut};
+use klab_api_machinery::views::{
+    OwnerReference, PersistentVolumeClaim as Claim, StatefulSetPersistentVolumeClaimRetentionPolicy as Retention,
+};
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -16,9 +19,11 @@ use super::super::pods::writes;
 use super::{COMPONENT, Set};
 use crate::cluster::Part;
 
+const DELETE: &str = "Delete";
+
 impl Set {
-    fn deletes(&self, when: &str) -> bool {
-        text(&self.value, &["spec", "persistentVolumeClaimRetentionPolicy", when]) == "Delete"
+    fn retention(&self) -> Retention<'_> {
+        self.spec().persistent_volume_claim_retention_policy()
     }
 
     fn is_in_range(&self, pod: &str) -> bool {
@@ -26,8 +31,8 @@ impl Set {
     }
 
     fn claim_names(&self, pod: &str) -> Vec<String> {
-        let templates = items(&self.value["spec"]["volumeClaimTemplates"]).iter();
-        templates.map(|template| format!("{}-{pod}", text(template, &["metadata", "name"]))).collect()
+        let templates = self.spec().volume_claim_templates();
+        templates.map(|template| format!("{}-{pod}", template.metadata().name())).collect()
     }
 }
 
@@ -39,47 +44,49 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    fn is_set(&self, reference: &Value) -> bool {
-        reference["apiVersion"] == "apps/v1"
-            && reference["kind"] == "StatefulSet"
-            && reference["name"] == *self.set.object.name
+    fn is_set(&self, owner: OwnerReference<'_>) -> bool {
+        [owner.api_version(), owner.kind(), owner.name()] == ["apps/v1", "StatefulSet", &self.set.object.name]
     }
 
-    fn is_pod(&self, reference: &Value) -> bool {
-        reference["apiVersion"] == "v1" && reference["kind"] == "Pod" && reference["name"] == *self.pod
+    fn is_pod(&self, owner: OwnerReference<'_>) -> bool {
+        [owner.api_version(), owner.kind(), owner.name()] == ["v1", "Pod", self.pod]
     }
 
     /// Whether the claim belongs to a set or a pod of the same name that is no more.
-    fn are_stale(&self, references: &[Value]) -> bool {
-        let set = references.iter().find(|reference| self.is_set(reference));
-        set.is_some_and(|set| set["uid"] != *self.set.object.uid) || self.is_pod_stale(references)
+    fn are_stale(&self, references: &[OwnerReference<'_>]) -> bool {
+        let set = references.iter().find(|owner| self.is_set(**owner));
+        set.is_some_and(|set| set.uid() != &*self.set.object.uid) || self.is_pod_stale(references)
     }
 
-    fn is_pod_stale(&self, references: &[Value]) -> bool {
-        let pod = references.iter().find(|reference| self.is_pod(reference));
-        pod.is_some_and(|pod| pod["uid"] != *self.pod_uid)
+    fn is_pod_stale(&self, references: &[OwnerReference<'_>]) -> bool {
+        let pod = references.iter().find(|owner| self.is_pod(**owner));
+        pod.is_some_and(|pod| pod.uid() != self.pod_uid)
+    }
+
+    /// Neither the set nor the pod.
+    fn foreign<'r>(&self, references: &[OwnerReference<'r>]) -> impl Iterator<Item = OwnerReference<'r>> {
+        references.iter().copied().filter(|owner| !self.is_set(*owner) && !self.is_pod(*owner))
     }
 
     /// Whether somebody else controls the claim.
-    fn are_strangers(&self, references: &[Value]) -> bool {
-        let foreign = |reference: &&Value| !self.is_set(reference) && !self.is_pod(reference);
-        (self.set.deletes("whenScaled") || self.set.deletes("whenDeleted"))
-            && references.iter().filter(foreign).any(|reference| reference["controller"] == true)
+    fn are_strangers(&self, references: &[OwnerReference<'_>]) -> bool {
+        let retention = self.set.retention();
+        (retention.when_scaled() == DELETE || retention.when_deleted() == DELETE)
+            && self.foreign(references).any(|owner| owner.controller() == Some(true))
     }
 
     /// The owners the claim is to have.
-    fn wanted(&self, references: &[Value]) -> Vec<Value> {
-        let foreign = |reference: &&Value| !self.is_set(reference) && !self.is_pod(reference);
-        let mut wanted: Vec<Value> = references.iter().filter(foreign).cloned().collect();
+    fn wanted(&self, references: &[OwnerReference<'_>]) -> Vec<Value> {
+        let mut wanted: Vec<Value> = self.foreign(references).map(|owner| owner.0.clone()).collect();
         if self.are_strangers(references) {
             return wanted;
         }
-        if self.set.deletes("whenScaled") && !self.set.is_in_range(self.pod) {
+        if self.set.retention().when_scaled() == DELETE && !self.set.is_in_range(self.pod) {
             wanted.push(json!({
                 "apiVersion": "v1", "kind": "Pod", "name": self.pod, "uid": self.pod_uid, "controller": true,
                 "blockOwnerDeletion": true,
             }));
-        } else if self.set.deletes("whenDeleted") {
+        } else if self.set.retention().when_deleted() == DELETE {
             wanted.push(controller_reference(&self.set.object));
         }
         wanted
@@ -87,18 +94,19 @@ impl Owners<'_> {
 }
 
 /// What of references matters: who, and whether as controller.
-fn essence(references: &[Value]) -> BTreeSet<(&str, bool)> {
-    references.iter().map(|reference| (text(reference, &["uid"]), reference["controller"] == true)).collect()
+fn essence<'a>(references: impl Iterator<Item = OwnerReference<'a>>) -> BTreeSet<(&'a str, bool)> {
+    references.map(|owner| (owner.uid(), owner.controller() == Some(true))).collect()
 }
 
 impl Plane {
     /// Whether a claim goes with a former pod of that name: a new one has to wait until it is gone.
     pub(super) fn has_stale_claim(&self, set: &Set, pod: &str) -> bool {
         let owners = Owners { set, pod, pod_uid: "" };
-        set.deletes("whenScaled")
+        set.retention().when_scaled() == DELETE
             && set.claim_names(pod).iter().any(|name| {
                 let claim = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, &set.object.namespace, name);
-                claim.is_some_and(|claim| owners.is_pod_stale(items(&claim.value()["metadata"]["ownerReferences"])))
+                let value = claim.map(|claim| claim.value()).unwrap_or_default();
+                owners.is_pod_stale(&Claim(&value).metadata().owner_references().collect::<Vec<_>>())
             })
     }
 
@@ -110,18 +118,18 @@ impl Plane {
                 continue;
             };
             let value = claim.value();
-            let references = items(&value["metadata"]["ownerReferences"]);
-            if owners.are_stale(references) {
+            let references: Vec<_> = Claim(&value).metadata().owner_references().collect();
+            if owners.are_stale(&references) {
                 continue;
             }
-            if owners.are_strangers(references) {
+            if owners.are_strangers(&references) {
                 let message = format!(
                     "PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim"
                 );
                 self.note(&set.object, COMPONENT, true, "ConflictingController", &message);
             }
-            let wanted = owners.wanted(references);
-            if essence(&wanted) != essence(references) {
+            let wanted = owners.wanted(&references);
+            if essence(wanted.iter().map(OwnerReference)) != essence(references.into_iter()) {
                 self.write_owners(&claim, wanted);
             }
         }
@@ -130,30 +138,26 @@ impl Plane {
     fn write_owners(&self, claim: &Object, owners: Vec<Value>) {
         let (namespace, name) = (&claim.namespace, &claim.name);
         let _tied = self.cluster.modify(PERSISTENT_VOLUME_CLAIMS, Part::Main, namespace, name, &writes(), |claim| {
-            let metadata = map_mut(&mut claim["metadata"]);
-            if owners.is_empty() {
-                metadata.remove("ownerReferences");
-            } else {
-                metadata.insert("ownerReferences".to_owned(), Value::Array(owners));
-            }
+            claim["metadata"]["ownerReferences"] = Value::Array(owners);
         });
     }
 
     /// Makes a claim of a pod where it is missing; whether the pod may be made.
-    pub(super) fn ensure_claim(&mut self, set: &Set, template: &Value, pod: &str) -> bool {
-        let name = format!("{}-{pod}", text(template, &["metadata", "name"]));
+    pub(super) fn ensure_claim(&mut self, set: &Set, template: Claim<'_>, pod: &str) -> bool {
+        let name = format!("{}-{pod}", template.metadata().name());
         if let Some(claim) = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, &set.object.namespace, &name) {
             // When it is gone, the set is looked at again.
             return !claim.deleting;
         }
-        let mut labels = template["metadata"]["labels"].clone();
-        for (key, value) in set.value["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten() {
-            map_mut(&mut labels).insert(key.clone(), value.clone());
+        let given = template.metadata().0;
+        let mut labels = given["labels"].clone();
+        for (key, value) in set.spec().selector().match_labels().iter() {
+            map_mut(&mut labels).insert(key.to_owned(), json!(value));
         }
-        let mut claim = json!({ "metadata": { "name": name, "labels": labels }, "spec": template["spec"] });
-        if !template["metadata"]["annotations"].is_null() {
-            claim["metadata"]["annotations"] = template["metadata"]["annotations"].clone();
-        }
+        let mut claim = json!({
+            "metadata": { "name": name, "labels": labels, "annotations": given["annotations"] },
+            "spec": template.spec().0,
+        });
         let owners = Owners { set, pod, pod_uid: "" }.wanted(&[]);
         if !owners.is_empty() && set.is_in_range(pod) {
             claim["metadata"]["ownerReferences"] = json!(owners);

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
-use klab_api_machinery::value::{int_or_percent, integer, items, list_mut, map_mut, text};
+use klab_api_machinery::value::{int_or_percent, list_mut, map_mut};
+use klab_api_machinery::views::{PodTemplateSpec, StatefulSet, StatefulSetSpec, Volume};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -38,35 +39,39 @@ struct Set {
 }
 
 impl Set {
+    fn spec(&self) -> StatefulSetSpec<'_> {
+        StatefulSet(&self.value).spec()
+    }
+
     fn start(&self) -> i64 {
-        integer(&self.value, &["spec", "ordinals", "start"]).unwrap_or_default()
+        self.spec().ordinals().start()
     }
 
     fn replicas(&self) -> i64 {
-        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
+        self.spec().replicas().unwrap_or(1)
     }
 
     fn min_ready(&self) -> i64 {
-        integer(&self.value, &["spec", "minReadySeconds"]).unwrap_or_default()
+        self.spec().min_ready_seconds()
     }
 
     fn ordered(&self) -> bool {
-        text(&self.value, &["spec", "podManagementPolicy"]) != "Parallel"
+        self.spec().pod_management_policy() != "Parallel"
     }
 
     /// How many pods may be unavailable during a roll-out.
     // upstream: pkg/controller/statefulset/stateful_set_utils.go getStatefulSetMaxUnavailable (v1.36)
     fn max_unavailable(&self) -> usize {
-        let most = &self.value["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
+        let most = self.spec().update_strategy().rolling_update().max_unavailable();
         usize::try_from(int_or_percent(most, self.replicas(), false).unwrap_or(1)).unwrap_or(1).max(1)
     }
 
     fn partition(&self) -> i64 {
-        integer(&self.value, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or_default()
+        self.spec().update_strategy().rolling_update().partition().unwrap_or_default()
     }
 
     fn rolling(&self) -> bool {
-        text(&self.value, &["spec", "updateStrategy", "type"]) != "OnDelete"
+        self.spec().update_strategy().type_() != "OnDelete"
     }
 
     fn ordinal(&self, pod: &PodInfo) -> Option<i64> {
@@ -80,9 +85,9 @@ impl Set {
     /// The template a revision holds: the present one, or an older one from its data.
     fn template(&self, revision: &Revision) -> Option<Value> {
         if revision.object.uid == self.update.object.uid {
-            return Some(self.value["spec"]["template"].clone());
+            return Some(self.spec().template().0.clone());
         }
-        let mut template = revision.object.value()["data"]["spec"]["template"].clone();
+        let mut template = revision.data()["spec"]["template"].clone();
         template.as_object_mut()?.remove("$patch");
         Some(template)
     }
@@ -131,12 +136,13 @@ impl Plane {
             return;
         }
         let value = object.value();
-        let revisions = self.sync_revisions(&object, &value);
+        let read = StatefulSet(&value);
+        let revisions = self.sync_revisions(&object, read.metadata(), read.spec().template());
         let Some(update) = revisions.last().cloned() else { return };
-        let current_name = text(&value, &["status", "currentRevision"]);
+        let current_name = read.status().current_revision();
         let current =
             revisions.iter().find(|revision| revision.object.name.as_ref() == current_name).unwrap_or(&update).clone();
-        let selector = Selector::from_json(&value["spec"]["selector"]);
+        let selector = Selector::from_json(read.spec().selector().0);
         let set = Set { object, value, selector, current, update };
         let pods: Vec<Arc<PodInfo>> =
             self.claim_pods(&set.object, &set.selector).into_iter().filter(|pod| set.ordinal(pod).is_some()).collect();
@@ -147,7 +153,7 @@ impl Plane {
         let live = |revision: &Revision| {
             pods.iter().any(|pod| is_at(pod, revision)) || revision.object.name == set.current.object.name
         };
-        self.trim_revisions(&set.value, &revisions, &live);
+        self.trim_revisions(set.spec().revision_history_limit(), &revisions, &live);
         if !acted {
             self.write_stateful_set_status(name, &set, &pods);
         }
@@ -262,7 +268,7 @@ impl Plane {
         if self.has_stale_claim(set, &name) {
             return false;
         }
-        for claim in items(&set.value["spec"]["volumeClaimTemplates"]) {
+        for claim in set.spec().volume_claim_templates() {
             if !self.ensure_claim(set, claim, &name) {
                 return false;
             }
@@ -306,7 +312,7 @@ impl Plane {
             current_revision = &set.update;
         }
         let mut status = json!({
-            "observedGeneration": set.value["metadata"]["generation"], "replicas": replicas,
+            "observedGeneration": StatefulSet(&set.value).metadata().generation(), "replicas": replicas,
             "currentRevision": current_revision.object.name, "updateRevision": set.update.object.name,
             "collisionCount": 0,
             "availableReplicas": count(&|pod| running_and_ready(pod) && pod.available(set.min_ready(), now)),
@@ -316,7 +322,7 @@ impl Plane {
                 status[field] = json!(number);
             }
         }
-        if status != set.value["status"] {
+        if status != *StatefulSet(&set.value).status().0 {
             let _written =
                 self.cluster.modify(STATEFUL_SETS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
                     value["status"] = status;
@@ -331,30 +337,21 @@ fn name_of(object: &Object) -> ObjectName {
 
 /// The pod of an ordinal.
 fn replica(set: &Set, template: &Value, revision: &Revision, name: &str, ordinal: i64) -> Value {
-    let mut pod = pod_of_template(&set.object, template);
-    if let Some(metadata) = pod["metadata"].as_object_mut() {
-        metadata.remove("generateName");
-        metadata.insert("name".to_owned(), json!(name));
-        metadata.insert("generateName".to_owned(), json!(format!("{}-", set.object.name)));
-    }
+    let mut pod = pod_of_template(&set.object, PodTemplateSpec(template));
+    pod["metadata"]["name"] = json!(name);
     let labels = map_mut(&mut pod["metadata"]["labels"]);
     labels.insert(POD_NAME_LABEL.to_owned(), json!(name));
     labels.insert(POD_INDEX_LABEL.to_owned(), json!(ordinal.to_string()));
     labels.insert(HASH_LABEL.to_owned(), json!(revision.object.name));
     pod["spec"]["hostname"] = json!(name);
-    if let Some(service) = set.value["spec"]["serviceName"].as_str().filter(|service| !service.is_empty()) {
+    let service = set.spec().service_name();
+    if !service.is_empty() {
         pod["spec"]["subdomain"] = json!(service);
     }
-    let claims = items(&set.value["spec"]["volumeClaimTemplates"]);
-    if !claims.is_empty() {
-        let volumes = list_mut(&mut pod["spec"]["volumes"]);
-        for claim in claims {
-            let volume = text(claim, &["metadata", "name"]);
-            volumes.retain(|have| have["name"] != volume);
-            volumes.push(json!({
-                "name": volume, "persistentVolumeClaim": { "claimName": format!("{volume}-{name}") },
-            }));
-        }
+    let volumes = list_mut(&mut pod["spec"]["volumes"]);
+    for volume in set.spec().volume_claim_templates().map(|claim| claim.metadata().name()) {
+        volumes.retain(|have| Volume(have).name() != volume);
+        volumes.push(json!({ "name": volume, "persistentVolumeClaim": { "claimName": format!("{volume}-{name}") } }));
     }
     pod
 }

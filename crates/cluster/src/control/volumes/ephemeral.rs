@@ -78,13 +78,14 @@ fn ensure(plane: &Plane, pod: &Object, volume: Volume<'_>, name: &str) -> Result
         return if is_own { Ok(()) } else { Err(fault()) };
     }
     let template = volume.ephemeral().volume_claim_template();
-    let mut metadata = json!({ "name": name, "ownerReferences": [controller_reference(pod)] });
-    for field in ["annotations", "labels"] {
-        if template.metadata().0[field].is_object() {
-            metadata[field] = template.metadata().0[field].clone();
-        }
-    }
-    let claim = json!({ "metadata": metadata, "spec": template.spec().0 });
+    let given = template.metadata().0;
+    let claim = json!({
+        "metadata": {
+            "name": name, "ownerReferences": [controller_reference(pod)], "annotations": given["annotations"],
+            "labels": given["labels"],
+        },
+        "spec": template.spec().0,
+    });
     let made = plane.cluster.create(PERSISTENT_VOLUME_CLAIMS, namespace, claim, &writes());
     made.map(drop).map_err(|status| format!("create PVC {name}: {status}"))
 }

@@ -6,7 +6,8 @@
 // upstream: pkg/controller/volume/vacprotection/vac_protection_controller.go processVAC (v1.36)
 
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTRIBUTES_CLASSES};
-use klab_api_machinery::value::{items, list_mut, text};
+use klab_api_machinery::value::list_mut;
+use klab_api_machinery::views::{PersistentVolume, PersistentVolumeClaim as Claim, metadata};
 use serde_json::{Value, json};
 
 use super::super::controller::Controller;
@@ -76,7 +77,8 @@ impl Reconciler for VolumeProtection {
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
         let volume = plane.cluster.get(PERSISTENT_VOLUMES, "", &key.name.name);
-        if volume.is_some_and(|volume| volume.deleting && text(&volume.value(), &["status", "phase"]) != "Bound") {
+        if volume.is_some_and(|volume| volume.deleting && PersistentVolume(&volume.value()).status().phase() != "Bound")
+        {
             plane.release(PERSISTENT_VOLUMES, &key.name, VOLUME);
         }
     }
@@ -109,7 +111,7 @@ impl Reconciler for ClassProtection {
             if !plane.names_class(name) {
                 plane.release(VOLUME_ATTRIBUTES_CLASSES, &key.name, CLASS);
             }
-        } else if !items(&class.value()["metadata"]["finalizers"]).iter().any(|finalizer| finalizer == CLASS) {
+        } else if !metadata(&class.value()).finalizers().any(|finalizer| finalizer == CLASS) {
             let keep = |class: &mut Value| list_mut(&mut class["metadata"]["finalizers"]).push(json!(CLASS));
             let _kept = plane.cluster.modify(VOLUME_ATTRIBUTES_CLASSES, Part::Main, "", name, &writes(), keep);
         }
@@ -123,14 +125,14 @@ impl Reconciler for ClassProtection {
 impl Plane {
     /// Whether a claim or a volume has attributes of a class, or is to get them.
     fn names_class(&self, class: &str) -> bool {
-        const FIELDS: [&[&str]; 3] = [
-            &["spec", "volumeAttributesClassName"],
-            &["status", "currentVolumeAttributesClassName"],
-            &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
-        ];
-        [PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS].into_iter().any(|kind| {
-            let (objects, _) = self.cluster.list(kind, None);
-            objects.iter().any(|object| FIELDS.iter().any(|field| text(&object.value(), field) == class))
-        })
+        // Volumes have the first of these fields.
+        let names = |claim: Claim<'_>| {
+            let (spec, status) = (claim.spec(), claim.status());
+            spec.volume_attributes_class_name() == Some(class)
+                || status.current_volume_attributes_class_name() == Some(class)
+                || status.modify_volume_status().target_volume_attributes_class_name() == class
+        };
+        let mut kinds = [PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS].into_iter();
+        kinds.any(|kind| self.cluster.list(kind, None).0.iter().any(|object| names(Claim(&object.value()))))
     }
 }
