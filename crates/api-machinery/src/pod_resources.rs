@@ -9,16 +9,14 @@ use klab_scheduler::quantity::Quantity;
 use klab_scheduler::typed::Typed;
 use serde_json::{Value, json};
 
+use crate::views::{self, Container, Entries, ResourceRequirements};
+
 /// Amounts by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;
 
 /// The quantities of a map like `requests`.
-pub fn amounts(map: &Value) -> Amounts {
-    map.as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?).ok()?)))
-        .collect()
+pub fn amounts(map: Entries<'_, &Value>) -> Amounts {
+    map.iter().filter_map(|(name, amount)| Some((name.to_owned(), Quantity::parse(amount.as_str()?).ok()?))).collect()
 }
 
 /// Adds amounts.
@@ -49,16 +47,19 @@ fn raise(total: &mut Amounts, other: &Amounts) {
 /// What the whole pod has in `requests` or `limits`: the containers together, or the hungriest moment of its start
 /// (init containers run one after the other, sidecars stay), plus overhead. Amounts set for the pod as a whole win.
 pub fn pod_total(pod: &Value, which: &str) -> Amounts {
-    let spec = &pod["spec"];
+    let spec = views::Pod(pod).spec();
+    let of = |resources: ResourceRequirements<'_>| {
+        amounts(if which == "limits" { resources.limits() } else { resources.requests() })
+    };
     let mut total = Amounts::new();
-    for container in spec["containers"].as_array().into_iter().flatten() {
-        add(&mut total, &amounts(&container["resources"][which]));
+    for container in spec.containers() {
+        add(&mut total, &of(container.resources()));
     }
     let mut sidecars = Amounts::new();
     let mut starting = Amounts::new();
-    for container in spec["initContainers"].as_array().into_iter().flatten() {
-        let mut own = amounts(&container["resources"][which]);
-        if container["restartPolicy"] == "Always" {
+    for container in spec.init_containers() {
+        let mut own = of(container.resources());
+        if container.restart_policy() == Some("Always") {
             add(&mut total, &own);
             add(&mut sidecars, &own);
             own = sidecars.clone();
@@ -68,8 +69,8 @@ pub fn pod_total(pod: &Value, which: &str) -> Amounts {
         raise(&mut starting, &own);
     }
     raise(&mut total, &starting);
-    total.extend(amounts(&spec["resources"][which]));
-    for (name, amount) in amounts(&spec["overhead"]) {
+    total.extend(of(spec.resources()));
+    for (name, amount) in amounts(spec.overhead()) {
         if which == "requests" || total.contains_key(&name) {
             *total.entry(name).or_default() += amount;
         }
@@ -80,25 +81,22 @@ pub fn pod_total(pod: &Value, which: &str) -> Amounts {
 /// The QoS class of a pod: `Guaranteed` when every container limits cpu and memory and requests just that,
 /// `BestEffort` when none says anything about them, else `Burstable`.
 pub fn quality_of_service(pod: &Value) -> &'static str {
-    let spec = &pod["spec"];
-    let basic = |map: &Value| -> Amounts {
+    let spec = views::Pod(pod).spec();
+    let basic = |map: Entries<'_, &Value>| -> Amounts {
         let mut found = amounts(map);
         found.retain(|name, amount| matches!(name.as_str(), "cpu" | "memory") && !amount.is_zero());
         found
     };
-    let whole = &spec["resources"];
+    let whole = spec.resources();
     let (mut any, mut guaranteed) = (false, true);
-    let holders: Vec<&Value> = if basic(&whole["requests"]).is_empty() && basic(&whole["limits"]).is_empty() {
-        ["initContainers", "containers"]
-            .into_iter()
-            .flat_map(|list| spec[list].as_array().into_iter().flatten())
-            .map(|container| &container["resources"])
-            .collect()
-    } else {
-        vec![whole]
-    };
+    let holders: Vec<ResourceRequirements<'_>> =
+        if basic(whole.requests()).is_empty() && basic(whole.limits()).is_empty() {
+            spec.init_containers().chain(spec.containers()).map(Container::resources).collect()
+        } else {
+            vec![whole]
+        };
     for resources in holders {
-        let (requests, limits) = (basic(&resources["requests"]), basic(&resources["limits"]));
+        let (requests, limits) = (basic(resources.requests()), basic(resources.limits()));
         any |= !requests.is_empty() || !limits.is_empty();
         guaranteed &=
             limits.len() == 2 && limits.iter().all(|(name, limit)| requests.get(name).unwrap_or(limit) == limit);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::pod_resources::{amounts, pod_total};
+use crate::views::PersistentVolumeClaim;
 use klab_scheduler::quantity::Quantity;
 
 /// Takes a name and the amount that is used of it.
@@ -67,11 +68,12 @@ pub(crate) fn claims_count(name: &str) -> bool {
 pub fn claim(value: &Value, take: Take<'_>) {
     let one = Quantity::from_units(1);
     take("persistentvolumeclaims", one);
-    let class = value["spec"]["storageClassName"].as_str().unwrap_or_default().to_owned();
+    let spec = PersistentVolumeClaim(value).spec();
+    let class = spec.storage_class_name().unwrap_or_default();
     if !class.is_empty() {
         take(&format!("{class}.storageclass.storage.k8s.io/persistentvolumeclaims"), one);
     }
-    if let Some(amount) = amounts(&value["spec"]["resources"]["requests"]).get("storage") {
+    if let Some(amount) = amounts(spec.resources().requests()).get("storage") {
         take("requests.storage", *amount);
         if !class.is_empty() {
             take(&format!("{class}.storageclass.storage.k8s.io/requests.storage"), *amount);

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use klab_api_machinery::pod_resources::quality_of_service;
 use klab_api_machinery::resource::{NAMESPACES, PODS};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::value::list_mut;
+use klab_api_machinery::views::{Pod, Toleration, metadata};
 use klab_cel::names::{self, is_extended_resource};
 use serde_json::{Map, Value, json};
 
@@ -27,7 +29,7 @@ fn annotation(transaction: &Transaction<'_>, namespace: &str, key: &str) -> Opti
         return None;
     }
     let namespace = transaction.state.store.get(NAMESPACES, "", namespace)?.value();
-    namespace["metadata"]["annotations"][key].as_str().map(str::to_owned)
+    metadata(&namespace).annotations().get(key).map(str::to_owned)
 }
 
 /// What is refused for an annotation that cannot be read: an error that is no answer of the API.
@@ -42,7 +44,7 @@ fn unreadable(because: String) -> Status {
 /// 403 where the pod asks for another value of a label.
 pub(super) fn select_nodes(transaction: &Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
     let mut selector = selector_without_conflict(transaction, namespace, pod)?;
-    selector.extend(pod["spec"]["nodeSelector"].as_object().cloned().unwrap_or_default());
+    selector.extend(Pod(pod).spec().node_selector().iter().map(|(key, value)| (key.to_owned(), json!(value))));
     if !selector.is_empty() {
         pod["spec"]["nodeSelector"] = Value::Object(selector);
     }
@@ -60,7 +62,7 @@ fn selector_without_conflict(
 ) -> Result<Map<String, Value>, Status> {
     let Some(annotation) = annotation(transaction, namespace, NODE_SELECTOR) else { return Ok(Map::new()) };
     let selector = labels(&annotation).map_err(unreadable)?;
-    let mut own = pod["spec"]["nodeSelector"].as_object().into_iter().flatten();
+    let mut own = Pod(pod).spec().node_selector().iter();
     if own.any(|(key, value)| selector.get(key).is_some_and(|wanted| wanted != value)) {
         let because = "pod node label selector conflicts with its namespace node label selector";
         return Err(forbidden(PODS, pod, because));
@@ -137,8 +139,9 @@ pub(crate) fn check_pod(
 /// 500 where one of them is not allowed, as a real API server answers.
 fn check_tolerations(transaction: &Transaction<'_>, namespace: &str, pod: &Value) -> Result<(), Status> {
     let allowed = tolerations(transaction, namespace, TOLERATIONS_WHITELIST)?;
-    let is_allowed = |one: &Value| allowed.is_empty() || allowed.iter().any(|wide| covers(wide, one));
-    if !pod["spec"]["tolerations"].as_array().into_iter().flatten().all(is_allowed) {
+    let is_allowed =
+        |one: Toleration<'_>| allowed.is_empty() || allowed.iter().any(|wide| covers(Toleration(wide), one));
+    if !Pod(pod).spec().tolerations().all(is_allowed) {
         let because = "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace \
                        whitelist";
         return Err(unreadable(because.to_owned()));
@@ -156,7 +159,7 @@ pub(super) fn tolerate_memory_pressure(transaction: &Transaction<'_>, pod: &mut 
 /// Puts tolerations after those of a pod, without those that another one covers.
 fn add_tolerations(pod: &mut Value, more: Vec<Value>) {
     if !more.is_empty() {
-        let own = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+        let own = Pod(pod).spec().tolerations().map(|one| one.0.clone()).collect();
         pod["spec"]["tolerations"] = Value::Array(merged(own, more));
     }
 }
@@ -167,17 +170,15 @@ pub(super) fn tolerate_extended_resources(transaction: &Transaction<'_>, pod: &m
     if transaction.state.flavour != Flavour::Aks {
         return;
     }
-    let lists = ["containers", "initContainers"].into_iter().filter_map(|list| pod["spec"][list].as_array());
-    let requests = lists.flatten().filter_map(|container| container["resources"]["requests"].as_object());
+    let containers = Pod(pod).spec().containers().chain(Pod(pod).spec().init_containers());
+    let requests = containers.flat_map(|container| container.resources().requests().iter());
     let resources: BTreeSet<String> =
-        requests.flat_map(Map::keys).filter(|name| is_extended_resource(name)).cloned().collect();
+        requests.filter(|(name, _)| is_extended_resource(name)).map(|(name, _)| name.to_owned()).collect();
     for resource in resources {
         let toleration = json!({ "key": resource, "operator": "Exists", "effect": "NoSchedule" });
-        let tolerations = &mut pod["spec"]["tolerations"];
-        match tolerations.as_array_mut() {
-            Some(list) if list.contains(&toleration) => {}
-            Some(list) => list.push(toleration),
-            None => *tolerations = json!([toleration]),
+        let tolerations = list_mut(&mut pod["spec"]["tolerations"]);
+        if !tolerations.contains(&toleration) {
+            tolerations.push(toleration);
         }
     }
 }
@@ -188,8 +189,9 @@ fn merged(first: Vec<Value>, second: Vec<Value>) -> Vec<Value> {
     let all: Vec<Value> = first.into_iter().chain(second).collect();
     let mut kept: Vec<Value> = Vec::new();
     for (at, one) in all.iter().enumerate() {
-        let before = kept.iter().any(|wide| covers(wide, one));
-        let after = all.iter().skip(at + 1).any(|wide| wide != one && covers(wide, one));
+        let covers = |wide: &Value| covers(Toleration(wide), Toleration(one));
+        let before = kept.iter().any(covers);
+        let after = all.iter().skip(at + 1).any(|wide| wide != one && covers(wide));
         if !before && !after {
             kept.push(one.clone());
         }
@@ -199,17 +201,15 @@ fn merged(first: Vec<Value>, second: Vec<Value>) -> Vec<Value> {
 
 /// Whether a toleration tolerates all that another one does.
 // upstream: pkg/util/tolerations/tolerations.go isSuperset (v1.36)
-fn covers(wide: &Value, narrow: &Value) -> bool {
-    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+fn covers(wide: Toleration<'_>, narrow: Toleration<'_>) -> bool {
     // No operator means Equal in the wider one alone.
-    let is_equal = matches!(wide["operator"].as_str(), None | Some("" | "Equal")) && narrow["operator"] == "Equal";
-    let (key, effect, exists) = (text(wide, "key"), text(wide, "effect"), wide["operator"] == "Exists");
-    let is_key = key == text(narrow, "key") || key.is_empty() && exists;
-    let is_effect = effect.is_empty() || effect == text(narrow, "effect");
-    let seconds = |of: &Value| of["tolerationSeconds"].as_i64();
-    let lasts = |longest: i64| seconds(narrow).is_some_and(|seconds| seconds <= longest);
-    let is_long = effect != "NoExecute" || seconds(wide).is_none_or(lasts);
-    let is_value = exists || is_equal && text(wide, "value") == text(narrow, "value");
+    let is_equal = ["", "Equal"].contains(&wide.operator()) && narrow.operator() == "Equal";
+    let (key, effect, exists) = (wide.key(), wide.effect(), wide.operator() == "Exists");
+    let is_key = key == narrow.key() || key.is_empty() && exists;
+    let is_effect = effect.is_empty() || effect == narrow.effect();
+    let lasts = |longest: i64| narrow.toleration_seconds().is_some_and(|seconds| seconds <= longest);
+    let is_long = effect != "NoExecute" || wide.toleration_seconds().is_none_or(lasts);
+    let is_value = exists || is_equal && wide.value() == narrow.value();
     wide == narrow || is_key && is_effect && is_long && is_value
 }
 
@@ -257,6 +257,7 @@ mod tests {
         ] {
             assert_eq!(merged(first, second), wanted);
         }
+        let covers = |wide: &Value, narrow: &Value| covers(Toleration(wide), Toleration(narrow));
         let longer = json!({ "key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60 });
         let unsaid = json!({ "key": "sku", "value": "gpu", "effect": "NoSchedule" });
         assert!(covers(&unsaid, &gpu) && covers(&unsaid, &unsaid) && !covers(&gpu, &unsaid));

@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 
 use klab_api_machinery::resource::{INGRESS_CLASSES, ResourceId, STORAGE_CLASSES};
+use klab_api_machinery::views::{Ingress, PersistentVolumeClaim, metadata};
 use serde_json::{Value, json};
 
 use crate::transaction::Transaction;
@@ -18,7 +19,8 @@ const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
 /// Gives a new claim the default storage class.
 pub(crate) fn add_storage_class(transaction: &Transaction<'_>, claim: &mut Value) {
-    if !claim["spec"]["storageClassName"].is_null() || !claim["spec"].is_object() {
+    let spec = PersistentVolumeClaim(claim).spec();
+    if spec.storage_class_name().is_some() || !spec.is_set() {
         return;
     }
     if let Some(class) = default_of(transaction, STORAGE_CLASSES, OF_STORAGE) {
@@ -29,18 +31,18 @@ pub(crate) fn add_storage_class(transaction: &Transaction<'_>, claim: &mut Value
 /// The default among classes: the newest of those that say they are it, and of equally old ones the first by name.
 fn default_of(transaction: &Transaction<'_>, kind: ResourceId, annotations: &[&str]) -> Option<String> {
     let classes = transaction.state.store.list(kind, None).filter_map(|class| {
-        let metadata = &class.value()["metadata"];
-        let is_default = annotations.iter().any(|annotation| metadata["annotations"][*annotation] == "true");
-        let made = metadata["creationTimestamp"].as_str().unwrap_or_default().to_owned();
-        is_default.then(|| (Reverse(made), class.name.clone()))
+        let value = class.value();
+        let own = metadata(&value);
+        let is_default = annotations.iter().any(|annotation| own.annotations().get(annotation) == Some("true"));
+        is_default.then(|| (Reverse(own.creation_timestamp()), class.name.clone()))
     });
     classes.min().map(|(_, name)| name.to_string())
 }
 
 /// Gives a new Ingress the default class.
 pub(crate) fn of_ingress(transaction: &Transaction<'_>, ingress: &mut Value) {
-    let named = !ingress["spec"]["ingressClassName"].is_null()
-        || ingress["metadata"]["annotations"].get(INGRESS_CLASS).is_some();
+    let named = Ingress(ingress).spec().ingress_class_name().is_some()
+        || metadata(ingress).annotations().get(INGRESS_CLASS).is_some();
     if !named
         && let Some(class) = default_of(transaction, INGRESS_CLASSES, OF_INGRESSES)
         && let Some(spec) = ingress.as_object_mut().map(|ingress| ingress.entry("spec").or_insert_with(|| json!({})))

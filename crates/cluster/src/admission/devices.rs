@@ -10,6 +10,10 @@ use klab_api_machinery::resource::NAMESPACES;
 use klab_api_machinery::schema::Path;
 use klab_api_machinery::validation::Errors;
 use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::{
+    AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, DeviceTaint, ResourceClaim,
+    ResourceClaimSpec, ResourceClaimStatus, Views, metadata,
+};
 use serde_json::{Value, json};
 
 use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
@@ -23,22 +27,21 @@ pub(crate) fn date_taints(new: &mut Value, now: Timestamp) {
     let devices = new["spec"].get_mut("devices").and_then(Value::as_array_mut).into_iter().flatten();
     let taints = devices.filter_map(|device| device.get_mut("taints").and_then(Value::as_array_mut)).flatten();
     for taint in taints {
-        if taint["timeAdded"].is_null() {
+        if DeviceTaint(taint).time_added().is_none() {
             taint["timeAdded"] = json!(now);
         }
     }
 }
 
 fn gives_admin_access(transaction: &Transaction<'_>, object: &Value) -> bool {
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let namespace = transaction.state.store.get(NAMESPACES, "", namespace);
-    namespace.is_some_and(|namespace| namespace.value()["metadata"]["labels"][ADMIN_ACCESS] == "true")
+    let namespace = transaction.state.store.get(NAMESPACES, "", metadata(object).namespace());
+    namespace.is_some_and(|namespace| namespace.label(ADMIN_ACCESS) == Some("true"))
 }
 
 /// Refuses admin access that a new claim or template asks for in its `spec`, where the namespace does not give it.
 pub(crate) fn check_admin_requests(transaction: &Transaction<'_>, object: &Value, spec: &Value, errors: &mut Errors) {
-    let requests = spec["devices"]["requests"].as_array();
-    let first = requests.into_iter().flatten().position(|request| request["exactly"]["adminAccess"] == true);
+    let mut requests = ResourceClaimSpec(spec).devices().requests();
+    let first = requests.position(|request| request.exactly().admin_access() == Some(true));
     if let Some(at) = first.filter(|_| !gives_admin_access(transaction, object)) {
         // As upstream, without `exactly`, and for templates as for claims.
         refuse(&Path::Root.field("spec").field("devices").field("requests").index(at), errors);
@@ -47,7 +50,7 @@ pub(crate) fn check_admin_requests(transaction: &Transaction<'_>, object: &Value
 
 /// A change of a claim's status.
 pub(crate) fn admit_claim_status(transaction: &Transaction<'_>, old: &Value, new: &mut Value, errors: &mut Errors) {
-    let admin = |claim: &Value| results(claim).iter().position(|result| result["adminAccess"] == true);
+    let admin = |claim: &Value| results(claim).position(|result| result.admin_access() == Some(true));
     if let Some(at) = admin(new).filter(|_| admin(old).is_none() && !gives_admin_access(transaction, new)) {
         let status = Path::Root.field("status");
         refuse(&status.field("allocation").field("devices").field("results").index(at), errors);
@@ -61,8 +64,8 @@ pub(crate) fn admit_claim_status(transaction: &Transaction<'_>, old: &Value, new
 /// Who gives devices must be allowed to, and who says something of devices, driver by driver.
 // upstream: pkg/registry/resource/utils.go AuthorizedForBinding, AuthorizedForDeviceStatus (v1.36)
 fn check_status_rights(transaction: &Transaction<'_>, user: &User, old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, after) = (&old["status"], &new["status"]);
-    if ["allocation", "reservedFor"].iter().any(|field| before[*field] != after[*field])
+    let (before, after) = (ResourceClaim(old).status(), ResourceClaim(new).status());
+    if (before.allocation() != after.allocation() || !before.reserved_for().eq(after.reserved_for()))
         && let Some(refusal) = refusal(transaction, user, &["update", "patch"], "binding", "", "")
     {
         let message = format!(
@@ -71,11 +74,11 @@ fn check_status_rights(transaction: &Transaction<'_>, user: &User, old: &Value, 
         );
         errors.forbidden("status.allocation", message);
     }
-    if after["allocation"].is_null() {
+    if !after.allocation().is_set() {
         return;
     }
-    let namespace = new["metadata"]["namespace"].as_str().unwrap_or_default();
-    let near = node_of(after).is_some_and(|node| is_account_on(user, node));
+    let namespace = metadata(new).namespace();
+    let near = node_of(after.allocation()).is_some_and(|node| is_account_on(user, node));
     let verbs: &[&str] =
         if near { &["associated-node:update", "arbitrary-node:update"] } else { &["arbitrary-node:update"] };
     let also = ["associated-node:patch", "arbitrary-node:patch"];
@@ -129,14 +132,15 @@ fn refusal(
 }
 
 /// The one node on which the devices of a claim can be used.
-fn node_of(status: &Value) -> Option<&str> {
-    let terms = status["allocation"]["nodeSelector"]["nodeSelectorTerms"].as_array()?;
-    let [term] = terms.as_slice() else { return None };
-    let [field] = term["matchFields"].as_array()?.as_slice() else { return None };
-    let alone = term["matchExpressions"].as_array().is_none_or(Vec::is_empty);
-    let named = field["key"] == "metadata.name" && field["operator"] == "In";
-    let [node] = field["values"].as_array()?.as_slice() else { return None };
-    node.as_str().filter(|_| alone && named)
+fn node_of(allocation: AllocationResult<'_>) -> Option<&str> {
+    let term = only(allocation.node_selector().node_selector_terms())?;
+    let field = only(term.match_fields())?;
+    let named = field.key() == "metadata.name" && field.operator() == "In";
+    only(field.values()).filter(|_| term.match_expressions().is_empty() && named)
+}
+
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    all.next().filter(|_| all.next().is_none())
 }
 
 /// Whether a user is a service account whose pod is on a node.
@@ -146,12 +150,11 @@ fn is_account_on(user: &User, node: &str) -> bool {
 }
 
 /// The drivers of which something is said, or is said no more.
-fn changed_drivers(before: &Value, after: &Value) -> BTreeSet<String> {
-    let entries = |status: &Value| status["devices"].as_array().cloned().unwrap_or_default();
-    let (before, after) = (entries(before), entries(after));
+fn changed_drivers(before: ResourceClaimStatus<'_>, after: ResourceClaimStatus<'_>) -> BTreeSet<String> {
+    let (before, after): (Vec<_>, Vec<_>) = (before.devices().collect(), after.devices().collect());
     let gone = before.iter().filter(|device| !after.contains(device));
     let come = after.iter().filter(|device| !before.contains(device));
-    gone.chain(come).filter_map(|device| device["driver"].as_str().map(str::to_owned)).collect()
+    gone.chain(come).map(|device: &AllocatedDeviceStatus<'_>| device.driver().to_owned()).collect()
 }
 
 fn refuse(path: &Path<'_>, errors: &mut Errors) {
@@ -160,15 +163,15 @@ fn refuse(path: &Path<'_>, errors: &mut Errors) {
     errors.forbidden(path.field("adminAccess"), message);
 }
 
-fn results(claim: &Value) -> &[Value] {
-    claim["status"]["allocation"]["devices"]["results"].as_array().map_or(&[], Vec::as_slice)
+fn results(claim: &Value) -> Views<'_, DeviceRequestAllocationResult<'_>> {
+    ResourceClaim(claim).status().allocation().devices().results()
 }
 
 /// What was said of devices that were taken back is forgotten.
 fn forget_taken_back(old: &Value, new: &mut Value) {
     let identity = |device: &Value| ["driver", "pool", "device", "shareID"].map(|field| device[field].clone());
-    let have: HashSet<_> = results(new).iter().map(identity).collect();
-    let gone: HashSet<_> = results(old).iter().map(identity).filter(|had| !have.contains(had)).collect();
+    let have: HashSet<_> = results(new).map(|result| identity(result.0)).collect();
+    let gone: HashSet<_> = results(old).map(|result| identity(result.0)).filter(|had| !have.contains(had)).collect();
     if gone.is_empty() {
         return;
     }

@@ -2,17 +2,20 @@
 
 // upstream: plugin/pkg/admission/limitranger/admission.go PodMutateLimitFunc, PodValidateLimitFunc (v1.36)
 
+use std::sync::Arc;
+
 use klab_api_machinery::pod_resources::{Amounts, amounts, pod_total};
 use klab_api_machinery::resource::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, ResourceId};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::{Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod};
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
 use crate::transaction::Transaction;
 use klab_scheduler::quantity::Quantity;
 
-fn limit_ranges(transaction: &Transaction<'_>, namespace: &str) -> Vec<Value> {
-    transaction.state.store.list(LIMIT_RANGES, Some(namespace)).map(|range| range.to_value()).collect()
+fn limit_ranges(transaction: &Transaction<'_>, namespace: &str) -> Vec<Arc<Value>> {
+    transaction.state.store.list(LIMIT_RANGES, Some(namespace)).map(|range| range.value()).collect()
 }
 
 /// Fills in `default` and `defaultRequest` of the namespace's LimitRanges, and notes it in an annotation.
@@ -21,7 +24,7 @@ pub(super) fn add_default_limits(transaction: &Transaction<'_>, namespace: &str,
     for range in limit_ranges(transaction, namespace) {
         for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
             for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                notes.extend(fill(container, &range, what));
+                notes.extend(fill(container, LimitRange(&range), what));
             }
         }
     }
@@ -43,26 +46,23 @@ pub(crate) fn check_limits(
 ) -> Result<(), Status> {
     let mut faults: Vec<String> = Vec::new();
     for range in limit_ranges(transaction, namespace) {
-        for item in range["spec"]["limits"].as_array().into_iter().flatten() {
+        for item in LimitRange(&range).spec().limits() {
             if resource == PERSISTENT_VOLUME_CLAIMS {
-                if item["type"] == "PersistentVolumeClaim" {
-                    check_claim(item, &amounts(&value["spec"]["resources"]["requests"]), &mut faults);
+                if item.type_() == "PersistentVolumeClaim" {
+                    let resources = PersistentVolumeClaim(value).spec().resources();
+                    check_claim(item, &amounts(resources.requests()), &mut faults);
                 }
                 continue;
             }
-            match item["type"].as_str() {
-                Some("Container") => {
-                    for list in ["containers", "initContainers"] {
-                        for container in value["spec"][list].as_array().into_iter().flatten() {
-                            let (requests, limits) = (
-                                amounts(&container["resources"]["requests"]),
-                                amounts(&container["resources"]["limits"]),
-                            );
-                            check(item, &requests, &limits, &mut faults);
-                        }
+            let spec = Pod(value).spec();
+            match item.type_() {
+                "Container" => {
+                    for container in spec.containers().chain(spec.init_containers()) {
+                        let resources = container.resources();
+                        check(item, &amounts(resources.requests()), &amounts(resources.limits()), &mut faults);
                     }
                 }
-                Some("Pod") => check(item, &pod_total(value, "requests"), &pod_total(value, "limits"), &mut faults),
+                "Pod" => check(item, &pod_total(value, "requests"), &pod_total(value, "limits"), &mut faults),
                 _ => {}
             }
         }
@@ -75,31 +75,30 @@ pub(crate) fn check_limits(
 }
 
 /// Fills in what a container leaves open; returns notes like `cpu, memory request for container main`.
-fn fill(container: &mut Value, range: &Value, what: &str) -> Vec<String> {
+fn fill(container: &mut Value, range: LimitRange<'_>, what: &str) -> Vec<String> {
     let mut notes = Vec::new();
-    for (field, source, noun) in [("requests", "defaultRequest", "request"), ("limits", "default", "limit")] {
-        let mut added: Vec<String> = Vec::new();
-        for item in range["spec"]["limits"].as_array().into_iter().flatten().filter(|item| item["type"] == "Container")
-        {
-            for (name, amount) in item[source].as_object().into_iter().flatten() {
+    for (field, noun) in [("requests", "request"), ("limits", "limit")] {
+        let mut added: Vec<&str> = Vec::new();
+        for item in range.spec().limits().filter(|item| item.type_() == "Container") {
+            let given = if noun == "limit" { item.default() } else { item.default_request() };
+            for (name, amount) in given.iter() {
                 if container["resources"][field].get(name).is_none() {
                     container["resources"][field][name] = amount.clone();
-                    added.push(name.clone());
+                    added.push(name);
                 }
             }
         }
         if !added.is_empty() {
-            added.sort();
-            let name = container["name"].as_str().unwrap_or_default();
-            notes.push(format!("{} {noun} for {what} {name}", added.join(", ")));
+            added.sort_unstable();
+            notes.push(format!("{} {noun} for {what} {}", added.join(", "), Container(container).name()));
         }
     }
     notes
 }
 
-fn check(item: &Value, requests: &Amounts, limits: &Amounts, faults: &mut Vec<String>) {
-    let kind = item["type"].as_str().unwrap_or_default();
-    for (name, bound) in &amounts(&item["min"]) {
+fn check(item: LimitRangeItem<'_>, requests: &Amounts, limits: &Amounts, faults: &mut Vec<String>) {
+    let kind = item.type_();
+    for (name, bound) in &amounts(item.min()) {
         let start = format!("minimum {name} usage per {kind} is {bound}");
         match (requests.get(name), limits.get(name)) {
             (None, _) => faults.push(format!("{start}.  No request is specified")),
@@ -108,7 +107,7 @@ fn check(item: &Value, requests: &Amounts, limits: &Amounts, faults: &mut Vec<St
             _ => {}
         }
     }
-    for (name, bound) in &amounts(&item["max"]) {
+    for (name, bound) in &amounts(item.max()) {
         let start = format!("maximum {name} usage per {kind} is {bound}");
         match (limits.get(name), requests.get(name)) {
             (None, _) => faults.push(format!("{start}.  No limit is specified")),
@@ -117,7 +116,7 @@ fn check(item: &Value, requests: &Amounts, limits: &Amounts, faults: &mut Vec<St
             _ => {}
         }
     }
-    for (name, bound) in &amounts(&item["maxLimitRequestRatio"]) {
+    for (name, bound) in &amounts(item.max_limit_request_ratio()) {
         let start = format!("{name} max limit to request ratio per {kind} is {bound}, but");
         let known = |map: &Amounts| map.get(name).copied().filter(|amount: &Quantity| !amount.is_zero());
         match (known(requests), known(limits)) {
@@ -133,13 +132,13 @@ fn check(item: &Value, requests: &Amounts, limits: &Amounts, faults: &mut Vec<St
     }
 }
 
-fn check_claim(item: &Value, requests: &Amounts, faults: &mut Vec<String>) {
-    for (field, word) in [("min", "minimum"), ("max", "maximum")] {
-        for (name, bound) in &amounts(&item[field]) {
+fn check_claim(item: LimitRangeItem<'_>, requests: &Amounts, faults: &mut Vec<String>) {
+    for (bounds, word) in [(item.min(), "minimum"), (item.max(), "maximum")] {
+        for (name, bound) in &amounts(bounds) {
             let start = format!("{word} {name} usage per PersistentVolumeClaim is {bound}");
             match requests.get(name) {
                 None => faults.push(format!("{start}.  No request is specified")),
-                Some(request) if (field == "min" && request < bound) || (field == "max" && request > bound) => {
+                Some(request) if if word == "minimum" { request < bound } else { request > bound } => {
                     faults.push(format!("{start}, but request is {request}"));
                 }
                 Some(_) => {}

@@ -25,6 +25,8 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::part::Part;
 use klab_api_machinery::resource::{CERTIFICATE_SIGNING_REQUESTS, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::value::list_mut;
+use klab_api_machinery::views::{PersistentVolumeClaim as Claim, StorageClass};
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
@@ -76,17 +78,18 @@ pub(crate) fn restrict_update(
 // upstream: plugin/pkg/admission/storage/persistentvolume/resize/admission.go Validate, allowResize (v1.36)
 fn check_expansion(transaction: &Transaction<'_>, current: &Object, new: &Value) -> Result<(), Status> {
     let old = current.value();
-    let size = |claim: &Value| Quantity::parse(claim["spec"]["resources"]["requests"]["storage"].as_str()?).ok();
-    if size(new) <= size(&old) {
+    let (old, new) = (Claim(&old), Claim(new));
+    let size = |claim: Claim<'_>| Quantity::parse(claim.spec().resources().requests().get("storage")?.as_str()?).ok();
+    if size(new) <= size(old) {
         return Ok(());
     }
     let refused = |because: &str| Err(Status::forbidden(current.resource.row(), &current.name, because));
-    if old["status"]["phase"] != "Bound" {
+    if old.status().phase() != "Bound" {
         return refused("Only bound persistent volume claims can be expanded");
     }
-    let name = new["spec"]["storageClassName"].as_str().unwrap_or_default();
+    let name = new.spec().storage_class_name().unwrap_or_default();
     let class = transaction.state.store.get(STORAGE_CLASSES, "", name);
-    if class.is_some_and(|class| class.value()["allowVolumeExpansion"] == true) {
+    if class.is_some_and(|class| StorageClass(&class.value()).allow_volume_expansion() == Some(true)) {
         return Ok(());
     }
     refused(
@@ -97,10 +100,8 @@ fn check_expansion(transaction: &Transaction<'_>, current: &Object, new: &Value)
 /// Has a new object stay until its finalizer is taken away, which is done when nothing uses it.
 // upstream: plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go Admit (v1.36)
 pub(crate) fn protect(value: &mut Value, finalizer: &str) {
-    let finalizers = &mut value["metadata"]["finalizers"];
-    match finalizers.as_array_mut() {
-        Some(list) if list.iter().any(|have| have == finalizer) => {}
-        Some(list) => list.push(json!(finalizer)),
-        None => *finalizers = json!([finalizer]),
+    let finalizers = list_mut(&mut value["metadata"]["finalizers"]);
+    if !finalizers.iter().any(|have| have == finalizer) {
+        finalizers.push(json!(finalizer));
     }
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{NODES, PODS};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::{self, Node, metadata};
 use klab_scheduler::pod_requests;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::typed::Typed;
@@ -15,8 +16,9 @@ use crate::transaction::Transaction;
 
 /// Refuses a resize of a pod that is bound.
 pub(super) fn check_resize(transaction: &Transaction<'_>, current: &Object, new: &Value) -> Result<(), Status> {
-    let name = new["spec"]["nodeName"].as_str().unwrap_or_default();
-    if name.is_empty() || current.value()["metadata"]["generation"] == new["metadata"]["generation"] {
+    let spec = views::Pod(new).spec();
+    let name = spec.node_name();
+    if name.is_empty() || metadata(&current.value()).generation() == metadata(new).generation() {
         return Ok(());
     }
     let refused = |because: &str| Status::forbidden(PODS.row(), &current.name, because);
@@ -32,11 +34,11 @@ pub(super) fn check_resize(transaction: &Transaction<'_>, current: &Object, new:
         return Err(caused(&because, "UnsupportedPlatform"));
     }
     // What it has been given so far does not count.
-    let Ok(pod) = Pod::from_value(&json!({ "spec": new["spec"] })) else { return Ok(()) };
+    let Ok(pod) = Pod::from_value(&json!({ "spec": spec.0 })) else { return Ok(()) };
     let requests = pod_requests(&pod).unwrap_or_default();
     let node = node.value();
     let has = |resource: &str| {
-        let text = node["status"]["allocatable"][resource].as_str();
+        let text = Node(&node).status().allocatable().get(resource).and_then(Value::as_str);
         text.and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
     };
     let too_much: Vec<String> = ["cpu", "memory"]

@@ -13,6 +13,7 @@ use klab_api_machinery::resource::{
 };
 use klab_api_machinery::status::Status;
 use klab_api_machinery::validation::Errors;
+use klab_api_machinery::views::{Container, EphemeralContainer, Pod, metadata};
 use serde_json::Value;
 
 use crate::transaction::Transaction;
@@ -46,7 +47,7 @@ pub(crate) fn check_pod_security(transaction: &mut Transaction<'_>, candidate: &
     }
     let Some(pod) = template(candidate.resource, candidate.new) else { return Ok(()) };
     let Some(namespace) = transaction.state.store.get(NAMESPACES, "", candidate.namespace) else { return Ok(()) };
-    let (modes, _) = Modes::of(&namespace.value()["metadata"]["labels"]);
+    let (modes, _) = Modes::of(&metadata(&namespace.value()).0["labels"]);
     let says = |standard: Standard, found: &[Finding]| format!("PodSecurity \"{standard}\": {}", details(found));
     if is_pod {
         let found = evaluate(modes.enforce, &pod);
@@ -63,8 +64,8 @@ pub(crate) fn check_pod_security(transaction: &mut Transaction<'_>, candidate: &
 }
 
 fn check_labels(transaction: &mut Transaction<'_>, candidate: &Candidate<'_>) -> Result<(), Status> {
-    let (modes, faults) = Modes::of(&candidate.new["metadata"]["labels"]);
-    let (before, had) = candidate.old.map_or_else(Default::default, |old| Modes::of(&old["metadata"]["labels"]));
+    let (modes, faults) = Modes::of(&metadata(candidate.new).0["labels"]);
+    let (before, had) = candidate.old.map_or_else(Default::default, |old| Modes::of(&metadata(old).0["labels"]));
     if !faults.is_empty() && faults != had {
         let mut errors = Errors::default();
         for (label, value, fault) in faults {
@@ -136,18 +137,14 @@ fn template(resource: ResourceId, value: &Value) -> Option<Template<'_>> {
 
 /// Whether a change of a pod is one that may make it violate a standard: other containers, or other images.
 fn is_significant(old: &Value, new: &Value) -> bool {
-    let images = |pod: &Value, list: &str| -> Vec<Value> {
-        pod["spec"][list].as_array().into_iter().flatten().map(|container| container["image"].clone()).collect()
+    let (old, new) = (Pod(old).spec(), Pod(new).spec());
+    let is_as_before = |container: EphemeralContainer<'_>| {
+        let had = old.ephemeral_containers().named(container.name());
+        had.is_some_and(|had| had.image() == container.image())
     };
-    if ["containers", "initContainers"].iter().any(|list| images(old, list) != images(new, list)) {
-        return true;
-    }
-    let before = old["spec"]["ephemeralContainers"].as_array();
-    let after = new["spec"]["ephemeralContainers"].as_array();
-    after.into_iter().flatten().any(|container| {
-        let had = before.into_iter().flatten().find(|had| had["name"] == container["name"]);
-        had.is_none_or(|had| had["image"] != container["image"])
-    })
+    !old.containers().map(Container::image).eq(new.containers().map(Container::image))
+        || !old.init_containers().map(Container::image).eq(new.init_containers().map(Container::image))
+        || !new.ephemeral_containers().all(is_as_before)
 }
 
 fn details(found: &[Finding]) -> String {

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use klab_api_machinery::pod_resources::quality_of_service;
 use klab_api_machinery::resource::{NODES, PODS, SERVICE_ACCOUNTS};
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::time_text;
+use klab_api_machinery::value::{list_mut, time_text};
+use klab_api_machinery::views::{Container, Pod, PodSpec, ServiceAccount};
 use klab_scheduler::features::{Features, Gate};
 use serde_json::{Value, json};
 
@@ -39,9 +40,8 @@ pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod:
     aks::restrict_tolerations(transaction, namespace, pod)?;
     aks::tolerate_extended_resources(transaction, pod);
     add_runtime_class(transaction, pod)?;
-    if let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) {
-        copy_topology(transaction, &node, pod);
-    }
+    let node = Pod(pod).spec().node_name().to_owned();
+    copy_topology(transaction, &node, pod);
     Ok(())
 }
 
@@ -54,11 +54,10 @@ pub(crate) fn finish_pod(features: Features, pod: &mut Value, now: Timestamp) {
 }
 
 fn add_service_account(transaction: &mut Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
+    let asked = Pod(pod).spec().service_account_name();
+    let name = if asked.is_empty() { "default" } else { asked }.to_owned();
     let spec = &mut pod["spec"];
-    if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
-        spec["serviceAccountName"] = json!("default");
-    }
-    let name = spec["serviceAccountName"].as_str().unwrap_or_default().to_owned();
+    spec["serviceAccountName"] = json!(name);
     spec["serviceAccount"] = json!(name);
     let Some(account) = transaction.state.store.get(SERVICE_ACCOUNTS, namespace, &name) else {
         let because =
@@ -66,15 +65,12 @@ fn add_service_account(transaction: &mut Transaction<'_>, namespace: &str, pod: 
         return Err(forbidden(PODS, pod, &because));
     };
     let account = account.value();
-    let secrets = &account["imagePullSecrets"];
-    if spec["imagePullSecrets"].is_null() && secrets.is_array() {
-        spec["imagePullSecrets"] = secrets.clone();
+    let account = ServiceAccount(&account);
+    if PodSpec(spec).image_pull_secrets().is_empty() && !account.image_pull_secrets().is_empty() {
+        spec["imagePullSecrets"] = account.0["imagePullSecrets"].clone();
     }
-    let wanted = [&spec["automountServiceAccountToken"], &account["automountServiceAccountToken"]]
-        .into_iter()
-        .find_map(Value::as_bool)
-        .unwrap_or(true);
-    if wanted {
+    let wanted = PodSpec(spec).automount_service_account_token();
+    if wanted.or(account.automount_service_account_token()).unwrap_or(true) {
         let volume = format!("kube-api-access-{}", transaction.state.random_suffix(5));
         mount_token(spec, &volume);
     }
@@ -99,15 +95,9 @@ fn mount_token(spec: &mut Value, volume: &str) {
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            let mounts = &mut container["volumeMounts"];
-            if mounts.as_array().into_iter().flatten().any(|mount| mount["mountPath"] == TOKEN_PATH) {
-                continue;
-            }
-            if !mounts.is_array() {
-                *mounts = json!([]);
-            }
-            if let Some(mounts) = mounts.as_array_mut() {
-                mounts.push(json!({ "name": volume, "readOnly": true, "mountPath": TOKEN_PATH }));
+            if !Container(container).volume_mounts().any(|mount| mount.mount_path() == TOKEN_PATH) {
+                let mount = json!({ "name": volume, "readOnly": true, "mountPath": TOKEN_PATH });
+                list_mut(&mut container["volumeMounts"]).push(mount);
                 mounted = true;
             }
         }
@@ -128,31 +118,17 @@ fn mount_token(spec: &mut Value, volume: &str) {
             "defaultMode": 420,
         },
     });
-    if !spec["volumes"].is_array() {
-        spec["volumes"] = json!([]);
-    }
-    if let Some(volumes) = spec["volumes"].as_array_mut() {
-        volumes.push(source);
-    }
+    list_mut(&mut spec["volumes"]).push(source);
 }
 
 /// Tolerates nodes that are not ready or not reachable for five minutes, unless the pod says something about them.
 pub(super) fn add_default_tolerations(pod: &mut Value) {
-    let spec = &mut pod["spec"];
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let said = spec["tolerations"].as_array().into_iter().flatten().any(|toleration| {
-            let named = toleration["key"].as_str().unwrap_or_default();
-            let effect = toleration["effect"].as_str().unwrap_or_default();
-            (named == key || named.is_empty()) && (effect == "NoExecute" || effect.is_empty())
+        let said = Pod(pod).spec().tolerations().any(|toleration| {
+            [key, ""].contains(&toleration.key()) && ["NoExecute", ""].contains(&toleration.effect())
         });
-        if said {
-            continue;
-        }
-        if !spec["tolerations"].is_array() {
-            spec["tolerations"] = json!([]);
-        }
-        if let Some(tolerations) = spec["tolerations"].as_array_mut() {
-            tolerations.push(json!({
+        if !said {
+            list_mut(&mut pod["spec"]["tolerations"]).push(json!({
                 "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS,
             }));
         }
@@ -161,7 +137,7 @@ pub(super) fn add_default_tolerations(pod: &mut Value) {
 
 /// A pod with scheduling gates says so from the start.
 fn mark_gated(pod: &mut Value, now: &str) {
-    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+    if !Pod(pod).spec().scheduling_gates().is_empty() {
         pod["status"]["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use klab_api_machinery::resource::{PODS, PRIORITY_CLASSES};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::{Pod, PriorityClass, metadata};
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
@@ -13,11 +14,11 @@ const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
 /// Gives a pod the priority of its class.
 pub(super) fn add_priority(transaction: &Transaction<'_>, pod: &mut Value) -> Result<(), Status> {
-    let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let name = Pod(pod).spec().priority_class_name().to_owned();
     let class = if name.is_empty() {
         let default = default_class(transaction);
         if let Some(class) = &default {
-            pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
+            pod["spec"]["priorityClassName"] = json!(metadata(class).name());
         }
         default
     } else {
@@ -27,16 +28,17 @@ pub(super) fn add_priority(transaction: &Transaction<'_>, pod: &mut Value) -> Re
         Some(class.value())
     };
     let class = class.unwrap_or_default();
-    let priority = class["value"].as_i64().unwrap_or_default();
-    if let Some(given) = pod["spec"]["priority"].as_i64().filter(|given| *given != priority) {
+    let class = PriorityClass(&class);
+    let priority = class.value();
+    if let Some(given) = Pod(pod).spec().priority().filter(|given| *given != priority) {
         let because = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
         );
         return Err(forbidden(PODS, pod, &because));
     }
     pod["spec"]["priority"] = json!(priority);
-    let policy = class["preemptionPolicy"].as_str().unwrap_or(DEFAULT_POLICY);
-    if let Some(given) = pod["spec"]["preemptionPolicy"].as_str().filter(|given| *given != policy) {
+    let policy = class.preemption_policy().unwrap_or(DEFAULT_POLICY);
+    if let Some(given) = Pod(pod).spec().preemption_policy().filter(|given| *given != policy) {
         let because = format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
         );
@@ -53,8 +55,8 @@ fn default_class(transaction: &Transaction<'_>) -> Option<Arc<Value>> {
         .store
         .list(PRIORITY_CLASSES, None)
         .map(|class| class.value())
-        .filter(|class| class["globalDefault"] == true)
-        .min_by_key(|class| class["value"].as_i64())
+        .filter(|class| PriorityClass(class).global_default())
+        .min_by_key(|class| PriorityClass(class).value())
 }
 
 /// Refuses a second default class.
@@ -62,12 +64,12 @@ fn default_class(transaction: &Transaction<'_>) -> Option<Arc<Value>> {
 /// # Errors
 /// 403 when there is another one.
 pub(crate) fn check_default_class(transaction: &Transaction<'_>, class: &Value) -> Result<(), Status> {
-    if class["globalDefault"] != true {
+    if !PriorityClass(class).global_default() {
         return Ok(());
     }
     match default_class(transaction) {
-        Some(other) if other["metadata"]["name"] != class["metadata"]["name"] => {
-            let name = other["metadata"]["name"].as_str().unwrap_or_default();
+        Some(other) if metadata(&other).name() != metadata(class).name() => {
+            let name = metadata(&other).name();
             let because = format!("PriorityClass {name} is already marked as default. Only one default can exist");
             Err(forbidden(PRIORITY_CLASSES, class, &because))
         }

@@ -11,6 +11,10 @@ use klab_api_machinery::pod_resources::{Amounts, add, amounts, quality_of_servic
 use klab_api_machinery::registry::{self, Quota, usage};
 use klab_api_machinery::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::{
+    DeviceClass, ObjectMeta, PersistentVolumeClaim, Pod, PodAffinity, ResourceQuota, View, Views,
+    WeightedPodAffinityTerm, metadata,
+};
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
@@ -47,21 +51,23 @@ pub(crate) fn check_quota(
     // upstream: plugin/pkg/admission/resourcequota/controller.go CheckRequest (v1.36)
     for object in transaction.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
         let quota = object.value();
+        let quota = ResourceQuota(&quota);
         if old.is_none()
             && resource == kinds::PODS
-            && in_scope(&quota, resource, new)
-            && let Some(missing) = unstated(&amounts(&quota["spec"]["hard"]), new)
+            && in_scope(quota, resource, new)
+            && let Some(missing) = unstated(&amounts(quota.spec().hard()), Pod(new))
         {
             return Err(forbidden(resource, new, &format!("failed quota: {}: {missing}", object.name)));
         }
     }
     for object in transaction.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
         let quota = object.value();
-        if !in_scope(&quota, resource, new) {
+        let quota = ResourceQuota(&quota);
+        if !in_scope(quota, resource, new) {
             continue;
         }
-        let hard = amounts(&quota["spec"]["hard"]);
-        let before = old.filter(|old| in_scope(&quota, resource, old)).map(|old| taken_by(transaction, resource, old));
+        let hard = amounts(quota.spec().hard());
+        let before = old.filter(|old| in_scope(quota, resource, old)).map(|old| taken_by(transaction, resource, old));
         let mut asked = taken_by(transaction, resource, new);
         for (name, amount) in before.iter().flatten() {
             if let Some(more) = asked.get_mut(name) {
@@ -69,7 +75,7 @@ pub(crate) fn check_quota(
             }
         }
         asked.retain(|name, more| hard.contains_key(name) && !more.is_zero() && !more.is_negative());
-        let used = amounts(&quota["status"]["used"]);
+        let used = amounts(quota.status().used());
         let over: BTreeSet<&String> = asked
             .iter()
             .filter(|(name, more)| {
@@ -113,14 +119,15 @@ pub(crate) fn plan_quota(
     }
     for object in transaction.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
         let quota = object.value();
-        let hard = amounts(&quota["spec"]["hard"]);
+        let quota = ResourceQuota(&quota);
+        let hard = amounts(quota.spec().hard());
         if hard.keys().any(|name| usage::is_extended(name)) && has_extended(transaction, resource, namespace) {
             plan.recounts.push(Arc::clone(object));
             continue;
         }
         let mut change = Amounts::new();
         for (name, sign) in [(new, 1), (old, -1)] {
-            let Some(value) = name.filter(|value| in_scope(&quota, resource, value)) else { continue };
+            let Some(value) = name.filter(|value| in_scope(quota, resource, value)) else { continue };
             for (name, amount) in taken_by(transaction, resource, value) {
                 if hard.contains_key(&name) {
                     let slot = change.entry(name).or_insert_with(|| nothing(amount));
@@ -145,7 +152,7 @@ pub(crate) fn book(transaction: &mut Transaction<'_>, plan: Bookkeeping) {
             continue;
         };
         let mut value = current.to_value();
-        let mut used = amounts(&value["status"]["used"]);
+        let mut used = amounts(ResourceQuota(&value).status().used());
         for (name, amount) in change {
             let slot = used.entry(name).or_insert_with(|| nothing(amount));
             *slot += amount;
@@ -178,10 +185,14 @@ pub(crate) fn commit_quota(
 
 /// Whether what pods and claims of a namespace take depends on each other: claims stand for resources of pods.
 fn has_extended(transaction: &Transaction<'_>, resource: ResourceId, namespace: &str) -> bool {
-    let stands = |claim: &Arc<Object>| claim.value()["metadata"]["annotations"][EXTENDED] == "true";
+    let stands = |claim: &Arc<Object>| is_extended(metadata(&claim.value()));
     resource == kinds::RESOURCE_CLAIMS
         || (resource == kinds::PODS
             && transaction.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).any(stands))
+}
+
+fn is_extended(claim: ObjectMeta<'_>) -> bool {
+    claim.annotations().get(EXTENDED) == Some("true")
 }
 
 /// What an object takes of each countable name.
@@ -191,7 +202,7 @@ fn taken_by(transaction: &Transaction<'_>, resource: ResourceId, value: &Value) 
         let pod = pod_stood_for(transaction, value);
         let of_class = |class: &str| {
             let class = transaction.state.store.get(kinds::DEVICE_CLASSES, "", class)?.value();
-            class["spec"]["extendedResourceName"].as_str().map(str::to_owned)
+            DeviceClass(&class).spec().extended_resource_name().map(str::to_owned)
         };
         usage::extended(value, pod.as_deref(), of_class, &mut |name, amount| {
             taken.insert(name.to_owned(), amount);
@@ -203,36 +214,28 @@ fn taken_by(transaction: &Transaction<'_>, resource: ResourceId, value: &Value) 
 /// The pod whose extended resources a claim stands for.
 // upstream: pkg/quota/v1/evaluator/core/resource_claims.go getVerifiedPodUsage (v1.36)
 fn pod_stood_for(transaction: &Transaction<'_>, claim: &Value) -> Option<Arc<Value>> {
-    let metadata = &claim["metadata"];
-    if metadata["annotations"][EXTENDED] != "true" {
-        return None;
-    }
-    let namespace = metadata["namespace"].as_str()?;
-    let owner = metadata["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)?;
-    let is_pod = owner["kind"] == "Pod" && owner["apiVersion"] == "v1";
-    let pod = transaction.state.store.get(kinds::PODS, namespace, owner["name"].as_str().filter(|_| is_pod)?)?;
-    if owner["uid"] != *pod.uid {
-        return None;
-    }
+    let own = metadata(claim);
+    let owner = own.owner_references().find(|owner| owner.controller() == Some(true)).filter(|_| is_extended(own))?;
+    let is_pod = owner.kind() == "Pod" && owner.api_version() == "v1";
+    let pod = transaction.state.store.get(kinds::PODS, own.namespace(), owner.name());
+    let pod = pod.filter(|pod| is_pod && owner.uid() == &*pod.uid)?;
     let value = pod.value();
-    let claim_status = &value["status"]["extendedResourceClaimStatus"];
-    if !claim_status.is_null() {
-        return (claim_status["resourceClaimName"] == metadata["name"]).then_some(value);
+    let told = Pod(&value).status().extended_resource_claim_status();
+    if told.is_set() {
+        return (told.resource_claim_name() == own.name()).then(|| Arc::clone(&value));
     }
     // It does not tell yet: the first one of the pod is meant.
-    let age = |metadata: &Value| {
-        ["creationTimestamp", "name"].map(|field| metadata[field].as_str().unwrap_or_default().to_owned())
-    };
+    let age = |claim: ObjectMeta<'_>| (claim.creation_timestamp(), claim.name().to_owned());
     let of_pod = |claim: &&Arc<Object>| claim.controller().is_some_and(|owner| owner.uid == pod.uid);
-    let mut claims = transaction.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).filter(of_pod);
-    let is_earlier = |other: &Arc<Object>| age(&other.value()["metadata"]) < age(metadata);
+    let mut claims = transaction.state.store.list(kinds::RESOURCE_CLAIMS, Some(own.namespace())).filter(of_pod);
+    let is_earlier = |other: &Arc<Object>| age(metadata(&other.value())) < age(own);
     (!claims.any(is_earlier)).then_some(value)
 }
 
 /// Counts what a new or changed quota covers, and writes its status.
 pub(crate) fn recount_quota(transaction: &mut Transaction<'_>, quota: &Arc<Object>) {
     let mut value = quota.to_value();
-    let hard = amounts(&value["spec"]["hard"]);
+    let hard = amounts(ResourceQuota(&value).spec().hard());
     let mut used: Amounts =
         hard.iter().map(|(name, amount)| (name.clone(), Quantity::ZERO.with_format(amount.format()))).collect();
     let countable = ResourceId::fixed().filter(|id| id.row().namespaced);
@@ -242,7 +245,7 @@ pub(crate) fn recount_quota(transaction: &mut Transaction<'_>, quota: &Arc<Objec
         }
         for object in transaction.state.store.list(resource, Some(&quota.namespace)) {
             let item = object.value();
-            if in_scope(&value, resource, &item) {
+            if in_scope(ResourceQuota(&value), resource, &item) {
                 let mut counted = taken_by(transaction, resource, &item);
                 counted.retain(|name, _| hard.contains_key(name));
                 add(&mut used, &counted);
@@ -250,7 +253,7 @@ pub(crate) fn recount_quota(transaction: &mut Transaction<'_>, quota: &Arc<Objec
         }
     }
     let status = json!({ "hard": value["spec"]["hard"], "used": shown(&used) });
-    if value["status"] != status {
+    if *ResourceQuota(&value).status().0 != status {
         value["status"] = status;
         commit_quota(transaction, quota, value, "kube-controller-manager");
     }
@@ -297,32 +300,27 @@ fn usage(resource: ResourceId, value: &Value) -> Amounts {
 }
 
 /// Whether the quota's scopes cover the object. Quotas with scopes cover only pods and claims.
-fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
-    let named = quota["spec"]["scopes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|scope| (scope.as_str().unwrap_or_default(), "Exists", &Value::Null));
-    let selected = quota["spec"]["scopeSelector"]["matchExpressions"].as_array().into_iter().flatten().map(|term| {
-        (term["scopeName"].as_str().unwrap_or_default(), term["operator"].as_str().unwrap_or_default(), &term["values"])
-    });
-    named.chain(selected).all(|(scope, operator, values)| {
+fn in_scope(quota: ResourceQuota<'_>, resource: ResourceId, value: &Value) -> bool {
+    let named = quota.spec().scopes().map(|scope| (scope, "Exists", Views::of(&Value::Null)));
+    let selected = quota.spec().scope_selector().match_expressions();
+    let selected = selected.map(|term| (term.scope_name(), term.operator(), term.values()));
+    named.chain(selected).all(|(scope, operator, mut values)| {
         if resource == kinds::PERSISTENT_VOLUME_CLAIMS && scope == "VolumeAttributesClass" {
-            return has_attributes_class(value, operator, values);
+            return has_attributes_class(PersistentVolumeClaim(value), operator, &values);
         }
         if resource != kinds::PODS {
             return false;
         }
-        let spec = &value["spec"];
-        let terminating = spec["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0);
+        let spec = Pod(value).spec();
+        let terminating = spec.active_deadline_seconds().is_some_and(|seconds| seconds >= 0);
         match scope {
             "Terminating" => terminating,
             "NotTerminating" => !terminating,
             "BestEffort" => quality_of_service(value) == "BestEffort",
             "NotBestEffort" => quality_of_service(value) != "BestEffort",
             "PriorityClass" => {
-                let class = spec["priorityClassName"].as_str().unwrap_or_default();
-                let listed = values.as_array().into_iter().flatten().any(|value| value.as_str() == Some(class));
+                let class = spec.priority_class_name();
+                let listed = values.any(|value| value == class);
                 match operator {
                     "In" => listed,
                     "NotIn" => !listed,
@@ -331,7 +329,9 @@ fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
                 }
             }
             "CrossNamespacePodAffinity" => {
-                ["podAffinity", "podAntiAffinity"].iter().any(|kind| crosses(&spec["affinity"][*kind]))
+                let affinity = spec.affinity();
+                // The two have the same fields.
+                crosses(affinity.pod_affinity()) || crosses(PodAffinity(affinity.pod_anti_affinity().0))
             }
             _ => false,
         }
@@ -340,17 +340,15 @@ fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
 
 /// Whether a claim names a class of attributes that is asked for, or did until now.
 // upstream: pkg/quota/v1/evaluator/core/persistent_volume_claims.go pvcMatchesSelector (v1.36)
-fn has_attributes_class(claim: &Value, operator: &str, values: &Value) -> bool {
-    let status = &claim["status"];
-    let classes: Vec<&str> = [
-        &claim["spec"]["volumeAttributesClassName"],
-        &status["currentVolumeAttributesClassName"],
-        &status["modifyVolumeStatus"]["targetVolumeAttributesClassName"],
-    ]
-    .into_iter()
-    .filter_map(|class| class.as_str().filter(|class| !class.is_empty()))
-    .collect();
-    let listed = |class: &&str| values.as_array().into_iter().flatten().any(|value| value.as_str() == Some(*class));
+fn has_attributes_class(claim: PersistentVolumeClaim<'_>, operator: &str, values: &Views<'_, &str>) -> bool {
+    let status = claim.status();
+    let classes = [
+        claim.spec().volume_attributes_class_name().unwrap_or_default(),
+        status.current_volume_attributes_class_name().unwrap_or_default(),
+        status.modify_volume_status().target_volume_attributes_class_name(),
+    ];
+    let classes: Vec<&str> = classes.into_iter().filter(|class| !class.is_empty()).collect();
+    let listed = |class: &&str| values.clone().any(|value| value == *class);
     match operator {
         "In" => classes.iter().any(listed),
         "NotIn" => classes.is_empty() || !classes.iter().all(listed),
@@ -359,27 +357,23 @@ fn has_attributes_class(claim: &Value, operator: &str, values: &Value) -> bool {
     }
 }
 
-fn crosses(affinity: &Value) -> bool {
-    let required = affinity["requiredDuringSchedulingIgnoredDuringExecution"].as_array().into_iter().flatten();
-    let preferred = affinity["preferredDuringSchedulingIgnoredDuringExecution"].as_array().into_iter().flatten();
-    required.chain(preferred.map(|term| &term["podAffinityTerm"])).any(|term| {
-        term["namespaces"].as_array().is_some_and(|list| !list.is_empty()) || !term["namespaceSelector"].is_null()
-    })
+fn crosses(affinity: PodAffinity<'_>) -> bool {
+    let required = affinity.required_during_scheduling_ignored_during_execution();
+    let preferred = affinity.preferred_during_scheduling_ignored_during_execution();
+    let mut terms = required.chain(preferred.map(WeightedPodAffinityTerm::pod_affinity_term));
+    terms.any(|term| !term.namespaces().is_empty() || term.namespace_selector().is_set())
 }
 
 /// `must specify limits.cpu for: main; requests.cpu for: main`, if the quota counts what containers leave open.
-fn unstated(hard: &Amounts, pod: &Value) -> Option<String> {
-    let mut missing: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for list in ["containers", "initContainers"] {
-        for container in pod["spec"][list].as_array().into_iter().flatten() {
-            for name in MANDATORY.iter().filter(|name| hard.contains_key(**name)) {
-                let (field, resource) = match name.split_once('.') {
-                    Some((field, resource)) => (field, resource),
-                    None => ("requests", *name),
-                };
-                if container["resources"][field].get(resource).is_none() {
-                    missing.entry(name).or_default().push(container["name"].as_str().unwrap_or_default().to_owned());
-                }
+fn unstated(hard: &Amounts, pod: Pod<'_>) -> Option<String> {
+    let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for container in pod.spec().containers().chain(pod.spec().init_containers()) {
+        for name in MANDATORY.iter().filter(|name| hard.contains_key(**name)) {
+            let (field, resource) = name.split_once('.').unwrap_or(("requests", *name));
+            let resources = container.resources();
+            let stated = if field == "limits" { resources.limits() } else { resources.requests() };
+            if stated.get(resource).is_none() {
+                missing.entry(name).or_default().push(container.name());
             }
         }
     }
@@ -389,7 +383,7 @@ fn unstated(hard: &Amounts, pod: &Value) -> Option<String> {
     let parts: Vec<String> = missing
         .into_iter()
         .map(|(name, mut containers)| {
-            containers.sort();
+            containers.sort_unstable();
             format!("{name} for: {}", containers.join(","))
         })
         .collect();
