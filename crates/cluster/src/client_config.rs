@@ -11,7 +11,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use klab_api_machinery::resource::{ENDPOINT_SLICES, SERVICES};
-use serde_json::{Value, json};
+use klab_api_machinery::views::{EndpointPort, EndpointSlice, Service};
+use serde_json::Value;
 
 use crate::store::Store;
 use crate::webhook::Call;
@@ -108,27 +109,23 @@ fn destination(store: &Store, (namespace, name): (&str, &str), port: i64) -> Res
         return Err(format!("service \"{name}\" not found"));
     };
     let service = service.value();
-    if service["spec"]["type"] == "ExternalName" {
-        let host = service["spec"]["externalName"].as_str().unwrap_or_default();
-        return Ok(Destination::Address(join(host.trim_end_matches('.'), port)));
+    let service = Service(&service).spec();
+    if service.type_() == "ExternalName" {
+        return Ok(Destination::Address(join(service.external_name().trim_end_matches('.'), port)));
     }
-    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
-    let Some(entry) = ports.into_iter().find(|entry| entry["port"] == json!(port)) else {
+    let Some(entry) = service.ports().find(|entry| entry.port() == port) else {
         return Err(format!("no service port {port} found for service \"{name}\""));
     };
     let mut has_pods = false;
     for slice in slices(store, namespace, name) {
-        let ports = slice["ports"].as_array().into_iter().flatten();
-        let text = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
-        let Some(number) = ports.into_iter().find(|one| text(one) == text(entry)).and_then(|one| one["port"].as_i64())
-        else {
-            continue;
-        };
-        for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
-            let is_ready = endpoint["conditions"]["ready"] != false;
-            if endpoint["targetRef"]["kind"] == "Pod" {
+        let slice = EndpointSlice(&slice);
+        let of_entry = slice.ports().find(|one| one.name().unwrap_or_default() == entry.name());
+        let Some(number) = of_entry.and_then(EndpointPort::port) else { continue };
+        for endpoint in slice.endpoints() {
+            let is_ready = endpoint.conditions().ready() != Some(false);
+            if endpoint.target_ref().kind() == "Pod" {
                 has_pods = true;
-            } else if is_ready && let Some(address) = endpoint["addresses"][0].as_str() {
+            } else if is_ready && let Some(address) = endpoint.addresses().next() {
                 return Ok(Destination::Address(join(address, number)));
             }
         }

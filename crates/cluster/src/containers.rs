@@ -9,7 +9,8 @@ use klab_api_machinery::resource::{
     CONFIG_MAPS, CONTAINER_FILES, ENDPOINT_SLICES, NAMESPACES, NETWORK_POLICIES, NODES, PODS, ResourceId, SECRETS,
     SERVICES,
 };
-use klab_api_machinery::value::{items, text, time_of};
+use klab_api_machinery::value::{items, text};
+use klab_api_machinery::views::{ManagedFieldsEntry, metadata};
 use klab_containers::{Kind, Objects};
 use serde_json::Value;
 
@@ -51,9 +52,8 @@ impl Objects for ClusterObjects {
 
     fn changed(&self, kind: Kind, namespace: &str, name: &str) -> Option<Timestamp> {
         let object = self.0.get(resource(kind), namespace, name)?.whole();
-        let made = time_of(&object["metadata"]["creationTimestamp"]);
-        let written = items(&object["metadata"]["managedFields"]).iter().filter_map(|entry| time_of(&entry["time"]));
-        written.chain(made).max()
+        let metadata = metadata(&object);
+        metadata.managed_fields().filter_map(ManagedFieldsEntry::time).chain(metadata.creation_timestamp()).max()
     }
 
     fn list(&self, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Value>> {

@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::{NODES, SERVICE_ACCOUNTS};
-use klab_api_machinery::value::{integer, text, time_of};
+use klab_api_machinery::views::{Pod, ServiceAccountTokenProjection};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
@@ -18,24 +18,25 @@ const USED: i64 = 80;
 /// The token in a volume of a pod, as `source` (a `serviceAccountToken`) asks for it, at an instant: the same whenever that is asked, and
 /// another one after four fifths of its time. None where the pod has no ServiceAccount.
 pub(crate) fn pod_token(cluster: &Cluster, pod: &Value, source: &Value, now: Timestamp) -> Option<String> {
-    let metadata = |field: &str| text(pod, &["metadata", field]);
-    let account = pod["spec"]["serviceAccountName"].as_str().filter(|name| !name.is_empty()).unwrap_or("default");
-    let account = cluster.get(SERVICE_ACCOUNTS, metadata("namespace"), account)?;
-    let seconds = integer(source, &["expirationSeconds"]).unwrap_or(3600).max(1);
-    let first = time_of(&pod["status"]["startTime"]).unwrap_or(now);
+    let (pod, source) = (Pod(pod), ServiceAccountTokenProjection(source));
+    let (metadata, spec) = (pod.metadata(), pod.spec());
+    let account = Some(spec.service_account_name()).filter(|name| !name.is_empty()).unwrap_or("default");
+    let account = cluster.get(SERVICE_ACCOUNTS, metadata.namespace(), account)?;
+    let seconds = source.expiration_seconds().unwrap_or(3600).max(1);
+    let first = pod.status().start_time().unwrap_or(now);
     let round = (seconds.saturating_mul(USED) / 100).max(1);
     let rounds = now.duration_since(first).as_secs().max(0) / round;
     let from = later(first, SignedDuration::from_secs(rounds.saturating_mul(round)));
-    let audience = source["audience"].as_str().filter(|audience| !audience.is_empty()).unwrap_or(ISSUER);
-    let pod_named = json!({ "name": metadata("name"), "uid": metadata("uid") });
-    let node = cluster.get(NODES, "", text(pod, &["spec", "nodeName"]));
+    let audience = Some(source.audience()).filter(|audience| !audience.is_empty()).unwrap_or(ISSUER);
+    let pod_named = json!({ "name": metadata.name(), "uid": metadata.uid() });
+    let node = cluster.get(NODES, "", spec.node_name());
     let node = node.map(|node| ("node".to_owned(), named(&node)));
     let order = TokenOrder {
         account: &account,
         audiences: &json!([audience]),
         seconds,
         from,
-        identity: identity(&[metadata("uid"), audience, &from.as_second().to_string()]),
+        identity: identity(&[metadata.uid(), audience, &from.as_second().to_string()]),
         bound: [("pod".to_owned(), pod_named)].into_iter().chain(node).collect(),
     };
     Some(issue(cluster, order).0)

@@ -10,8 +10,8 @@ use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{
     DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
 };
-use klab_api_machinery::value::{condition, int_or_percent, selects, time_text};
-use klab_api_machinery::views::{PodDisruptionBudget as Budget, ReplicaSet};
+use klab_api_machinery::value::{int_or_percent, selects, time_text};
+use klab_api_machinery::views::{Condition, PodDisruptionBudget as Budget, PodDisruptionBudgetStatus, ReplicaSet};
 use serde_json::{Value, json};
 
 use super::controller::Controller;
@@ -213,11 +213,10 @@ fn kind_plural(kind: &str) -> String {
 
 fn set_allowed(status: &mut Value, generation: i64, allowed: bool, reason: &str, message: &str, now: Timestamp) {
     let held = if allowed { "True" } else { "False" };
-    let since = condition(&status["conditions"], "DisruptionAllowed")
-        .filter(|have| have["status"] == held)
-        .map_or_else(|| json!(time_text(now)), |have| have["lastTransitionTime"].clone());
+    let have = PodDisruptionBudgetStatus(status).conditions().of_type("DisruptionAllowed");
+    let since = have.filter(|have| have.status() == held).map_or(Some(now), Condition::last_transition_time);
     status["conditions"] = json!([{
         "type": "DisruptionAllowed", "status": held, "observedGeneration": generation,
-        "lastTransitionTime": since, "reason": reason, "message": message,
+        "lastTransitionTime": since.map(time_text), "reason": reason, "message": message,
     }]);
 }

@@ -15,6 +15,7 @@ use klab_api_machinery::registry;
 use klab_api_machinery::resource::ResourceId;
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::metadata;
 use klab_fields::{
     Difference, Fields, KUBECTL, LAST_APPLIED, Managed, Writer, check_types, difference, fields_of, no_manager, prune,
     strip, take_from_others, taken_over, untyped, wrong_kind,
@@ -122,7 +123,8 @@ impl Configuration<'_> {
         if self.part != Part::Main {
             return Err(Status::not_found(row, self.name));
         }
-        if let Some(uid) = self.config["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
+        let uid = metadata(&self.config).uid();
+        if !uid.is_empty() {
             return Err(Status::conflict_because(
                 row,
                 self.name,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use klab_api_machinery::managed_fields::ManagedFields;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{self as kinds, ResourceId};
+use klab_api_machinery::views::{ResourceQuota, metadata};
 use serde_json::Value;
 
 use crate::admission::is_asked;
@@ -72,7 +73,7 @@ pub(crate) fn commit_managed(
     managed: Option<ManagedFields>,
 ) -> Arc<Object> {
     if transaction.options.dry_run {
-        let version = value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+        let version = metadata(&value).resource_version().parse().ok();
         return Arc::new(Object::with_tree(resource, version.unwrap_or_default(), value, managed));
     }
     let (plan, recount) = quota_effects(transaction, resource, &value, true);
@@ -91,16 +92,16 @@ fn quota_effects(
     value: &Value,
     stays: bool,
 ) -> (Bookkeeping, bool) {
-    let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
+    let (namespace, name) = (metadata(value).namespace(), metadata(value).name());
     let quotas = resource.row().namespaced
         && transaction.state.store.list(kinds::RESOURCE_QUOTAS, Some(namespace)).next().is_some();
     if resource == kinds::RESOURCE_QUOTAS && stays {
-        return (Bookkeeping::default(), value["status"]["hard"] != value["spec"]["hard"]);
+        let quota = ResourceQuota(value);
+        return (Bookkeeping::default(), !quota.status().hard().iter().eq(quota.spec().hard().iter()));
     }
     if !quotas {
         return (Bookkeeping::default(), false);
     }
-    let name = value["metadata"]["name"].as_str().unwrap_or_default();
     let old = transaction.state.store.get(resource, namespace, name).map(|object| object.value());
     (plan_quota(transaction, resource, namespace, old.as_deref(), stays.then_some(value)), false)
 }

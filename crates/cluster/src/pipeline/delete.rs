@@ -13,6 +13,7 @@ use klab_api_machinery::registry;
 use klab_api_machinery::resource::{self as kinds, ResourceId};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::{Namespace, ObjectMeta, Pod, metadata};
 use serde_json::{Value, json};
 
 use super::commit::{commit, remove};
@@ -123,8 +124,7 @@ pub(crate) fn end_namespace(transaction: &mut Transaction<'_>, removal: &mut Rem
         return Ok(());
     }
     let mut value = removal.value.take();
-    let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-    if !held(&value["spec"]["finalizers"]) && !held(&value["metadata"]["finalizers"]) {
+    if Namespace(&value).spec().finalizers().is_empty() && metadata(&value).finalizers().is_empty() {
         removal.ended = Some(Deleted::Gone(remove(transaction, current.resource, value)));
         return Ok(());
     }
@@ -136,9 +136,6 @@ pub(crate) fn end_namespace(transaction: &mut Transaction<'_>, removal: &mut Rem
         ));
     }
     value["metadata"]["deletionTimestamp"] = json!(time_text(transaction.now));
-    if !value["status"].is_object() {
-        value["status"] = json!({});
-    }
     value["status"]["phase"] = json!("Terminating");
     removal.ended = Some(Deleted::Terminating(commit(transaction, current.resource, value)));
     Ok(())
@@ -146,8 +143,8 @@ pub(crate) fn end_namespace(transaction: &mut Transaction<'_>, removal: &mut Rem
 
 /// Chooses the finalizers by what the request says of dependents.
 pub(crate) fn choose_finalizers(_: &mut Transaction<'_>, removal: &mut Removal<'_>) -> Result<(), Status> {
-    let metadata = &removal.value["metadata"];
-    removal.finalizers = finalizers_after(removal.current.resource, metadata, removal.options.propagation);
+    let own = metadata(&removal.value);
+    removal.finalizers = finalizers_after(removal.current.resource, own, removal.options.propagation);
     Ok(())
 }
 
@@ -156,18 +153,18 @@ pub(crate) fn end_pod(transaction: &mut Transaction<'_>, removal: &mut Removal<'
     if removal.current.resource != kinds::PODS {
         return Ok(());
     }
-    let grace = pod_grace(&removal.value, removal.options);
+    let grace = pod_grace(Pod(&removal.value), removal.options);
     let mut gone_at = later(transaction.now, SignedDuration::from_secs(grace.seconds));
     if removal.current.deleting {
-        let metadata = &removal.value["metadata"];
-        let had = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+        let own = metadata(&removal.value);
+        let had = own.deletion_grace_period_seconds().unwrap_or_default();
         if !grace.asked || grace.seconds >= had {
             let is_over = had == 0 && !removal.waits();
             removal.ended = Some(if is_over { removed(transaction, removal) } else { kept(transaction, removal) });
             return Ok(());
         }
-        let deadline = metadata["deletionTimestamp"].as_str().and_then(|at| at.parse().ok());
-        let began = earlier(deadline.unwrap_or(transaction.now), SignedDuration::from_secs(had));
+        let deadline = own.deletion_timestamp().unwrap_or(transaction.now);
+        let began = earlier(deadline, SignedDuration::from_secs(had));
         gone_at = later(began, SignedDuration::from_secs(grace.seconds));
     }
     mark(kinds::PODS, &mut removal.value, gone_at, grace.seconds);
@@ -223,10 +220,10 @@ struct Grace {
 }
 
 /// How long a pod gets: what was asked for, else its own period; nothing if no kubelet has it or it has ended.
-fn pod_grace(pod: &Value, options: &DeleteOptions) -> Grace {
-    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
-    let unbound = pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
-    let finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+fn pod_grace(pod: Pod<'_>, options: &DeleteOptions) -> Grace {
+    let own = pod.spec().termination_grace_period_seconds().unwrap_or(30);
+    let unbound = pod.spec().node_name().is_empty();
+    let finished = matches!(pod.status().phase(), "Succeeded" | "Failed");
     let asked = options.grace_seconds.is_some();
     let seconds = if unbound || finished { 0 } else { options.grace_seconds.unwrap_or(own) };
     // A negative period is upstream's way of saying "as short as possible, but not at once".
@@ -253,8 +250,8 @@ fn set_finalizers(value: &mut Value, finalizers: Value) {
 }
 
 /// The finalizers of an object whose deletion was asked for with this policy.
-fn finalizers_after(resource: ResourceId, metadata: &Value, policy: Option<Propagation>) -> Value {
-    let had: Vec<&str> = metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+fn finalizers_after(resource: ResourceId, metadata: ObjectMeta<'_>, policy: Option<Propagation>) -> Value {
+    let had: Vec<&str> = metadata.finalizers().collect();
     let policy = policy.unwrap_or_else(|| {
         if had.contains(&ORPHAN) {
             Propagation::Orphan

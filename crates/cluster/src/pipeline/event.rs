@@ -9,6 +9,7 @@ use klab_api_machinery::part::Part;
 use klab_api_machinery::resource::{EVENTS, RESOURCE_QUOTAS};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::metadata;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -155,7 +156,7 @@ fn managers_of(transaction: &Transaction<'_>, text: &[u8]) -> Option<ManagedFiel
 /// Whether the rules for what clients send would leave an event as it is.
 fn is_canonical(transaction: &mut Transaction<'_>, text: &[u8]) -> bool {
     let Ok(value) = serde_json::from_slice::<Value>(text) else { return false };
-    let version = value["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+    let version = metadata(&value).resource_version().parse().ok();
     let mut decoded = value.clone();
     decode(transaction, EVENTS, &mut decoded).is_ok()
         && decoded == value

@@ -6,6 +6,7 @@ use klab_api_machinery::resource::{Resource, ResourceId};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::validation::Errors;
 use klab_api_machinery::value::time_text;
+use klab_api_machinery::views;
 use serde_json::{Map, Value, json};
 
 /// Longest name a generated one may have, suffix included.
@@ -94,7 +95,7 @@ pub(crate) fn stamp(value: &mut Value, uid: &str, now: Timestamp, generation: bo
 
 /// Checks that a body is about the object its path names.
 pub(crate) fn check_name(name: &str, value: &Value) -> Result<(), Status> {
-    let given = value["metadata"]["name"].as_str().unwrap_or_default();
+    let given = views::metadata(value).name();
     if given.is_empty() || given == name {
         return Ok(());
     }
@@ -125,17 +126,16 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
 /// # Errors
 /// 409 for another uid.
 pub(crate) fn check_uid(resource: &Resource, old: &Value, new: &Value) -> Result<(), Status> {
-    let of = |value: &Value, field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let (uid, own) = (of(new, "uid"), of(old, "uid"));
+    let old = views::metadata(old);
+    let (uid, own) = (views::metadata(new).uid(), old.uid());
     if uid.is_empty() || uid == own {
         return Ok(());
     }
-    let (namespace, name) = (of(old, "namespace"), of(old, "name"));
     let because = format!(
         "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {own}",
-        storage_key(resource, &namespace, &name)
+        storage_key(resource, old.namespace(), old.name())
     );
-    Err(Status::conflict_because(resource, &name, &because))
+    Err(Status::conflict_because(resource, old.name(), &because))
 }
 
 /// Checks that `new` is a possible next version of `old`, and fills in what clients may leave out.

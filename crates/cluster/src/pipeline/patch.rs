@@ -9,6 +9,7 @@ use klab_api_machinery::resource::ResourceId;
 use klab_api_machinery::schema::Mismatch;
 use klab_api_machinery::status::Status;
 use klab_api_machinery::validation::Errors;
+use klab_api_machinery::views::metadata;
 use serde_json::{Value, json};
 
 use super::decode::{Fault, decode};
@@ -94,7 +95,7 @@ pub(crate) fn check_patched_kind(transaction: &mut Transaction<'_>, patched: &mu
                 errors.invalid(field, &json!(given), format!("must be {own}"));
             }
         }
-        return errors.into_result(row, before["metadata"]["name"].as_str().unwrap_or_default());
+        return errors.into_result(row, metadata(before).name());
     }
     let is_stored_as = |other: ResourceId| other.row().stored_as.unwrap_or(other) == patched.resource;
     if ResourceId::by_kind(version, kind).is_some_and(is_stored_as) {

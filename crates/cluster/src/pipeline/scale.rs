@@ -8,6 +8,7 @@ use klab_api_machinery::part::Part;
 use klab_api_machinery::resource::{self as kinds, ResourceId};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::selector_terms;
+use klab_api_machinery::views::{Scale, metadata};
 use klab_fields::{Managed, ScaleManagers};
 use serde_json::{Value, json};
 
@@ -56,7 +57,7 @@ impl<'a, 'w> Scaling<'a, 'w> {
     }
 
     fn replicas(&self) -> i64 {
-        self.scale["spec"]["replicas"].as_i64().unwrap_or_default()
+        Scale(&self.scale).spec().replicas()
     }
 
     /// The next version of the workload, and the managers of its fields.
@@ -66,7 +67,7 @@ impl<'a, 'w> Scaling<'a, 'w> {
             let holder = holders.iter().fold(&mut new, |value, part| &mut value[part.as_str()]);
             holder[last.as_str()] = json!(replicas);
         }
-        let is_other = self.before["spec"]["replicas"].as_i64().unwrap_or_default() != replicas;
+        let is_other = Scale(&self.before).spec().replicas() != replicas;
         (new, self.managers.after(is_other))
     }
 }
@@ -98,9 +99,10 @@ pub(crate) fn ask_about_scale(transaction: &mut Transaction<'_>, scaling: &mut S
 
 /// Refuses a Scale of another object, or of an older version.
 pub(crate) fn check_scaled_object(_: &mut Transaction<'_>, scaling: &mut Scaling<'_, '_>) -> Result<(), Status> {
-    let (metadata, current) = (&scaling.scale["metadata"], &scaling.current);
-    let is_other = |field: &str, own: &str| metadata[field].as_str().is_some_and(|it| !it.is_empty() && it != own);
-    if is_other("uid", &current.uid) || is_other("resourceVersion", &current.resource_version.to_string()) {
+    let (asked, current) = (metadata(&scaling.scale), &scaling.current);
+    let is_other = |asked: &str, own: &str| !asked.is_empty() && asked != own;
+    let version = current.resource_version.to_string();
+    if is_other(asked.uid(), &current.uid) || is_other(asked.resource_version(), &version) {
         return Err(Status::conflict(scaling.resource.row(), &current.name));
     }
     Ok(())
@@ -157,7 +159,7 @@ impl ScalePaths {
 
 /// The Scale view of a workload. Zero replicas are left out of `spec`, as Go's `omitempty` does.
 pub(crate) fn scale_of(resource: ResourceId, paths: &ScalePaths, value: &Value) -> Value {
-    let metadata = &value["metadata"];
+    let given = metadata(value).0;
     let at = |path: &[String]| path.iter().fold(value, |value, part| &value[part.as_str()]);
     let mut spec = json!({});
     if let Some(replicas) = at(&paths.spec).as_i64().filter(|replicas| *replicas != 0) {
@@ -175,8 +177,8 @@ pub(crate) fn scale_of(resource: ResourceId, paths: &ScalePaths, value: &Value) 
     json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {
-            "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"],
-            "resourceVersion": metadata["resourceVersion"], "creationTimestamp": metadata["creationTimestamp"],
+            "name": given["name"], "namespace": given["namespace"], "uid": given["uid"],
+            "resourceVersion": given["resourceVersion"], "creationTimestamp": given["creationTimestamp"],
         },
         "spec": spec, "status": status,
     })

@@ -4,7 +4,8 @@ use klab_api_machinery::defaults::{Addresses, Ranges};
 use klab_api_machinery::ip_range::IpRange;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{SERVICE_CIDRS, SERVICES};
-use serde_json::Value;
+use klab_api_machinery::views::{Service, ServiceCIDR, ServicePort};
+use serde_json::{Value, json};
 
 use super::draft::Draft;
 use crate::transaction::Transaction;
@@ -21,7 +22,7 @@ pub(super) fn allocate_addresses(transaction: &mut Transaction<'_>, draft: &mut 
         *kept = Some(addresses);
         return;
     };
-    if old["spec"] != service["spec"] {
+    if Service(old).spec() != Service(service).spec() {
         keep_allocated(old, service);
         let mut addresses = addresses_in_use(transaction, Some(current));
         let random = &mut transaction.state.random;
@@ -46,9 +47,7 @@ fn ranges_for(transaction: &Transaction<'_>, old: Option<&Value>, service: &Valu
     for range in transaction.state.store.list(SERVICE_CIDRS, None) {
         is_there = true;
         let value = range.value();
-        let mut conditions = value["status"]["conditions"].as_array().into_iter().flatten();
-        let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
-        if !range.deleting && conditions.any(is_ready) {
+        if !range.deleting && ServiceCIDR(&value).status().conditions().is_true("Ready") {
             ranges.ready.extend(IpRange::all_in(&value).into_iter().filter(|range| range.first.is_ipv4()));
         }
     }
@@ -56,8 +55,7 @@ fn ranges_for(transaction: &Transaction<'_>, old: Option<&Value>, service: &Valu
         // The cluster does not have its first objects yet.
         ranges.ready.extend(RANGE.parse::<IpRange>());
     }
-    let wanted = service["spec"]["clusterIP"].as_str().unwrap_or_default();
-    let is_kept = old.is_some_and(|old| old["spec"]["clusterIP"] == *wanted);
+    let is_kept = old.is_some_and(|old| Service(old).spec().cluster_ip() == Service(service).spec().cluster_ip());
     ranges.is_asked = transaction.options.client && !is_kept;
     ranges
 }
@@ -74,23 +72,20 @@ fn addresses_in_use(transaction: &Transaction<'_>, without: Option<&Object>) -> 
 
 /// A Service that is updated without naming its addresses and node ports keeps them.
 fn keep_allocated(old: &Value, new: &mut Value) {
-    if new["spec"]["type"] == "ExternalName" {
+    let (had, spec) = (Service(old).spec(), Service(new).spec());
+    let has_node_ports = ["NodePort", "LoadBalancer"].contains(&spec.type_());
+    if spec.type_() == "ExternalName" {
         return;
     }
-    if new["spec"]["clusterIP"].as_str().is_none_or(str::is_empty) && old["spec"]["clusterIP"].is_string() {
-        new["spec"]["clusterIP"] = old["spec"]["clusterIP"].clone();
+    if spec.cluster_ip().is_empty() && !had.cluster_ip().is_empty() {
+        new["spec"]["clusterIP"] = json!(had.cluster_ip());
     }
-    if !matches!(new["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer")) {
-        return;
-    }
-    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
-        let before = old["spec"]["ports"].as_array().into_iter().flatten();
-        let same = |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];
-        if let Some(before) = before.into_iter().find(same)
-            && port["nodePort"].is_null()
-            && !before["nodePort"].is_null()
-        {
-            port["nodePort"] = before["nodePort"].clone();
+    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten().filter(|_| has_node_ports) {
+        let own = ServicePort(port);
+        let before = had.ports().find(|one| one.port() == own.port() && one.protocol() == own.protocol());
+        let before = before.map_or(0, ServicePort::node_port);
+        if own.node_port() == 0 && before != 0 {
+            port["nodePort"] = json!(before);
         }
     }
 }

@@ -14,6 +14,7 @@ use klab_api_machinery::schema::schema;
 use klab_api_machinery::status::Status;
 use klab_api_machinery::validation;
 use klab_api_machinery::validation::warnings::Warnings;
+use klab_api_machinery::views::{self, Namespace};
 use serde_json::{Value, json};
 
 use super::commit::{hide_managers, managers_left, remove, show_managers};
@@ -35,7 +36,7 @@ type Outcome = Result<(), Status>;
 
 /// Gives a new object its name.
 pub(super) fn choose_name(transaction: &mut Transaction<'_>, draft: &mut Draft<'_>) -> Outcome {
-    draft.is_name_generated = draft.new["metadata"]["name"].as_str().unwrap_or_default().is_empty();
+    draft.is_name_generated = views::metadata(&draft.new).name().is_empty();
     let state = &mut *transaction.state;
     for _ in 0..NAME_ATTEMPTS {
         draft.name = metadata::name_for(&mut draft.new, || state.random.suffix(metadata::SUFFIX_LENGTH));
@@ -348,8 +349,7 @@ pub(super) fn count_generation(_: &mut Transaction<'_>, draft: &mut Draft<'_>) -
     if let (Some(old), Some(differs)) = (draft.old(), registry::of(draft.resource).generation)
         && differs(old, &draft.new)
     {
-        let before = old["metadata"]["generation"].as_i64().unwrap_or_default();
-        draft.new["metadata"]["generation"] = json!(before + 1);
+        draft.new["metadata"]["generation"] = json!(views::metadata(old).generation() + 1);
     }
     Ok(())
 }
@@ -413,14 +413,13 @@ pub(super) fn finish_deletion(transaction: &mut Transaction<'_>, draft: &mut Dra
 
 /// Whether an object that is being deleted has nothing left to wait for.
 fn deletion_is_complete(resource: ResourceId, value: &Value) -> bool {
-    let metadata = &value["metadata"];
-    let waits = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-    if metadata["deletionTimestamp"].is_null() || waits(&metadata["finalizers"]) {
+    let metadata = views::metadata(value);
+    if metadata.deletion_timestamp().is_none() || !metadata.finalizers().is_empty() {
         return false;
     }
     match resource {
-        kinds::NAMESPACES => !waits(&value["spec"]["finalizers"]),
-        _ => metadata["deletionGracePeriodSeconds"].as_i64() == Some(0),
+        kinds::NAMESPACES => Namespace(value).spec().finalizers().is_empty(),
+        _ => metadata.deletion_grace_period_seconds() == Some(0),
     }
 }
 

@@ -3,7 +3,8 @@
 use klab_api_machinery::defaults::job::{generate_selector, inherit_labels};
 use klab_api_machinery::registry::strategy::spec;
 use klab_api_machinery::resource::PRIORITY_LEVEL_CONFIGURATIONS;
-use klab_api_machinery::value::time_text;
+use klab_api_machinery::value::{list_mut, time_text};
+use klab_api_machinery::views::{FlowSchema, metadata};
 use serde_json::{Value, json};
 
 use crate::builtin;
@@ -14,11 +15,10 @@ use klab_api_machinery::policy_type_check;
 /// A new namespace is held until what it contains is gone.
 // upstream: pkg/registry/core/namespace/strategy.go PrepareForCreate (v1.36)
 pub(super) fn finalize_namespace(new: &mut Value) {
-    let mut finalizers = new["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let finalizers = list_mut(&mut new["spec"]["finalizers"]);
     if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
         finalizers.push(json!("kubernetes"));
     }
-    new["spec"]["finalizers"] = json!(finalizers);
 }
 
 /// A new Job selects its own pods, unless it says otherwise.
@@ -31,7 +31,7 @@ pub(super) fn select_own_pods(old: Option<&Value>, new: &mut Value) {
 
 /// The expressions of a policy are held against the types of the kinds it is for.
 pub(super) fn check_types(transaction: &Transaction<'_>, old: Option<&Value>, new: &mut Value) {
-    let before = old.map_or(0, |old| old["metadata"]["generation"].as_i64().unwrap_or_default());
+    let before = old.map_or(0, |old| metadata(old).generation());
     if old.is_none_or(|old| spec(old, new)) {
         let state = &transaction.state;
         let of_custom = |group: &str, version: &str, plural: &str| {
@@ -70,14 +70,13 @@ pub(super) fn sign_request(sender: Option<&User>, old: Option<&Value>, new: &mut
 /// Says whether the level that a flow names is there.
 // upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go syncFlowSchemaStatus (v1.36)
 pub(super) fn find_level(transaction: &Transaction<'_>, new: &mut Value) {
-    let level = new["spec"]["priorityLevelConfiguration"]["name"].as_str().unwrap_or_default().to_owned();
+    let level = FlowSchema(new).spec().priority_level_configuration().name().to_owned();
     let found =
         transaction.state.store.get(PRIORITY_LEVEL_CONFIGURATIONS, "", &level).is_some() || builtin::has_level(&level);
     let (status, reason, rest) =
         if found { ("False", "Found", "and it exists") } else { ("True", "NotFound", "but there is no such object") };
-    let before = new["status"]["conditions"].as_array().into_iter().flatten();
-    let same = before.into_iter().any(|have| have["type"] == "Dangling" && have["status"] == status);
-    if !same {
+    let before = FlowSchema(new).status().conditions().of_type("Dangling");
+    if before.is_none_or(|before| before.status() != status) {
         new["status"]["conditions"] = json!([{
             "type": "Dangling", "status": status, "reason": reason, "lastTransitionTime": time_text(transaction.now),
             "message": format!("This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" {rest}"),

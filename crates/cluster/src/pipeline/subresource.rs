@@ -5,7 +5,8 @@ use std::sync::Arc;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{POD_DISRUPTION_BUDGETS, PODS};
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::{condition_is_true, time_text};
+use klab_api_machinery::value::{list_mut, time_text};
+use klab_api_machinery::views::{Condition, Pod, PodDisruptionBudget as Budget, metadata};
 use klab_scheduler::features::Gate;
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
@@ -40,10 +41,11 @@ pub(crate) fn bind(
     if pod.deleting {
         return refused(format!("pod {name} is being deleted, cannot be assigned to a host"));
     }
-    if let Some(bound) = old["spec"]["nodeName"].as_str().filter(|bound| !bound.is_empty()) {
-        return refused(format!("pod {name} is already assigned to node \"{bound}\""));
+    let spec = Pod(&old).spec();
+    if !spec.node_name().is_empty() {
+        return refused(format!("pod {name} is already assigned to node \"{}\"", spec.node_name()));
     }
-    if old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+    if !spec.scheduling_gates().is_empty() {
         return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     if is_asked(transaction, PODS) {
@@ -71,7 +73,7 @@ pub(crate) fn bind(
     }
     let now = time_text(transaction.now);
     set_condition(&mut new["status"], "PodScheduled", |condition| {
-        if condition["status"] != "True" {
+        if Condition(condition).status() != "True" {
             condition["lastTransitionTime"] = json!(now);
         }
         condition["status"] = json!("True");
@@ -107,14 +109,14 @@ pub(crate) fn evict(
         };
         consider(transaction, &admission_request, Some(&eviction))?;
     }
-    let phase = value["status"]["phase"].as_str().unwrap_or_default();
+    let phase = Pod(&value).status().phase();
     if !pod.deleting && !matches!(phase, "Succeeded" | "Failed" | "Pending") {
-        charge_budget(transaction, &pod, &value)?;
+        charge_budget(transaction, &pod, Pod(&value))?;
     }
     if !pod.deleting && !options.dry_run {
         let mut marked = (*value).clone();
         let now = time_text(transaction.now);
-        let observed = marked["metadata"]["generation"].clone();
+        let observed = metadata(&marked).generation();
         set_condition(&mut marked["status"], "DisruptionTarget", |condition| {
             *condition = json!({
                 "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
@@ -130,14 +132,12 @@ pub(crate) fn evict(
 }
 
 /// Takes the pod from the budget that covers it, or answers why that is not possible.
-fn charge_budget(transaction: &mut Transaction<'_>, pod: &Arc<Object>, value: &Value) -> Result<(), Status> {
-    let covering: Vec<Arc<Object>> = transaction
-        .state
-        .store
-        .list(POD_DISRUPTION_BUDGETS, Some(&pod.namespace))
-        .filter(|budget| Selector::from_json(&budget.value()["spec"]["selector"]).matches_by(|key| pod.label(key)))
-        .cloned()
-        .collect();
+fn charge_budget(transaction: &mut Transaction<'_>, pod: &Arc<Object>, value: Pod<'_>) -> Result<(), Status> {
+    let covers = |budget: &&Arc<Object>| {
+        Selector::from_json(Budget(&budget.value()).spec().selector().0).matches_by(|key| pod.label(key))
+    };
+    let budgets = transaction.state.store.list(POD_DISRUPTION_BUDGETS, Some(&pod.namespace));
+    let covering: Vec<Arc<Object>> = budgets.filter(covers).cloned().collect();
     let budget = match covering.as_slice() {
         [] => return Ok(()),
         [one] => Arc::clone(one),
@@ -150,21 +150,21 @@ fn charge_budget(transaction: &mut Transaction<'_>, pod: &Arc<Object>, value: &V
         }
     };
     let mut changed = budget.to_value();
-    let number = |field: &str| changed["status"][field].as_i64().unwrap_or_default();
+    let (spec, status) = (Budget(&changed).spec(), Budget(&changed).status());
     let (healthy, desired, allowed) =
-        (number("currentHealthy"), number("desiredHealthy"), number("disruptionsAllowed"));
-    if !condition_is_true(&value["status"]["conditions"], "Ready") {
-        let always = changed["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
+        (status.current_healthy(), status.desired_healthy(), status.disruptions_allowed());
+    if !value.status().conditions().is_true("Ready") {
+        let always = spec.unhealthy_pod_eviction_policy() == Some("AlwaysAllow");
         if always || (desired > 0 && healthy >= desired) {
             return Ok(());
         }
     }
     let name = &budget.name;
-    let generation = changed["metadata"]["generation"].as_i64().unwrap_or_default();
-    if number("observedGeneration") < generation {
+    let generation = metadata(&changed).generation();
+    if status.observed_generation() < generation {
         return Err(too_many(format!("The disruption budget {name} is still being processed by the server.")));
     }
-    if changed["status"]["disruptedPods"].as_object().is_some_and(|pods| pods.len() > MAX_DISRUPTED_PODS) {
+    if status.disrupted_pods().len() > MAX_DISRUPTED_PODS {
         return Err(Status::forbidden(
             POD_DISRUPTION_BUDGETS.row(),
             name,
@@ -194,14 +194,8 @@ fn charge_budget(transaction: &mut Transaction<'_>, pod: &Arc<Object>, value: &V
 
 /// Changes the condition of that type, adding it if there is none.
 fn set_condition(status: &mut Value, kind: &str, change: impl FnOnce(&mut Value)) {
-    if !status.is_object() {
-        *status = json!({});
-    }
-    if !status["conditions"].is_array() {
-        status["conditions"] = json!([]);
-    }
-    let Some(conditions) = status["conditions"].as_array_mut() else { return };
-    if let Some(condition) = conditions.iter_mut().find(|condition| condition["type"] == kind) {
+    let conditions = list_mut(&mut status["conditions"]);
+    if let Some(condition) = conditions.iter_mut().find(|condition| Condition(condition).type_() == kind) {
         change(condition);
         return;
     }

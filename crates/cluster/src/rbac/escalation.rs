@@ -2,6 +2,7 @@
 
 use klab_api_machinery::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, ResourceId};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::{ClusterRole, metadata};
 use serde_json::{Value, json};
 
 use super::resolve::{RoleReference, referenced_rules, rules_for};
@@ -28,7 +29,7 @@ pub(crate) fn refuse_escalation(
         return Ok(());
     }
     let row = resource.row();
-    let name = new["metadata"]["name"].as_str().unwrap_or_default();
+    let name = metadata(new).name();
     let may = |verb, subject| authorize(store, user, &Attributes { verb, to: Subject::Resource(subject) }).allowed;
     if of_roles {
         let (group, plural, asked) = (row.group, row.plural, name_in_path);
@@ -38,9 +39,7 @@ pub(crate) fn refuse_escalation(
         }
         let rules: Vec<PolicyRule> = serde_json::from_value(new["rules"].clone()).unwrap_or_default();
         confirm(store, user, resource, namespace, name, &rules)?;
-        let aggregates = |role: &Value| {
-            role["aggregationRule"]["clusterRoleSelectors"].as_array().is_some_and(|selectors| !selectors.is_empty())
-        };
+        let aggregates = |role: &Value| !ClusterRole(role).aggregation_rule().cluster_role_selectors().is_empty();
         if resource == CLUSTER_ROLES && (aggregates(new) || old.is_some_and(aggregates)) {
             let because = "must have cluster-admin privileges to use the aggregationRule";
             confirm(store, user, resource, namespace, name, &full_authority())

@@ -4,6 +4,9 @@
 // plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go NodeRules (v1.36)
 
 use klab_api_machinery::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
+use klab_api_machinery::views::{
+    PersistentVolumeClaim, Pod, PodResourceClaim, PodResourceClaimStatus, PodSpec, ResourceSlice,
+};
 use serde_json::Value;
 
 use super::{Attributes, ResourceSubject, Subject, User};
@@ -155,30 +158,28 @@ enum Related {
 
 fn is_related(store: &Store, node: &str, kind: Related, asked: &ResourceSubject<'_>) -> bool {
     if kind == Related::Slice {
-        return store
-            .get(RESOURCE_SLICES, "", asked.name)
-            .is_some_and(|slice| slice.value()["spec"]["nodeName"] == node);
+        let slice = store.get(RESOURCE_SLICES, "", asked.name);
+        return slice.is_some_and(|slice| ResourceSlice(&slice.value()).spec().node_name() == Some(node));
     }
     let place = (kind != Related::Volume).then_some(asked.namespace);
     store.list(PODS, place).any(|pod| {
         let value = pod.value();
-        let spec = &value["spec"];
-        spec["nodeName"] == node
+        let (spec, status) = (Pod(&value).spec(), Pod(&value).status());
+        spec.node_name() == node
             && match kind {
                 Related::Pod => *pod.name == *asked.name,
-                Related::Account => spec["serviceAccountName"] == asked.name,
-                Related::Secret => names(spec, &SECRETS, asked.name),
-                Related::ConfigMap => names(spec, &CONFIG_MAPS, asked.name),
+                Related::Account => spec.service_account_name() == asked.name,
+                Related::Secret => names(spec.0, &SECRETS, asked.name),
+                Related::ConfigMap => names(spec.0, &CONFIG_MAPS, asked.name),
                 Related::Claim => claims(&pod.name, spec).any(|claim| claim == asked.name),
                 Related::Volume => claims(&pod.name, spec).any(|claim| {
-                    store
-                        .get(PERSISTENT_VOLUME_CLAIMS, &pod.namespace, &claim)
-                        .is_some_and(|claim| claim.value()["spec"]["volumeName"] == asked.name)
+                    let claim = store.get(PERSISTENT_VOLUME_CLAIMS, &pod.namespace, &claim);
+                    claim.is_some_and(|claim| PersistentVolumeClaim(&claim.value()).spec().volume_name() == asked.name)
                 }),
                 Related::ResourceClaim => {
-                    let statuses = value["status"]["resourceClaimStatuses"].as_array().into_iter().flatten();
-                    let listed = spec["resourceClaims"].as_array().into_iter().flatten();
-                    statuses.chain(listed).any(|claim| claim["resourceClaimName"] == asked.name)
+                    let made = status.resource_claim_statuses().map(PodResourceClaimStatus::resource_claim_name);
+                    let listed = spec.resource_claims().map(PodResourceClaim::resource_claim_name);
+                    made.chain(listed).any(|claim| claim == Some(asked.name))
                         && store.get(RESOURCE_CLAIMS, asked.namespace, asked.name).is_some()
                 }
                 Related::Slice => false,
@@ -213,11 +214,10 @@ fn names(value: &Value, fields: &[(&str, &str)], name: &str) -> bool {
 }
 
 /// The claims of a pod, those among them that are made for its ephemeral volumes.
-fn claims<'a>(pod: &'a str, spec: &'a Value) -> impl Iterator<Item = String> + 'a {
-    spec["volumes"].as_array().into_iter().flatten().filter_map(move |volume| {
-        if volume["ephemeral"].is_object() {
-            return Some(format!("{pod}-{}", volume["name"].as_str()?));
-        }
-        volume["persistentVolumeClaim"]["claimName"].as_str().map(str::to_owned)
+fn claims<'a>(pod: &'a str, spec: PodSpec<'a>) -> impl Iterator<Item = String> + 'a {
+    spec.volumes().filter_map(move |volume| match volume.persistent_volume_claim().claim_name() {
+        _ if volume.ephemeral().is_set() => Some(format!("{pod}-{}", volume.name())),
+        "" => None,
+        name => Some(name.to_owned()),
     })
 }

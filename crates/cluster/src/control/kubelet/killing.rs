@@ -1,5 +1,6 @@
 //! Containers that another program than the kubelet kills on a node, such as `crictl`.
 
+use klab_api_machinery::views::{ContainerStatus, PodCondition};
 use serde_json::{Value, json};
 
 /// The reason and the message of a container that is gone from its node without the kubelet.
@@ -23,13 +24,14 @@ pub fn kill(pod: &mut Value, container: &str, killing: Killing) -> bool {
     let status = &mut pod["status"];
     let mut was_ready = false;
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-        if condition["type"] == "Ready" || condition["type"] == "ContainersReady" {
-            was_ready |= condition["status"] == "True";
+        if ["Ready", "ContainersReady"].contains(&PodCondition(condition).type_()) {
+            was_ready |= PodCondition(condition).status() == "True";
             condition["status"] = json!("False");
         }
     }
     let mut statuses = status["containerStatuses"].as_array_mut().into_iter().flatten();
-    let running = statuses.find(|one| one["name"] == container && one["state"]["running"].is_object());
+    let runs = |one: ContainerStatus<'_>| one.name() == container && one.state().running().is_set();
+    let running = statuses.find(|one| runs(ContainerStatus(one)));
     let Some(running) = running.filter(|_| was_ready) else { return false };
     running["state"]["terminated"] = json!({
         "exitCode": 137, "reason": if killing == Killing::Removed { LOST } else { "Error" },

@@ -1,7 +1,7 @@
 //! What pods on a node hold of its resources, as its kubelet counts it: what has been allocated, not what is asked for.
 
 use k8s_openapi::api::core::v1;
-use klab_api_machinery::views::Pod;
+use klab_api_machinery::views::{Container, Pod};
 use klab_scheduler::typed::Typed;
 use klab_scheduler::{PodResources, Resources};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn allocated(pod: Pod<'_>) -> Option<Resources> {
         [("containers", status.container_statuses()), ("initContainers", status.init_container_statuses())]
     {
         for container in given["spec"][containers].as_array_mut().into_iter().flatten() {
-            let status = statuses.clone().named(container["name"].as_str().unwrap_or_default());
+            let status = statuses.clone().named(Container(container).name());
             if let Some(allocated) =
                 status.map(|status| &status.0["allocatedResources"]).filter(|have| have.is_object())
             {

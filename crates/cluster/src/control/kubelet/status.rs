@@ -140,7 +140,7 @@ pub(super) fn conditions(
         _ => make(kind, false, "ContainersNotReady", &list("unready", &unready)),
     };
     let mut ready = contained("Ready");
-    if ready["status"] == "True" {
+    if PodCondition(&ready).status() == "True" {
         let gates = unmet_gates(pod);
         if !gates.is_empty() {
             ready = make("Ready", false, "ReadinessGatesNotReady", &gates);
