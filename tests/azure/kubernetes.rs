@@ -100,12 +100,13 @@ async fn say_what_is_late(server: &Server, cluster: &str) {
         let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
         conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
     };
-    let late = nodes.map(|nodes| nodes.items.into_iter().filter(|node| !is_ready(node)).map(|node| node.name_any()));
-    if let Ok(late) = late.map(Iterator::collect::<Vec<_>>)
+    let late = nodes.map(|nodes| nodes.items.into_iter().filter(|node| !is_ready(node)).collect::<Vec<_>>());
+    if let Ok(late) = late
         && !late.is_empty()
     {
         let (faults, state) = (api.cluster().control_faults(), server.state(cluster));
-        let line = format!("nodes of {cluster} are late: {late:?}; faults {faults:?}; {state:?}\n");
+        let nodes = serde_json::to_string(&late).unwrap_or_default();
+        let line = format!("nodes of {cluster} are late: {nodes}; faults {faults:?}; {state:?}\n");
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }
 }

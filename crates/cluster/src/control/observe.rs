@@ -31,19 +31,17 @@ impl ControlPlane {
         for controller in &mut self.controllers {
             controller.forget();
         }
-        // Changes made during the lists are seen again by `since`, which does no harm.
-        let mut oldest = None;
+        // Before it is asked which kinds there are: the first object of one may come at any time. Changes made during the lists
+        // are seen again by `since`, which does no harm.
+        self.seen = self.plane.cluster.version();
         for id in self.plane.cluster.kinds() {
-            let (objects, version) = self.plane.cluster.list(id, None);
-            oldest.get_or_insert(version);
-            for object in objects {
+            for object in self.plane.cluster.list(id, None).0 {
                 if id == EVENTS {
                     self.plane.recorder.recall(&self.plane.cluster, &object);
                 }
                 self.take_in(Change::Added, &object, None);
             }
         }
-        self.seen = oldest.unwrap_or_default();
     }
 
     fn take_in(&mut self, change: Change, object: &Arc<Object>, previous: Option<&Object>) {
