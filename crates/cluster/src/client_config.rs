@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use klab_api_machinery::resource::{ENDPOINT_SLICES, SERVICES};
-use klab_api_machinery::views::{EndpointPort, EndpointSlice, Service};
+use klab_api_machinery::views::{EndpointPort, EndpointSlice, Service, WebhookClientConfig};
 use serde_json::Value;
 
 use crate::store::Store;
@@ -54,19 +54,18 @@ enum Place {
 
 impl ClientConfig {
     /// Reads a `clientConfig`.
-    pub(crate) fn read(client: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let service = &client["service"];
-        let place = match client["url"].as_str() {
+    pub(crate) fn read(client: WebhookClientConfig<'_>) -> Self {
+        let service = client.service();
+        let place = match client.url() {
             Some(url) => Place::Url(url.to_owned()),
             None => Place::Service {
-                namespace: text(&service["namespace"]),
-                name: text(&service["name"]),
-                path: text(&service["path"]),
-                port: service["port"].as_i64().unwrap_or(443),
+                namespace: service.namespace().to_owned(),
+                name: service.name().to_owned(),
+                path: service.path().unwrap_or_default().to_owned(),
+                port: service.port().unwrap_or(443),
             },
         };
-        let bundle = client["caBundle"].as_str().and_then(|bundle| STANDARD.decode(bundle).ok()).unwrap_or_default();
+        let bundle = STANDARD.decode(client.ca_bundle()).unwrap_or_default();
         let bundle = if bundle.trim_ascii().is_empty() { Vec::new() } else { bundle };
         Self { place, authorities: Bytes::from(bundle) }
     }

@@ -3,6 +3,7 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go CollectParams (v1.36)
 
 use klab_api_machinery::resource::ResourceId;
+use klab_api_machinery::views::ParamRef;
 use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
@@ -30,15 +31,14 @@ pub(super) fn collect(
     namespace: &str,
 ) -> Result<Vec<Option<Value>>, String> {
     let Some((api_version, kind)) = &policy.param_kind else { return Ok(vec![None]) };
-    let reference = &binding.reference;
-    if !reference.is_object() {
+    let reference = ParamRef(&binding.reference);
+    if !reference.is_set() {
         return Ok(vec![None]);
     }
     let Some(resource) = kind_of(state, api_version, kind) else {
         return Err(format!("paramKind kind `&ParamKind{{APIVersion:{api_version},Kind:{kind},}}` not known"));
     };
-    let given = reference["namespace"].as_str().unwrap_or_default();
-    let place = match (resource.row().namespaced, given) {
+    let place = match (resource.row().namespaced, reference.namespace()) {
         (true, "") if namespace.is_empty() => {
             return Err(
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned()
@@ -50,15 +50,16 @@ pub(super) fn collect(
         (false, _) => return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned()),
     };
     let stored = resource.row().stored_as.unwrap_or(resource);
-    let found: Vec<Option<Value>> = if let Some(name) = reference["name"].as_str().filter(|name| !name.is_empty()) {
-        state.store.get(stored, place, name).map(|object| Some(object.to_value())).into_iter().collect()
-    } else {
-        let selector = Selector::from_json(&reference["selector"]);
+    let found: Vec<Option<Value>> = if reference.name().is_empty() {
+        let selector = Selector::from_json(reference.selector().0);
         let within = resource.row().namespaced.then_some(place);
         let matching = state.store.list(stored, within).filter(|object| selector.matches_by(|key| object.label(key)));
         matching.map(|object| Some(object.to_value())).collect()
+    } else {
+        let named = state.store.get(stored, place, reference.name());
+        named.map(|object| Some(object.to_value())).into_iter().collect()
     };
-    if found.is_empty() && reference["parameterNotFoundAction"] != "Allow" {
+    if found.is_empty() && reference.parameter_not_found_action() != Some("Allow") {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
     Ok(found)

@@ -9,7 +9,7 @@ use http::{Method, Response};
 use jiff::Timestamp;
 use klab_api_machinery::resource::PODS;
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::text;
+use klab_api_machinery::views::{self, ContainerStatus, metadata};
 use klab_containers::{Container, Executed, Ran, Refusal, Stream, instance, status_of};
 use klab_scheduler::hash::fnv64;
 use serde_json::{Value, json};
@@ -61,9 +61,9 @@ impl Call<'_> {
         if !["stdin", "stdout", "stderr"].iter().any(|stream| self.query.flag(stream)) {
             return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
         }
-        let name = text(container, &["name"]);
+        let name = views::Container(container).name();
         reachable(self.cluster(), pod, &format!("exec/{}/{}/{name}", target.namespace(), target.name()))?;
-        if !status_of(pod, container)["state"]["running"].is_object() {
+        if !ContainerStatus(status_of(pod, container)).state().running().is_set() {
             // As a kubelet says it: in plain words.
             return Ok(answer::text(404, format!("container not found (\"{name}\")")));
         }
@@ -141,7 +141,8 @@ impl Execution {
     async fn keep(&self, changes: Vec<Value>) -> Result<(), Status> {
         let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
         let kept = tokio::task::spawn_blocking(move || {
-            let Some(ran) = Ran::of(&status_of(&pod, &container)["state"]) else { return Ok(()) };
+            let state = ContainerStatus(status_of(&pod, &container)).state();
+            let Some(ran) = Ran::of(state.0) else { return Ok(()) };
             keep(&cluster, &pod, instance(&pod, &container, ran), changes)
         });
         kept.await.unwrap_or(Ok(()))
@@ -149,7 +150,7 @@ impl Execution {
 
     fn no_such_program(&self) -> String {
         let program = self.command.first().map(String::as_str).unwrap_or_default();
-        let (uid, at) = (text(&self.pod, &["metadata", "uid"]), self.cluster.now().as_nanosecond().to_be_bytes());
+        let (uid, at) = (metadata(&self.pod).uid(), self.cluster.now().as_nanosecond().to_be_bytes());
         let part = |part: u8| fnv64(&[&[part], uid.as_bytes(), program.as_bytes(), &at]);
         let id = format!("{:016x}{:016x}{:016x}{:016x}", part(0), part(1), part(2), part(3));
         let not_found = if program.contains('/') {
@@ -166,11 +167,11 @@ impl Execution {
     /// Whether the container still runs.
     fn runs_on(&self) -> bool {
         let pod = self.cluster.get(PODS, &self.namespace, &self.name).map(|pod| pod.value());
-        let own = status_of(&self.pod, &self.container);
+        let own = ContainerStatus(status_of(&self.pod, &self.container));
         self.served.strong_count() > 0
             && pod.is_some_and(|pod| {
-                let status = status_of(&pod, &self.container);
-                status["containerID"] == own["containerID"] && status["state"]["running"].is_object()
+                let status = ContainerStatus(status_of(&pod, &self.container));
+                status.container_id() == own.container_id() && status.state().running().is_set()
             })
     }
 

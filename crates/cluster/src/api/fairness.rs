@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use http::{HeaderValue, Response};
 use klab_api_machinery::resource::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
-use serde_json::Value;
+use klab_api_machinery::views::{FlowSchema, PolicyRulesWithSubjects, PriorityLevelConfiguration, Views};
 
 use super::super::cluster::Cluster;
 use super::super::rbac::{Attributes, Subject, User};
@@ -58,13 +58,13 @@ pub(super) fn exempt() -> Class {
 pub(super) fn classify(store: &Store, user: &User, asked: &Attributes<'_>) -> Class {
     let (precedence, flow, level) = default_flow(user);
     let mut own: Vec<_> = store.list(FLOW_SCHEMAS, None).map(|flow| (flow, flow.value())).collect();
-    own.sort_by_key(|(flow, value)| (value["spec"]["matchingPrecedence"].as_i64().unwrap_or(1000), flow.name.clone()));
+    own.sort_by_key(|(flow, value)| (FlowSchema(value).spec().matching_precedence(), flow.name.clone()));
     let found = own.iter().find(|(_, value)| {
-        value["spec"]["matchingPrecedence"].as_i64().unwrap_or(1000) <= precedence
-            && value["spec"]["rules"].as_array().into_iter().flatten().any(|rule| matches(rule, user, asked))
+        let spec = FlowSchema(value).spec();
+        spec.matching_precedence() <= precedence && spec.rules().any(|rule| matches(rule, user, asked))
     });
     let Some((flow, value)) = found else { return Class::built_in(flow, level) };
-    let level = value["spec"]["priorityLevelConfiguration"]["name"].as_str().unwrap_or_default();
+    let level = FlowSchema(value).spec().priority_level_configuration().name();
     let level = match store.get(PRIORITY_LEVEL_CONFIGURATIONS, "", level) {
         Some(level) => level.uid.to_string(),
         None => builtin::uid(PRIORITY_LEVEL_CONFIGURATIONS, level),
@@ -80,9 +80,12 @@ pub(super) fn nominal_limits(cluster: &Cluster) -> BTreeMap<String, i64> {
     let mut shares: BTreeMap<String, i64> = BTreeMap::new();
     for level in unstored(cluster, PRIORITY_LEVEL_CONFIGURATIONS).into_iter().chain(stored) {
         let value = level.value();
-        let (spec, kind) = (&value["spec"], if value["spec"]["type"] == "Exempt" { "exempt" } else { "limited" });
-        let otherwise = if kind == "exempt" { 0 } else { 30 };
-        shares.insert(level.name.to_string(), spec[kind]["nominalConcurrencyShares"].as_i64().unwrap_or(otherwise));
+        let spec = PriorityLevelConfiguration(&value).spec();
+        let share = match spec.type_() {
+            "Exempt" => spec.exempt().nominal_concurrency_shares().unwrap_or(0),
+            _ => spec.limited().nominal_concurrency_shares().unwrap_or(30),
+        };
+        shares.insert(level.name.to_string(), share);
     }
     let sum = shares.values().fold(0_i64, |sum, share| sum.saturating_add((*share).max(0))).max(1);
     let limit = |share: i64| {
@@ -112,50 +115,44 @@ fn default_flow(user: &User) -> (i64, &'static str, &'static str) {
     (9900, "global-default", "global-default")
 }
 
-fn has(list: &Value, wanted: &str) -> bool {
-    list.as_array().into_iter().flatten().any(|one| one == "*" || one == wanted)
+fn has<'a>(mut list: Views<'a, &'a str>, wanted: &str) -> bool {
+    list.any(|one| one == "*" || one == wanted)
 }
 
-fn matches(rule: &Value, user: &User, asked: &Attributes<'_>) -> bool {
-    let subjects = rule["subjects"].as_array().into_iter().flatten();
-    let about = subjects.into_iter().any(|subject| {
-        let named = |value: &Value, name: &str| value["name"] == "*" || value["name"] == name;
-        match subject["kind"].as_str() {
-            Some("User") => named(&subject["user"], &user.name),
-            Some("Group") => user.groups.iter().any(|group| named(&subject["group"], group)),
-            Some("ServiceAccount") => {
-                let account = &subject["serviceAccount"];
+fn matches(rule: PolicyRulesWithSubjects<'_>, user: &User, asked: &Attributes<'_>) -> bool {
+    let about = rule.subjects().any(|subject| {
+        let named = |value: &str, name: &str| value == "*" || value == name;
+        match subject.kind() {
+            "User" => named(subject.user().name(), &user.name),
+            "Group" => user.groups.iter().any(|group| named(subject.group().name(), group)),
+            "ServiceAccount" => {
+                let account = subject.service_account();
                 let place = user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
-                place.is_some_and(|(namespace, name)| account["namespace"] == namespace && named(account, name))
+                place.is_some_and(|(namespace, name)| account.namespace() == namespace && named(account.name(), name))
             }
             _ => false,
         }
     });
-    let list = |field: &str| rule[field].as_array().into_iter().flatten();
     about
         && match &asked.to {
-            Subject::Path(path) => list("nonResourceRules").any(|one| {
-                has(&one["verbs"], asked.verb)
-                    && one["nonResourceURLs"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|known| {
+            Subject::Path(path) => rule.non_resource_rules().any(|one| {
+                has(one.verbs(), asked.verb)
+                    && one.non_resource_urls().any(|known| {
                         known == "*"
                             || known == *path
                             || known.strip_suffix("/*").is_some_and(|start| path.starts_with(&format!("{start}/")))
                     })
             }),
-            Subject::Resource(to) => list("resourceRules").any(|one| {
+            Subject::Resource(to) => rule.resource_rules().any(|one| {
                 let resource = if to.subresource.is_empty() {
                     to.resource.to_owned()
                 } else {
                     format!("{}/{}", to.resource, to.subresource)
                 };
-                has(&one["verbs"], asked.verb)
-                    && has(&one["apiGroups"], to.group)
-                    && has(&one["resources"], &resource)
-                    && if to.namespace.is_empty() {
-                        one["clusterScope"] == true
-                    } else {
-                        has(&one["namespaces"], to.namespace)
-                    }
+                has(one.verbs(), asked.verb)
+                    && has(one.api_groups(), to.group)
+                    && has(one.resources(), &resource)
+                    && if to.namespace.is_empty() { one.cluster_scope() } else { has(one.namespaces(), to.namespace) }
             }),
         }
 }

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{LEASES, NODES};
+use klab_api_machinery::views::{Lease, metadata};
 use serde_json::json;
 
 use super::super::clock::later;
@@ -37,13 +38,11 @@ pub(super) fn renewed(cluster: &Cluster, object: Arc<Object>) -> Arc<Object> {
         return object;
     }
     let Some(node) = cluster.get(NODES, "", &object.name) else { return object };
-    if node.value()["metadata"]["annotations"][HEARTBEAT_ANNOTATION] == "stopped" {
+    if metadata(&node.value()).annotations().get(HEARTBEAT_ANNOTATION) == Some("stopped") {
         return object;
     }
     let mut value = object.to_value();
-    let Some(last) = value["spec"]["renewTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok()) else {
-        return object;
-    };
+    let Some(last) = Lease(&value).spec().renew_time() else { return object };
     let periods = cluster.now().duration_since(last).as_secs().div_euclid(PERIOD);
     if periods <= 0 {
         return object;

@@ -12,7 +12,7 @@ use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::resource::PODS;
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::{items, text};
+use klab_api_machinery::views::{self, ContainerStatus, Pod};
 use klab_containers::{Container, Line, LogOptions, Ran, Stream, lines, status_of};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -37,13 +37,11 @@ impl Call<'_> {
     /// What a container of a pod has printed.
     pub(super) fn logs(&self, target: &Target, pod: &Value, container: &Value) -> Result<Response<Body>, Status> {
         let options = self.log_options(target)?;
-        reachable(
-            self.cluster(),
-            pod,
-            &format!("containerLogs/{}/{}/{}", target.namespace(), target.name(), text(container, &["name"])),
-        )?;
-        let status = status_of(pod, container);
-        let ran = state(target.name(), container, status, self.query.flag("previous"))?;
+        let name = views::Container(container).name();
+        let path = format!("containerLogs/{}/{}/{name}", target.namespace(), target.name());
+        reachable(self.cluster(), pod, &path)?;
+        let status = ContainerStatus(status_of(pod, container));
+        let ran = state(target.name(), name, status, self.query.flag("previous"))?;
         let Some(ran) = ran else { return Ok(answer::text(200, "")) };
         let now = self.cluster().now();
         let objects = ClusterObjects::of(self.cluster());
@@ -68,8 +66,8 @@ impl Call<'_> {
             cluster: Arc::clone(self.cluster()),
             namespace: target.namespace().to_owned(),
             name: target.name().to_owned(),
-            uid: text(pod, &["metadata", "uid"]).to_owned(),
-            container: text(container, &["name"]).to_owned(),
+            uid: Pod(pod).metadata().uid().to_owned(),
+            container: name.to_owned(),
             options,
             since: ran.since,
             position,
@@ -145,28 +143,27 @@ impl Call<'_> {
 }
 
 /// Which time of a container its log is about; none where there is nothing to be read.
-fn state(pod: &str, container: &Value, status: &Value, previous: bool) -> Result<Option<Ran>, Status> {
-    let name = text(container, &["name"]);
+fn state(pod: &str, name: &str, status: ContainerStatus<'_>, previous: bool) -> Result<Option<Ran>, Status> {
     let fault = |what: &str| Err(Status::bad_request(format!("container \"{name}\" in pod \"{pod}\" is {what}")));
-    if status.is_null() {
+    if !status.is_set() {
         return fault("not available");
     }
-    let (state, last) = (&status["state"], &status["lastState"]);
+    let (state, last) = (status.state(), status.last_state());
     if previous {
-        if !last["terminated"]["containerID"].is_string() {
+        if last.terminated().container_id().is_empty() {
             return Err(Status::bad_request(format!(
                 "previous terminated container \"{name}\" in pod \"{pod}\" not found"
             )));
         }
-        return Ok(Ran::of(last));
+        return Ok(Ran::of(last.0));
     }
-    if state["running"].is_object() || state["terminated"].is_object() {
-        return Ok(Ran::of(state));
+    if state.running().is_set() || state.terminated().is_set() {
+        return Ok(Ran::of(state.0));
     }
-    if last["terminated"].is_object() {
-        return Ok(Ran::of(last));
+    if last.terminated().is_set() {
+        return Ok(Ran::of(last.0));
     }
-    match text(state, &["waiting", "reason"]) {
+    match state.waiting().reason() {
         "" => fault("waiting to start - no logs yet"),
         "ErrImagePull" => fault("waiting to start: image can't be pulled"),
         "ImagePullBackOff" => fault("waiting to start: trying and failing to pull image"),
@@ -238,19 +235,13 @@ impl Followed {
     /// The container, if it is the one that was followed from the beginning.
     fn stand(&self) -> Option<Stand> {
         let pod = self.cluster.get(PODS, &self.namespace, &self.name)?.value();
-        if text(&pod, &["metadata", "uid"]) != self.uid {
+        if Pod(&pod).metadata().uid() != self.uid {
             return None;
         }
-        let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
-        let container = lists
-            .flat_map(|list| items(&pod["spec"][list]))
-            .find(|one| one["name"] == self.container.as_str())?
-            .clone();
-        let status = status_of(&pod, &container);
-        let ran = [&status["state"], &status["lastState"]]
-            .into_iter()
-            .filter_map(Ran::of)
-            .find(|ran| ran.since == self.since)?;
+        let container = Pod(&pod).spec().all_containers().find(|one| one.name() == self.container)?.0.clone();
+        let status = ContainerStatus(status_of(&pod, &container));
+        let states = [status.state(), status.last_state()];
+        let ran = states.into_iter().filter_map(|state| Ran::of(state.0)).find(|ran| ran.since == self.since)?;
         Some(Stand { pod, container, ran })
     }
 

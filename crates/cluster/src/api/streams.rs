@@ -6,7 +6,7 @@
 use http::{Method, Response};
 use klab_api_machinery::resource::{NODES, ResourceId, SERVICES};
 use klab_api_machinery::status::Status;
-use klab_api_machinery::value::{condition, items, text};
+use klab_api_machinery::views::{Container, Node, NodeAddress, Pod};
 use klab_containers::REAL_CONTAINERS;
 use serde_json::{Value, json};
 
@@ -29,16 +29,15 @@ pub(super) fn not_known(what: &str) -> Status {
 
 /// Refuses where the kubelet of a pod's node does not answer.
 pub(super) fn reachable(cluster: &Cluster, pod: &Value, path: &str) -> Result<(), Status> {
-    let name = text(pod, &["spec", "nodeName"]);
+    let name = Pod(pod).spec().node_name();
     let node = cluster.get(NODES, "", name).ok_or_else(|| Status::not_found(NODES.row(), name))?.value();
-    let ready = condition(&node["status"]["conditions"], "Ready");
-    let silent = node["metadata"]["annotations"][HEARTBEAT_ANNOTATION] == STOPPED
-        || ready.is_some_and(|ready| ready["status"] == "Unknown");
+    let (metadata, status) = (Node(&node).metadata(), Node(&node).status());
+    let silent = metadata.annotations().get(HEARTBEAT_ANNOTATION) == Some(STOPPED)
+        || status.conditions().of_type("Ready").is_some_and(|ready| ready.status() == "Unknown");
     if !silent {
         return Ok(());
     }
-    let addresses = items(&node["status"]["addresses"]).iter();
-    let address = addresses.filter(|one| one["type"] == "InternalIP").map(|one| text(one, &["address"])).next();
+    let address = status.addresses().of_type("InternalIP").map(NodeAddress::address);
     let at = format!("{}:10250", address.unwrap_or(name));
     let message = format!("Get \"https://{at}/{path}\": dial tcp {at}: i/o timeout");
     Err(Status::new(500, "InternalError", message))
@@ -64,7 +63,7 @@ impl Call<'_> {
         }
         let pod = self.cluster().get(target.resource, target.namespace(), target.name());
         let pod = pod.ok_or_else(|| Status::not_found(target.resource.row(), target.name()))?.value();
-        let assigned = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+        let assigned = !Pod(&pod).spec().node_name().is_empty();
         let container = if name == "portforward" { &Value::Null } else { self.container(target, &pod)? };
         if name != "log" {
             self.connect(target, target.name(), name)?;
@@ -110,29 +109,21 @@ impl Call<'_> {
 
     /// The container that is meant.
     fn container<'a>(&self, target: &Target, pod: &'a Value) -> Result<&'a Value, Status> {
-        let all: Vec<&Value> = ["initContainers", "containers", "ephemeralContainers"]
-            .iter()
-            .flat_map(|list| items(&pod["spec"][*list]))
-            .collect();
+        let spec = Pod(pod).spec();
         let found = match self.query.get("container").filter(|name| !name.is_empty()) {
-            Some(wanted) => all
-                .iter()
-                .find(|container| container["name"] == wanted)
-                .copied()
+            Some(wanted) => spec
+                .all_containers()
+                .find(|container| container.name() == wanted)
                 .ok_or_else(|| format!("container {wanted} is not valid for pod {}", target.name())),
-            None => {
-                if let [one] = items(&pod["spec"]["containers"]) {
-                    Ok(one)
-                } else {
-                    let names: Vec<&str> = all.iter().map(|container| text(container, &["name"])).collect();
-                    Err(format!(
-                        "a container name must be specified for pod {}, choose one of: [{}]",
-                        target.name(),
-                        names.join(" ")
-                    ))
-                }
-            }
+            None => spec.containers().next().filter(|_| spec.containers().len() == 1).ok_or_else(|| {
+                let names: Vec<&str> = spec.all_containers().map(Container::name).collect();
+                format!(
+                    "a container name must be specified for pod {}, choose one of: [{}]",
+                    target.name(),
+                    names.join(" ")
+                )
+            }),
         };
-        found.map_err(Status::bad_request)
+        found.map(|container| container.0).map_err(Status::bad_request)
     }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use klab_api_machinery::custom::Definition;
 use klab_api_machinery::go_text::go_type;
 use klab_api_machinery::validation::{Errors, metadata};
+use klab_api_machinery::views::WebhookClientConfig;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
@@ -38,7 +39,7 @@ impl Webhook {
         let known = |version: &Value| ["v1", "v1beta1"].into_iter().find(|known| version == known);
         let versions = conversion["webhook"]["conversionReviewVersions"].as_array().into_iter().flatten();
         Some(Self {
-            client: ClientConfig::read(&conversion["webhook"]["clientConfig"]),
+            client: ClientConfig::read(WebhookClientConfig(&conversion["webhook"]["clientConfig"])),
             review: versions.into_iter().find_map(known),
         })
     }

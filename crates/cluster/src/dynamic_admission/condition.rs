@@ -3,8 +3,8 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go Match (v1.36)
 
 use klab_api_machinery::policy_expression::{Names, Wanted, compile};
+use klab_api_machinery::views::{MatchCondition, Views};
 use klab_cel::{Program, Value};
-use serde_json::Value as Json;
 
 use super::scene::Scene;
 
@@ -26,12 +26,11 @@ pub(crate) enum Verdict {
 
 impl Condition {
     /// The conditions of a webhook or a policy.
-    pub(crate) fn all_of(list: &Json, params: bool) -> Vec<Self> {
+    pub(crate) fn all_of(list: Views<'_, MatchCondition<'_>>, params: bool) -> Vec<Self> {
         let names = Names { params, authorizer: true, ..Names::default() };
-        let entries = list.as_array().into_iter().flatten();
-        let source = |entry: &Json| entry["expression"].as_str().unwrap_or_default().trim().to_owned();
-        entries
-            .map(|entry| Self { program: compile(&source(entry), &names, Wanted::Bool), source: source(entry) })
+        let sources = list.map(|entry| entry.expression().trim());
+        sources
+            .map(|source| Self { program: compile(source, &names, Wanted::Bool), source: source.to_owned() })
             .collect()
     }
 }

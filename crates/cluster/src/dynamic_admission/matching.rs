@@ -8,6 +8,7 @@ use klab_api_machinery::resource::{
     VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::{LabelSelector, MatchResources, NamedRuleWithOperations, Views, metadata};
 use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
@@ -54,18 +55,15 @@ struct Rule {
 }
 
 impl Rule {
-    fn new(value: &Value) -> Self {
-        let list = |field: &str| {
-            let entries = value[field].as_array().into_iter().flatten();
-            entries.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
+    fn new(rule: NamedRuleWithOperations<'_>) -> Self {
+        let list = |entries: Views<'_, &str>| entries.map(str::to_owned).collect();
         Self {
-            operations: list("operations"),
-            groups: list("apiGroups"),
-            versions: list("apiVersions"),
-            resources: list("resources"),
-            names: list("resourceNames"),
-            scope: value["scope"].as_str().unwrap_or("*").to_owned(),
+            operations: list(rule.operations()),
+            groups: list(rule.api_groups()),
+            versions: list(rule.api_versions()),
+            resources: list(rule.resources()),
+            names: list(rule.resource_names()),
+            scope: rule.scope().unwrap_or("*").to_owned(),
         }
     }
 
@@ -91,21 +89,18 @@ impl Rule {
 }
 
 impl Matching {
-    /// `rules` is the field with the rules: of `webhooks[*]` `rules`, of policies `resourceRules`.
-    pub(crate) fn new(value: &Value, rules: &str) -> Self {
-        let list = |field: &str| value[field].as_array().into_iter().flatten().map(Rule::new).collect();
-        let is_empty = |selector: &Value| {
-            selector["matchLabels"].as_object().is_none_or(serde_json::Map::is_empty)
-                && selector["matchExpressions"].as_array().is_none_or(Vec::is_empty)
-        };
-        let (namespaces, objects) = (&value["namespaceSelector"], &value["objectSelector"]);
+    /// What a policy or a binding says, or a webhook, which has its rules elsewhere.
+    pub(crate) fn new<'a>(value: MatchResources<'_>, rules: impl Iterator<Item = NamedRuleWithOperations<'a>>) -> Self {
+        let is_empty =
+            |selector: LabelSelector<'_>| selector.match_labels().is_empty() && selector.match_expressions().is_empty();
+        let (namespaces, objects) = (value.namespace_selector(), value.object_selector());
         Self {
-            rules: list(rules),
-            excluded: list("excludeResourceRules"),
-            equivalent: value["matchPolicy"] != "Exact",
-            namespaces: Selector::from_json(namespaces),
+            rules: rules.map(Rule::new).collect(),
+            excluded: value.exclude_resource_rules().map(Rule::new).collect(),
+            equivalent: value.match_policy() != Some("Exact"),
+            namespaces: Selector::from_json(namespaces.0),
             all_namespaces: is_empty(namespaces),
-            objects: Selector::from_json(objects),
+            objects: Selector::from_json(objects.0),
             all_objects: is_empty(objects),
         }
     }
@@ -155,9 +150,9 @@ impl Matching {
     ) -> Result<bool, Status> {
         if self.rules.is_empty() {
             let open = Self {
-                rules: vec![Rule::new(&serde_json::json!({
+                rules: vec![Rule::new(NamedRuleWithOperations(&serde_json::json!({
                     "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"],
-                }))],
+                })))],
                 ..self.clone()
             };
             return open.selects(store, request, object).map(|served| served.is_some());
@@ -166,15 +161,13 @@ impl Matching {
     }
 
     fn selects_object(&self, value: &Value) -> bool {
-        let labels = &value["metadata"]["labels"];
-        self.objects.matches_by(|key| labels[key].as_str())
+        self.objects.matches_by(|key| metadata(value).labels().get(key))
     }
 
     fn selects_namespace(&self, store: &Store, request: &Request<'_>, object: Option<&Value>) -> Result<bool, Status> {
         if request.resource == NAMESPACES {
             let labelled = if request.operation == Operation::Delete { request.old } else { object };
-            let labels = labelled.map_or(&Value::Null, |value| &value["metadata"]["labels"]);
-            return Ok(self.namespaces.matches_by(|key| labels[key].as_str()));
+            return Ok(self.namespaces.matches_by(|key| metadata(labelled?).labels().get(key)));
         }
         if request.namespace.is_empty() {
             return Ok(true);

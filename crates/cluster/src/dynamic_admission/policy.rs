@@ -7,6 +7,10 @@ use klab_api_machinery::resource::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, ResourceId, VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
 };
+use klab_api_machinery::views::{
+    MutatingAdmissionPolicySpec, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicySpec, metadata,
+};
 use klab_cel::{Program, Type};
 use serde_json::Value as Json;
 
@@ -95,8 +99,9 @@ impl Kind {
             self.versions = objects().map(|object| object.resource_version).collect();
             let bindings: Vec<Json> = store.list(of_bindings, None).map(|binding| binding.to_value()).collect();
             let read = |policy: &Json| {
-                let name = &policy["metadata"]["name"];
-                let own = bindings.iter().filter(|binding| binding["spec"]["policyName"] == *name);
+                let name = metadata(policy).name();
+                let own = bindings.iter().map(ValidatingAdmissionPolicyBinding);
+                let own = own.filter(|binding| binding.spec().policy_name() == name);
                 Policy::new(policy, own.map(Binding::new).collect())
             };
             let all = store.list(kind, None).map(|policy| read(&policy.value()));
@@ -106,21 +111,18 @@ impl Kind {
     }
 }
 
-fn text(value: &Json) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
 impl Policy {
     fn new(policy: &Json, bindings: Vec<Binding>) -> Self {
-        let spec = &policy["spec"];
-        let kind = &spec["paramKind"];
-        let param_kind = kind.is_object().then(|| (text(&kind["apiVersion"]), text(&kind["kind"])));
+        // Most fields are those of both kinds.
+        let spec = ValidatingAdmissionPolicy(policy).spec();
+        let (kind, constraints) = (spec.param_kind(), spec.match_constraints());
+        let param_kind = kind.is_set().then(|| (kind.api_version().to_owned(), kind.kind().to_owned()));
         let mut read = Self {
-            name: text(&policy["metadata"]["name"]),
-            matching: Matching::new(&spec["matchConstraints"], "resourceRules"),
-            conditions: Condition::all_of(&spec["matchConditions"], param_kind.is_some()),
-            ignores_failure: spec["failurePolicy"] == "Ignore",
-            is_reinvoked: spec["reinvocationPolicy"] == "IfNeeded",
+            name: metadata(policy).name().to_owned(),
+            matching: Matching::new(constraints, constraints.resource_rules()),
+            conditions: Condition::all_of(spec.match_conditions(), param_kind.is_some()),
+            ignores_failure: spec.failure_policy() == Some("Ignore"),
+            is_reinvoked: MutatingAdmissionPolicySpec(spec.0).reinvocation_policy() == "IfNeeded",
             param_kind,
             variables: Vec::new(),
             validations: Vec::new(),
@@ -133,62 +135,58 @@ impl Policy {
         read
     }
 
-    fn compile(&mut self, spec: &Json) -> Result<(), String> {
+    fn compile(&mut self, spec: ValidatingAdmissionPolicySpec<'_>) -> Result<(), String> {
         let mut known: Vec<(String, Type)> = Vec::new();
         let params = self.param_kind.is_some();
-        let list = |field: &str| spec[field].as_array().into_iter().flatten();
-        for variable in list("variables") {
+        for variable in spec.variables() {
             let names = Names { params, authorizer: true, variables: &known, ..Names::default() };
-            let program = compile(&text(&variable["expression"]), &names, Wanted::Anything)?;
-            let name = text(&variable["name"]);
-            known.push((name.clone(), program.output().clone()));
-            self.variables.push((name, program));
+            let program = compile(variable.expression(), &names, Wanted::Anything)?;
+            known.push((variable.name().to_owned(), program.output().clone()));
+            self.variables.push((variable.name().to_owned(), program));
         }
         let names = Names { params, authorizer: true, variables: &known, ..Names::default() };
-        for validation in list("validations") {
-            let source = text(&validation["expression"]);
-            let said = text(&validation["messageExpression"]);
+        for validation in spec.validations() {
+            let (source, said) = (validation.expression(), validation.message_expression());
             let of_message = Names { authorizer: false, ..names };
             self.validations.push(Rule {
-                program: compile(&source, &names, Wanted::Bool)?,
-                source,
-                message: text(&validation["message"]),
+                program: compile(source, &names, Wanted::Bool)?,
+                source: source.to_owned(),
+                message: validation.message().to_owned(),
                 message_program: if said.trim().is_empty() {
                     None
                 } else {
-                    Some(compile(&said, &of_message, Wanted::Text)?)
+                    Some(compile(said, &of_message, Wanted::Text)?)
                 },
-                reason: validation["reason"].as_str().map(str::to_owned),
+                reason: validation.reason().map(str::to_owned),
             });
         }
-        for annotation in list("auditAnnotations") {
-            let source = text(&annotation["valueExpression"]);
+        for annotation in spec.audit_annotations() {
+            let (source, message) = (annotation.value_expression().to_owned(), annotation.key().to_owned());
             let program = compile(source.trim(), &names, Wanted::TextOrNull)?;
-            let message = text(&annotation["key"]);
             self.annotations.push(Rule { source, program, message, message_program: None, reason: None });
         }
-        for mutation in list("mutations") {
-            let is_patch = mutation["patchType"] == "JSONPatch";
-            let (field, wanted) =
-                if is_patch { ("jsonPatch", Wanted::Patches) } else { ("applyConfiguration", Wanted::Configuration) };
-            let source = text(&mutation[field]["expression"]);
-            self.mutations.push(Mutation { program: compile(&source, &names, wanted)?, source, is_patch });
+        for mutation in MutatingAdmissionPolicySpec(spec.0).mutations() {
+            let is_patch = mutation.patch_type() == "JSONPatch";
+            let (source, wanted) = if is_patch {
+                (mutation.json_patch().expression(), Wanted::Patches)
+            } else {
+                (mutation.apply_configuration().expression(), Wanted::Configuration)
+            };
+            let program = compile(source, &names, wanted)?;
+            self.mutations.push(Mutation { program, source: source.to_owned(), is_patch });
         }
         Ok(())
     }
 }
 
 impl Binding {
-    fn new(binding: &Json) -> Self {
-        let spec = &binding["spec"];
-        let actions = spec["validationActions"].as_array().into_iter().flatten();
+    fn new(binding: ValidatingAdmissionPolicyBinding<'_>) -> Self {
+        let (spec, resources) = (binding.spec(), binding.spec().match_resources());
         Self {
-            name: text(&binding["metadata"]["name"]),
-            matching: spec["matchResources"]
-                .is_object()
-                .then(|| Matching::new(&spec["matchResources"], "resourceRules")),
-            reference: spec["paramRef"].clone(),
-            actions: actions.map(text).collect(),
+            name: binding.metadata().name().to_owned(),
+            matching: resources.is_set().then(|| Matching::new(resources, resources.resource_rules())),
+            reference: spec.param_ref().0.clone(),
+            actions: spec.validation_actions().map(str::to_owned).collect(),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use klab_api_machinery::object::Object;
 use klab_api_machinery::resource::{MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId, VALIDATING_WEBHOOK_CONFIGURATIONS};
-use serde_json::Value;
+use klab_api_machinery::views::{
+    MatchResources, MutatingWebhook, MutatingWebhookConfiguration, NamedRuleWithOperations,
+};
 
 use crate::client_config::ClientConfig;
 use crate::dynamic_admission::condition::Condition;
@@ -72,22 +74,23 @@ impl Kind {
 
 fn hooks(configuration: &Arc<Object>) -> Vec<Hook> {
     let value = configuration.value();
-    let list = value["webhooks"].as_array().into_iter().flatten().enumerate();
-    list.map(|(at, hook)| read(hook, format!("{}/{at}", configuration.name))).collect()
+    // Those that validate have the same fields but one.
+    let list = MutatingWebhookConfiguration(&value).webhooks().enumerate();
+    list.map(|(at, hook)| read(hook, &format!("{}/{at}", configuration.name))).collect()
 }
 
-fn read(hook: &Value, place: String) -> Hook {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let name = text(&hook["name"]);
+fn read(hook: MutatingWebhook<'_>, place: &str) -> Hook {
+    let rules = hook.rules().map(|rule| NamedRuleWithOperations(rule.0));
+    let timeout = hook.timeout_seconds().and_then(|seconds| u64::try_from(seconds).ok());
     Hook {
-        id: format!("{place}/{name}"),
-        name,
-        matching: Matching::new(hook, "rules"),
-        conditions: Condition::all_of(&hook["matchConditions"], false),
-        client: ClientConfig::read(&hook["clientConfig"]),
-        timeout: Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10).clamp(1, 30)),
-        ignores_failure: hook["failurePolicy"] == "Ignore",
-        has_no_side_effects: hook["sideEffects"] == "None" || hook["sideEffects"] == "NoneOnDryRun",
-        is_reinvoked: hook["reinvocationPolicy"] == "IfNeeded",
+        id: format!("{place}/{}", hook.name()),
+        name: hook.name().to_owned(),
+        matching: Matching::new(MatchResources(hook.0), rules),
+        conditions: Condition::all_of(hook.match_conditions(), false),
+        client: ClientConfig::read(hook.client_config()),
+        timeout: Duration::from_secs(timeout.unwrap_or(10).clamp(1, 30)),
+        ignores_failure: hook.failure_policy() == Some("Ignore"),
+        has_no_side_effects: matches!(hook.side_effects(), Some("None" | "NoneOnDryRun")),
+        is_reinvoked: hook.reinvocation_policy() == Some("IfNeeded"),
     }
 }
