@@ -63,16 +63,6 @@ pub fn map_mut(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// The condition of that type in a `status.conditions` list.
-pub fn condition<'a>(conditions: &'a Value, kind: &str) -> Option<&'a Value> {
-    items(conditions).iter().find(|condition| condition["type"] == kind)
-}
-
-/// Whether the condition of that type has status `True`.
-pub fn condition_is_true(conditions: &Value, kind: &str) -> bool {
-    condition(conditions, kind).is_some_and(|condition| condition["status"] == "True")
-}
-
 /// Sets a condition in place (by type), or appends it; `lastTransitionTime` stays while the status stays.
 pub fn set_condition(conditions: &mut Value, mut wanted: Value) {
     let list = list_mut(conditions);

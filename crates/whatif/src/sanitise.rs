@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use klab_api_machinery::value::condition_is_true;
+use klab_api_machinery::views::{Job, Pod};
 use serde_json::{Map, Value};
 
 use crate::kinds::Kind;
@@ -54,8 +54,8 @@ pub fn sanitised(kind: &Kind, object: &Value) -> Option<Value> {
 /// Whether all that a pod or a Job was for is over.
 pub(crate) fn has_ended(kind: &str, object: &Value) -> bool {
     match kind {
-        "Pod" => matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")),
-        "Job" => ["Complete", "Failed"].iter().any(|end| condition_is_true(&object["status"]["conditions"], end)),
+        "Pod" => matches!(Pod(object).status().phase(), "Succeeded" | "Failed"),
+        "Job" => ["Complete", "Failed"].iter().any(|end| Job(object).status().conditions().is_true(end)),
         _ => false,
     }
 }

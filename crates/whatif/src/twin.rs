@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use klab_api_machinery::defaults::pod::template;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::value::{condition, condition_is_true};
+use klab_api_machinery::views::{Node, Pod};
 use klab_cluster::{BuildError, Cluster, HEARTBEAT_ANNOTATION, KeptObjects, SteppedClock};
 use serde_json::{Value, json};
 
@@ -237,17 +237,17 @@ pub(crate) fn completed(mut object: Value) -> Value {
 
 /// A node that is not ready keeps silent, so that it stays so.
 fn complete_node(node: &mut Value) {
-    if condition(&node["status"]["conditions"], "Ready").is_some_and(|ready| ready["status"] != "True") {
+    if Node(node).status().conditions().of_type("Ready").is_some_and(|ready| ready.status() != "True") {
         node["metadata"]["annotations"][HEARTBEAT_ANNOTATION] = json!("stopped");
     }
 }
 
 fn complete_pod(pod: &mut Value) {
     let since = pod["status"]["startTime"].clone();
-    let is_ready = condition_is_true(&pod["status"]["conditions"], "Ready");
-    if pod["spec"]["nodeName"].is_null() {
+    let is_ready = Pod(pod).status().conditions().is_true("Ready");
+    if Pod(pod).spec().node_name().is_empty() {
         pod["status"] = json!({ "phase": "Pending" });
-        if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        if !Pod(pod).spec().scheduling_gates().is_empty() {
             // As the API server says it when such a pod is made.
             pod["status"]["conditions"] = json!([{
                 "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",

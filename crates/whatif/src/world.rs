@@ -7,7 +7,8 @@ use klab_api_machinery::resource::{
     DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId,
     STATEFUL_SETS,
 };
-use klab_api_machinery::value::{condition, text};
+use klab_api_machinery::value::text;
+use klab_api_machinery::views::{Pod, PodCondition};
 use klab_cluster::Cluster;
 use klab_lab::cost;
 use klab_scheduler::typed::Typed;
@@ -107,13 +108,13 @@ impl World {
             let (kind, name) = owner(&pod, &value).unwrap_or(("Pod", &pod.name));
             let (kind, name) = (kind.to_owned(), name.to_owned());
             let workload = resolved(Workload { namespace: pod.namespace.to_string(), kind, name });
-            let node = value["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()).map(str::to_owned);
+            let (spec, status) = (Pod(&value).spec(), Pod(&value).status());
+            let node = Some(spec.node_name()).filter(|node| !node.is_empty()).map(str::to_owned);
             if let Some(node) = node.as_ref().and_then(|node| world.nodes.get_mut(node)) {
                 node.pods += 1;
                 node.requested.add(requests(&value, &mut amounts));
             }
-            let scheduled = condition(&value["status"]["conditions"], "PodScheduled");
-            let waits = scheduled.map(|condition| text(condition, &["message"]).to_owned()).unwrap_or_default();
+            let waits = status.conditions().of_type("PodScheduled").map_or("", PodCondition::message).to_owned();
             world.pods.insert(pod.uid.to_string(), PodFacts { workload, node, waits });
         }
         for resource in [DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS, DAEMON_SETS] {

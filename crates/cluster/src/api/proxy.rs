@@ -6,6 +6,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, Method, Response, StatusCode};
 use klab_api_machinery::resource::{NODES, PODS};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::Pod;
 use serde_json::{Value, json};
 
 use super::answer;
@@ -18,7 +19,7 @@ impl Call<'_> {
     fn pods_of_kubelet(&self, node: &str) -> Response<Body> {
         let (pods, _) = self.cluster().list(PODS, None);
         let pods: Vec<Value> =
-            pods.iter().map(|pod| pod.to_value()).filter(|pod| pod["spec"]["nodeName"] == node).collect();
+            pods.iter().map(|pod| pod.to_value()).filter(|pod| Pod(pod).spec().node_name() == node).collect();
         answer::json_value(200, &json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}))
     }
 

@@ -4,6 +4,7 @@ use http::{Method, Response};
 use klab_api_machinery::protobuf;
 use klab_api_machinery::resource::{NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES, custom_parts};
 use klab_api_machinery::status::Status;
+use klab_api_machinery::views::{Binding, Eviction, metadata};
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Part, WriteOptions};
@@ -85,7 +86,7 @@ impl Call<'_> {
     fn bind(&self, target: &Target) -> Result<Response<Body>, Status> {
         let options = self.write_options("CreateOptions")?;
         let binding = self.body_value(target)?;
-        let node = binding["target"]["name"].as_str().unwrap_or_default();
+        let node = Binding(&binding).target().name();
         if node.is_empty() {
             return Err(Status {
                 details: json!({
@@ -105,13 +106,13 @@ impl Call<'_> {
 
     fn evict(&self, target: &Target) -> Result<Response<Body>, Status> {
         let eviction = self.body_value(target)?;
-        let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
+        let name = metadata(&eviction).name();
         if !name.is_empty() && name != target.name() {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
         }
         let dry_run = self.write_options("CreateOptions")?.dry_run;
         let mut options = DeleteOptions { dry_run, ..DeleteOptions::default() };
-        read_delete_options(&mut options, &eviction["deleteOptions"])?;
+        read_delete_options(&mut options, Eviction(&eviction).delete_options().0)?;
         self.cluster().evict_by(target.namespace(), target.name(), &options, &self.deletes())?;
         Ok(success(201))
     }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use klab_api_machinery::resource::{NODES, PODS, ResourceId, SECRETS, SERVICE_ACCOUNTS};
 use klab_api_machinery::status::Status;
 use klab_api_machinery::value::time_text;
+use klab_api_machinery::views::{AuthenticationTokenRequest as TokenRequest, Pod};
 use serde_json::{Map, Value, json};
 
 use super::super::cluster::{Cluster, Part, WriteOptions};
@@ -36,37 +37,30 @@ impl Call<'_> {
         let account = self.cluster().get(target.resource, target.namespace(), target.name());
         let account = account.ok_or_else(|| Status::not_found(target.resource.row(), target.name()))?;
         let request = self.body_value(target)?;
-        let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3600);
+        let spec = TokenRequest(&request).spec();
+        let seconds = spec.expiration_seconds().unwrap_or(3600);
         check_expiration(seconds)?;
         let mut claimed = Map::new();
-        let bound = &request["spec"]["boundObjectRef"];
-        let bound_name = bound["name"].as_str().unwrap_or_default();
-        for (kind, resource, claim) in BOUND {
-            if bound["kind"] != kind {
-                continue;
-            }
+        let (bound, bound_name) = (spec.bound_object_ref(), spec.bound_object_ref().name());
+        for (_, resource, claim) in BOUND.into_iter().filter(|(kind, ..)| bound.kind() == *kind) {
             let place = if resource.row().namespaced { target.namespace() } else { "" };
             let object = self.cluster().get(resource, place, bound_name);
             let object = object.ok_or_else(|| Status::not_found(resource.row(), bound_name))?;
-            if bound["uid"].as_str().is_some_and(|uid| !uid.is_empty() && uid != &*object.uid) {
+            if !["", &object.uid].contains(&bound.uid()) {
                 let because = format!(
                     "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
-                    bound["uid"].as_str().unwrap_or_default()
+                    bound.uid()
                 );
                 return Err(Status::conflict_because(resource.row(), bound_name, &because));
             }
             claimed.insert(claim.to_owned(), named(&object));
             if resource == PODS
-                && let Some(node) = object.value()["spec"]["nodeName"].as_str()
-                && let Some(node) = self.cluster().get(NODES, "", node)
+                && let Some(node) = self.cluster().get(NODES, "", Pod(&object.value()).spec().node_name())
             {
                 claimed.insert("node".to_owned(), named(&node));
             }
         }
-        let audiences = match request["spec"]["audiences"].as_array() {
-            Some(audiences) if !audiences.is_empty() => json!(audiences),
-            _ => json!([ISSUER]),
-        };
+        let audiences = if spec.audiences().is_empty() { json!([ISSUER]) } else { spec.0["audiences"].clone() };
         let now = self.cluster().now();
         let identity = self.cluster().random_suffix(24);
         let order =
@@ -77,7 +71,7 @@ impl Call<'_> {
             "metadata": {
                 "name": target.name(), "namespace": target.namespace(), "uid": account.uid, "creationTimestamp": time_text(now),
             },
-            "spec": { "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound },
+            "spec": { "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound.0 },
             "status": { "token": token, "expirationTimestamp": time_text(expires) },
         });
         Ok(answer::json_value(201, &answer))
