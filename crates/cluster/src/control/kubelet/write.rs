@@ -167,7 +167,7 @@ impl Plane {
         let Report { status, conditions, lifted } = report;
         let keeps_words = self.settings.hollow.as_recorded;
         let knows_sandbox = self.settings.features.has(Gate::PodReadyToStartContainersCondition);
-        let is_known = |condition: &Value| knows_sandbox || condition["type"] != "PodReadyToStartContainers";
+        let is_known = |condition: &Value| knows_sandbox || kind(condition) != "PodReadyToStartContainers";
         let written = self.cluster.modify(
             PODS,
             Part::Status,
@@ -178,12 +178,9 @@ impl Plane {
                 let before = std::mem::take(list_mut(&mut value["status"]["conditions"]));
                 let mut merged: Vec<Value> = Vec::new();
                 for condition in conditions.into_iter().filter(is_known) {
-                    let mut entry = before
-                        .iter()
-                        .find(|have| have["type"] == condition["type"])
-                        .cloned()
-                        .unwrap_or_else(|| json!({}));
-                    let same = entry["status"] == condition["status"];
+                    let had = before.iter().find(|have| kind(have) == kind(&condition));
+                    let mut entry = had.cloned().unwrap_or_else(|| json!({}));
+                    let same = PodCondition(&entry).status() == PodCondition(&condition).status();
                     let since = entry["lastTransitionTime"].clone();
                     if let (Some(entry), Some(condition)) = (entry.as_object_mut(), condition.as_object()) {
                         entry.retain(|field, _| keeps_words || !matches!(field.as_str(), "reason" | "message"));
@@ -196,8 +193,8 @@ impl Plane {
                 }
                 let others: Vec<Value> = before
                     .into_iter()
-                    .filter(|have| !merged.iter().any(|entry| entry["type"] == have["type"]))
-                    .filter(|have| !lifted.iter().any(|kind| have["type"] == *kind))
+                    .filter(|have| !merged.iter().any(|entry| kind(entry) == kind(have)))
+                    .filter(|have| !lifted.iter().any(|lifted| kind(have) == *lifted))
                     .collect();
                 merged.extend(others);
                 let start = value["status"]["startTime"].clone();
@@ -228,4 +225,9 @@ impl Plane {
         let host = if after < 255 { after } else { (2..255).find(|host| !used.contains(host)).unwrap_or(254) };
         format!("{prefix}.{host}")
     }
+}
+
+/// The type of a condition.
+fn kind(condition: &Value) -> &str {
+    PodCondition(condition).type_()
 }
