@@ -42,7 +42,9 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         runtime.block_on(async {
-            let server = Server::start(ServerOptions::at(state)).await.expect("the server starts");
+            // What waits for minutes of a cluster, such as pods of nodes that are gone, is not to keep tests.
+            let options = ServerOptions { clock_times: 6, ..ServerOptions::at(state) };
+            let server = Server::start(options).await.expect("the server starts");
             let server = Arc::new(server);
             sender.send((Arc::clone(&server), tokio::runtime::Handle::current())).expect("the test waits");
             // Pools that the nodes follow already need no other look: only pools make and remove nodes.

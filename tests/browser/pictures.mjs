@@ -10,10 +10,12 @@ const BARS = "d09GMgABAAAAAAFAAAoAAAAAFsQAAAD3AAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAABm
 const STILL = `@font-face { font-family: Bars; src: url(data:font/woff2;base64,${BARS}); }
   *, ::before, ::after { font-family: Bars !important; font-weight: 400 !important; font-style: normal !important; letter-spacing: 0 !important;
     animation: none !important; transition: none !important; caret-color: transparent !important; content-visibility: visible !important; }`;
-/** Widths of the screen, and the side of a square, in pixels. */
+/** Widths of the screen, and the side of a square, in CSS pixels. */
 const SIZES = [[360, 12], [768, 16], [1280, 24], [1920, 32]];
-/** Pixels of a page that are looked at, from its top. */
+/** CSS pixels of a page that are looked at, from its top. */
 const HEIGHT = 2000;
+/** Pages are laid out as they are and drawn a fourth as wide and high: a square's lightness takes no more, and drawing is what takes time. */
+const SCALE = 0.25;
 /** A square differs by more than this lightness of 255; a picture by more than this share of its squares. A system pod for which two
  * nodes are equally good is 0.32 % of the narrowest board. */
 const [LIGHTNESS, SHARE] = [12, 0.004];
@@ -54,7 +56,7 @@ const squares = async (canvas, pictures) => canvas.evaluate(async ([pictures, he
   }
   const bytes = new Uint8Array(await (await sheet.convertToBlob()).arrayBuffer());
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
-}, [pictures, HEIGHT]);
+}, [pictures, HEIGHT * SCALE]);
 
 /** For each picture of a sheet: its share of squares that differ, and the first of them. */
 const difference = async (canvas, before, now, columns) => canvas.evaluate(async ([sheets, columns, least]) => {
@@ -96,7 +98,7 @@ const look = async (canvas, page, name, shot) => {
       await page.evaluate(() => document.fonts.load("16px Bars").then(() => document.fonts.ready));
       const png = await page.screenshot({ fullPage: true, animations: "disabled" });
       await style.evaluate((element) => element.remove());
-      pictures.push([png.toString("base64"), square]);
+      pictures.push([png.toString("base64"), square * SCALE]);
     }
   }
   await page.setViewportSize(before);
@@ -126,7 +128,7 @@ const rows = () => Array.from({ length: 12 }, (_, number) => ({
 
 /** All pages: of a class, of a board, and files (`NAME=PATH`). */
 export const pictures = async ({ open, shot }, browser, url, code, link, board, ...files) => {
-  const own = { ignoreHTTPSErrors: true, bypassCSP: true };
+  const own = { ignoreHTTPSErrors: true, bypassCSP: true, deviceScaleFactor: SCALE };
   const canvas = await (await browser.newContext()).newPage();
   const troubles = [];
   const see = async (page, name) => {
