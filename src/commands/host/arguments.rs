@@ -222,7 +222,7 @@ impl Way {
 }
 
 impl Arguments {
-    /// Who is told what happens, if anybody is.
+    /// The webhook that hears what happens, if there is one.
     ///
     /// # Errors
     /// When the file of the secret cannot be read, or has none.

@@ -29,7 +29,7 @@ pub(in crate::spec) struct Autoscaler {
     pub max_total_unready_percentage: Option<At<SettingText>>,
     /// How old a pod must be before a pool grows for it, such as "30s". Default: 0s.
     pub new_pod_scale_up_delay: Option<At<SettingText>>,
-    /// So many nodes may always be not ready. Default: 3.
+    /// The number of nodes that may always be not ready. Default: 3.
     pub ok_total_unready_count: Option<At<SettingText>>,
     /// How long after a pool grew no node is removed, in minutes. Default: 10m.
     pub scale_down_delay_after_add: Option<At<SettingText>>,

@@ -31,13 +31,13 @@ pub(in crate::spec) struct Check {
     pub node: Option<At<String>>,
     /// Running pods by pool: { extra = 2, nodepool1 = "0..1" }.
     pub placement: Option<At<Table<At<CountText>>>>,
-    /// So many pods are Running and Ready.
+    /// The number of pods that are Running and Ready.
     pub running: Option<At<CountText>>,
-    /// So many pods stay Pending because the scheduler finds no node for them.
+    /// The number of pods that stay Pending because the scheduler finds no node for them.
     pub pending: Option<At<CountText>>,
     /// With `pending`: text that the scheduler's message must contain.
     pub reason: Option<At<String>>,
-    /// So many pods have succeeded (jobs).
+    /// The number of pods that have succeeded (jobs).
     pub succeeded: Option<At<CountText>>,
     /// The pods are spread evenly.
     pub spread: Option<At<Spread>>,
@@ -60,7 +60,7 @@ pub(in crate::spec) struct Check {
     pub nominated: Option<At<String>>,
     /// This many pods were evicted or preempted, as pods and events say. Pods that are gone count as well.
     pub evicted: Option<At<CountText>>,
-    /// So many pods or nodes exist; for an object 1 or 0.
+    /// The number of pods or nodes that exist; for an object 1 or 0.
     pub exist: Option<At<CountText>>,
     /// Nodes: every one is Ready (true), or none is (false).
     pub ready: Option<At<bool>>,

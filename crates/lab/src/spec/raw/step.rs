@@ -101,7 +101,7 @@ table! {
         fail_node: String,
         /// Start these nodes again.
         restore_node: String,
-        /// Have the API server answer nobody for so long, such as "20s" (sim and kind).
+        /// Silence the API server for this long, such as "20s" (sim and kind).
         fail_api: String,
         /// Let time pass, such as "10s".
         wait: String,
@@ -118,7 +118,7 @@ table! {
         namespace: String,
         /// With `drain`: how long it may take, such as "2m".
         within: String,
-        /// With `drain`: delete pods that nobody owns, too. Default: false.
+        /// With `drain`: delete pods without a controller, too. Default: false.
         force: bool,
         /// With `apply`, `yaml`, `deploy`, `delete`, `drain`, `upgrade_pool` and `resize_pool`: the cluster is to refuse it, with this text in its words.
         refused: String,
