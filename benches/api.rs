@@ -1,4 +1,4 @@
-//! Figures of the embedded cluster's API server: `cargo bench --bench api`, or `-- applies lists watches large labs` for some.
+//! Figures of the embedded cluster's API server: `cargo bench --bench api`, or `-- applies lists bindings watches large labs` for some.
 //!
 //! The server is the release binary's own process; its clients are this process, over TLS on the loopback address.
 #![expect(
@@ -9,6 +9,7 @@
 
 mod machine;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -121,6 +122,12 @@ fn main() {
     }
     if wants("lists") {
         runtime.block_on(lists());
+    }
+    if wants("bindings") {
+        for (nodes, bar) in [(1_000, 4_000.0), (5_000, 2_500.0)] {
+            runtime.block_on(bindings(nodes, "*,-kubelet", "without kubelets", bar));
+            runtime.block_on(bindings(nodes, "*", "that then run", bar));
+        }
     }
     if wants("watches") {
         runtime.block_on(watches());
@@ -239,6 +246,48 @@ async fn lists() {
         let what = format!("{what} ({:.1} MB)", length as f64 / 1e6);
         figure(&what, milliseconds(median(&mut times)), "ms", bar, false);
     }
+}
+
+/// 5,000 plain pods, made by 16 requests at a time, until the last is bound.
+async fn bindings(nodes: usize, controllers: &str, what: &str, bar: f64) {
+    const PODS: usize = 5_000;
+    let mut server = Command::new(KLAB)
+        .args(["serve", "--ephemeral", "--nodes", &nodes.to_string(), "--controllers", controllers])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (kubeconfig, options) = (Kubeconfig::from_yaml(&line).unwrap(), KubeConfigOptions::default());
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    let client = Client::try_from(config).unwrap();
+    let ask = |method: &str, path: &str, body: String| {
+        let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+        client.request_text(request.body(body.into_bytes()).unwrap())
+    };
+    let begun = Instant::now();
+    stream::iter(0..PODS)
+        .for_each_concurrent(16, |number| {
+            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{number}")}, "spec": {"containers":
+                [{"name": "main", "image": "nginx:1.27", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}]}});
+            let made = ask("POST", "/api/v1/namespaces/default/pods", pod.to_string());
+            async { drop(made.await.unwrap()) }
+        })
+        .await;
+    let made = begun.elapsed();
+    let unbound = "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3D&limit=1";
+    while ask("GET", unbound, String::new()).await.unwrap().contains("\"uid\"") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "pods are not bound");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let rate = PODS as f64 / begun.elapsed().as_secs_f64();
+    let all = ask("GET", "/api/v1/namespaces/default/pods", String::new()).await.unwrap();
+    assert_eq!(all.matches("\"nodeName\"").count(), PODS, "every pod has a node");
+    figure(&format!("5,000 pods {what}, made and bound on {nodes} nodes"), rate, "pods/s", bar, true);
+    println!("    of which {:.2} s passed until the last was made", made.as_secs_f64());
+    let _ = server.kill();
+    let _ = server.wait();
 }
 
 /// Everything of a watch until the version `last`; says how many events came, and in order.
