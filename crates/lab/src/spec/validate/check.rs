@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Reader, syntax};
+use super::{Reader, syntax, taints};
 use crate::code::Code;
 use crate::spec::check::{Check, Condition, Count, NodeSet, Subject};
 use crate::spec::diagnostic::Diagnostic;
@@ -170,7 +170,7 @@ impl Reader<'_> {
             }
             (ConditionForm::Own, "tainted") => {
                 let text = raw.tainted.as_ref()?;
-                let taint = self.text(text, Code::Taint, syntax::taint);
+                let taint = self.text(text, Code::Taint, taints::taint);
                 (self.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value)))
             }
             (ConditionForm::Own, "version") => {

@@ -9,6 +9,7 @@ mod references;
 mod scheduler;
 mod step;
 mod syntax;
+mod taints;
 mod upgrade;
 mod virtual_machines;
 mod workload;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{Reader, given, syntax};
+use super::{Reader, given, syntax, taints};
 use crate::code::Code;
 use crate::names::POOL_LABEL;
 use crate::spec::diagnostic::Diagnostic;
@@ -113,7 +113,7 @@ impl Reader<'_> {
             present: None,
             selector,
             annotations: raw.annotations.clone(),
-            taints: self.texts(&raw.taints, Code::Taint, syntax::taint),
+            taints: self.texts(&raw.taints, Code::Taint, taints::taint),
             zones: self.zones(raw.zones.as_ref()),
             zones_auto: matches!(raw.zones.as_ref().map(At::get), Some(ZonesText::Word(_))),
             max_pods: raw.max_pods.as_ref().map_or(network.default_max_pods(), |pods| *pods.get()),

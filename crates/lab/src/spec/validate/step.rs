@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use jiff::SignedDuration;
 
-use super::{Reader, syntax};
+use super::{Reader, syntax, taints};
 use crate::code::Code;
 use crate::spec::check::NodeSet;
 use crate::spec::diagnostic::Diagnostic;
@@ -114,11 +114,11 @@ impl Reader<'_> {
         let written = |text: &Option<At<String>>| text.as_ref().map(|text| text.get().clone());
         Some(match verb {
             "taint" => Action::Taint {
-                taint: self.text(raw.taint.as_ref()?, Code::Taint, syntax::taint)?.value,
+                taint: self.text(raw.taint.as_ref()?, Code::Taint, taints::taint)?.value,
                 nodes: self.action_nodes(raw)?,
             },
             "untaint" => {
-                let (key, value, effect) = self.text(raw.untaint.as_ref()?, Code::Taint, syntax::taint_pattern)?.value;
+                let (key, value, effect) = self.text(raw.untaint.as_ref()?, Code::Taint, taints::taint_pattern)?.value;
                 Action::Untaint { key, value, effect, nodes: self.action_nodes(raw)? }
             }
             "label" => {

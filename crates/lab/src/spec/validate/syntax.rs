@@ -1,13 +1,11 @@
-//! The small languages inside strings: names, labels, taints, tolerations, quantities, counts, node sets, durations.
+//! The small languages inside strings: names, labels, quantities, counts, node sets, durations.
 
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::{Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::spec::check::{Count, NodeSet, ObjectRef};
-use crate::spec::diagnostic::did_you_mean;
 use crate::spec::raw;
 use crate::spec::version::KubernetesVersion;
 use klab_scheduler::quantity::Quantity as Amount;
@@ -32,7 +30,7 @@ impl Mistake {
         self
     }
 
-    fn instead(mut self, instead: Option<String>) -> Self {
+    pub(super) fn instead(mut self, instead: Option<String>) -> Self {
         self.instead = instead;
         self
     }
@@ -196,48 +194,6 @@ fn reason(error: &str) -> String {
     text.split(" (e.g.").next().unwrap_or(text).to_owned()
 }
 
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-
-fn effect(text: &str, whole: &str, before: &str) -> Parsed<String> {
-    if EFFECTS.contains(&text) {
-        return Ok(text.to_owned());
-    }
-    Err(Mistake::new(format!("`{whole}` has no valid effect"), format!("there is no effect `{text}`"))
-        .help("the effects are NoSchedule, PreferNoSchedule and NoExecute")
-        .instead(did_you_mean(text, EFFECTS).map(|effect| format!("{before}:{effect}"))))
-}
-
-/// `key=value:Effect` or `key:Effect`.
-pub(super) fn taint(text: &str) -> Parsed<Taint> {
-    let form = || {
-        Mistake::new(format!("`{text}` is not a taint"), "expected `key=value:Effect` or `key:Effect`")
-            .help("the effects are NoSchedule, PreferNoSchedule and NoExecute")
-    };
-    if let Some(meant) = other_separators(text) {
-        return Err(form().instead(Some(meant)));
-    }
-    let (before, after) = text.rsplit_once(':').ok_or_else(form)?;
-    let (key, value) = before.split_once('=').map_or((before, None), |(key, value)| (key, Some(value)));
-    label_key(key)?;
-    if let Some(value) = value {
-        label_value(value)?;
-    }
-    Ok(Taint {
-        key: key.to_owned(),
-        value: value.filter(|value| !value.is_empty()).map(str::to_owned),
-        effect: effect(after, text, before)?,
-        time_added: None,
-    })
-}
-
-/// The taint or toleration that is meant where its parts are separated by other characters than `=` and `:`.
-fn other_separators(text: &str) -> Option<String> {
-    let parts: Vec<&str> = text.split([':', '=']).collect();
-    let [key, value, last] = parts.as_slice() else { return None };
-    let meant = format!("{key}={value}:{last}");
-    (EFFECTS.contains(last) && meant != text && taint(&meant).is_ok()).then_some(meant)
-}
-
 /// A CEL expression on `object`.
 pub(super) fn expression(text: &str) -> Parsed<String> {
     crate::expression::parse(text).map(|()| text.to_owned()).map_err(|error| {
@@ -267,83 +223,6 @@ fn compared(text: &str) -> Option<String> {
         before = letter;
     }
     (meant != text).then_some(meant)
-}
-
-/// Key, value and effect of a taint to take away; value and effect may be missing.
-pub(super) fn taint_pattern(text: &str) -> Parsed<(String, Option<String>, Option<String>)> {
-    // kubectl's own form ends with `-`.
-    let text = text.strip_suffix('-').unwrap_or(text);
-    let (before, after) = text.rsplit_once(':').map_or((text, None), |(before, after)| (before, Some(after)));
-    let (key, value) = before.split_once('=').map_or((before, None), |(key, value)| (key, Some(value)));
-    label_key(key)?;
-    if let Some(value) = value {
-        label_value(value)?;
-    }
-    let effect = after.map(|after| effect(after, text, before)).transpose()?;
-    Ok((key.to_owned(), value.map(str::to_owned), effect))
-}
-
-/// A toleration as text or as the Kubernetes structure.
-pub(super) fn toleration(raw: &raw::TolerationText) -> Parsed<Toleration> {
-    match raw {
-        raw::TolerationText::Text(text) => toleration_text(text),
-        raw::TolerationText::Table(table) => toleration_table(table),
-    }
-}
-
-fn toleration_text(text: &str) -> Parsed<Toleration> {
-    if let Some(meant) = other_separators(text) {
-        let label = "expected `key=value:Effect`, `key:Effect` or `key`";
-        return Err(Mistake::new(format!("`{text}` is not a toleration"), label)
-            .help("the effects are NoSchedule, PreferNoSchedule and NoExecute")
-            .instead(Some(meant)));
-    }
-    let (before, after) = text.rsplit_once(':').map_or((text, None), |(before, after)| (before, Some(after)));
-    let (key, value) = before.split_once('=').map_or((before, None), |(key, value)| (key, Some(value)));
-    if key.is_empty() && (value.is_some() || text.is_empty()) {
-        return Err(Mistake::new(format!("`{text}` is not a toleration"), "the key is missing")
-            .help("write `key=value:Effect`, `key:Effect`, `key`, or `{ operator = \"Exists\" }` for every taint"));
-    }
-    if !key.is_empty() {
-        label_key(key)?;
-    }
-    if let Some(value) = value {
-        label_value(value)?;
-    }
-    Ok(Toleration {
-        key: (!key.is_empty()).then(|| key.to_owned()),
-        operator: Some(if value.is_some() { "Equal" } else { "Exists" }.to_owned()),
-        value: value.map(str::to_owned),
-        effect: after.map(|after| effect(after, text, before)).transpose()?,
-        toleration_seconds: None,
-    })
-}
-
-fn toleration_table(table: &Toleration) -> Parsed<Toleration> {
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let (key, operator, value, given) =
-        (text(&table.key), text(&table.operator), text(&table.value), text(&table.effect));
-    let mistake = |label: &str| Err(Mistake::new("Kubernetes refuses this toleration", label));
-    if !key.is_empty() {
-        label_key(&key)?;
-    }
-    if !given.is_empty() && !EFFECTS.contains(&given.as_str()) {
-        return mistake(&format!("there is no effect `{given}`; there are {}", EFFECTS.join(", ")));
-    }
-    match operator.as_str() {
-        "" | "Equal" if key.is_empty() => return mistake("without a key, `operator` must be \"Exists\""),
-        "" | "Equal" => label_value(&value).map(|_| ())?,
-        "Exists" if !value.is_empty() => return mistake("with `operator = \"Exists\"` there is no value"),
-        "Lt" | "Gt" if key.is_empty() || !value.parse().is_ok_and(|number: i64| number.to_string() == value) => {
-            return mistake("with this operator, there is a key, and `value` is a whole number, as a string");
-        }
-        "Exists" | "Lt" | "Gt" => {}
-        other => return mistake(&format!("there is no operator `{other}`; there are Equal, Exists, Lt and Gt")),
-    }
-    if table.toleration_seconds.is_some() && given != "NoExecute" {
-        return mistake("`tolerationSeconds` needs `effect = \"NoExecute\"`");
-    }
-    Ok(table.clone())
 }
 
 /// A quantity that is not negative.

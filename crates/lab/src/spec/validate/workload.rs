@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint}
 
 use super::placement::{self, Problem};
 use super::syntax::Mistake;
-use super::{COMPARES, Reader, given, references, syntax};
+use super::{COMPARES, Reader, given, references, syntax, taints};
 use crate::code::Code;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::raw::{self, At, KubernetesObject, Table};
@@ -203,7 +203,7 @@ impl Reader<'_> {
 
     pub(super) fn tolerations(&mut self, raw: &[At<raw::TolerationText>]) -> Vec<Located<Toleration>> {
         raw.iter()
-            .filter_map(|toleration| match syntax::toleration(toleration.get()) {
+            .filter_map(|toleration| match taints::toleration(toleration.get()) {
                 Ok(value) if !self.compares && matches!(value.operator.as_deref(), Some("Lt" | "Gt")) => {
                     let needs = format!("it needs the feature gate `{}`", COMPARES.name());
                     let help =

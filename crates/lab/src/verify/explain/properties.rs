@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::edit::{Edit, new_node};
+use super::edit::Edit;
+use super::new_node::new_node;
 use super::question::Question;
 use super::reasons::{Refusal, group};
 use super::suggest::{Remedy, suggest, unbound};

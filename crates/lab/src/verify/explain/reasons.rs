@@ -322,70 +322,43 @@ fn too_many(reasons: &[&Reason]) -> (String, Value) {
     (text, json!({ "pods": pods, "allowed_pods": most }))
 }
 
-/// What a topology spread constraint comes to on a node.
-struct Spread<'r> {
-    key: &'r str,
-    domain: &'r str,
-    matching: i64,
-    minimum: i64,
-    emptiest: Option<&'r str>,
-    domains: i64,
-    min_domains: i64,
-    max_skew: i64,
-}
-
-impl<'r> Spread<'r> {
-    fn of(reason: &'r Reason) -> Option<Self> {
-        let Reason::Spread {
-            topology_key: key,
-            domain,
-            matching,
-            minimum,
-            emptiest,
-            domains,
-            min_domains,
-            max_skew,
-            ..
-        } = reason
-        else {
-            return None;
-        };
-        Some(Self {
-            key,
-            domain,
-            matching: *matching,
-            minimum: *minimum,
-            emptiest: emptiest.as_deref(),
-            domains: *domains,
-            min_domains: *min_domains,
-            max_skew: *max_skew,
-        })
-    }
-}
-
 fn spread(reasons: &[&Reason]) -> (String, Value) {
-    let all: Vec<Spread<'_>> = reasons.iter().filter_map(|reason| Spread::of(reason)).collect();
-    let Some(first) = all.first() else { return (String::new(), Value::Null) };
-    let noun = short_key(first.key);
-    let same_domain = all.iter().all(|other| other.domain == first.domain);
-    let place = if same_domain { first.domain.to_owned() } else { format!("each {noun}") };
-    let most = all.iter().map(|one| one.matching).max().unwrap_or(first.matching);
-    let count = if same_domain || most == first.matching { most.to_string() } else { format!("up to {most}") };
-    let fewest = match first.emptiest {
-        Some(emptiest) => format!("the emptiest {noun}, {emptiest}, has {}", first.minimum),
-        None => format!(
-            "minDomains asks for {} of {noun} and there are {}, so the fewest counts as 0",
-            first.min_domains, first.domains
-        ),
+    let Some(Reason::Spread {
+        topology_key: key,
+        domain,
+        matching,
+        minimum,
+        emptiest,
+        domains,
+        min_domains,
+        max_skew,
+        ..
+    }) = reasons.first()
+    else {
+        return (String::new(), Value::Null);
     };
-    let text = format!(
-        "{place} has {count} of the pods the spread over {} counts, {fewest}; maxSkew is {}",
-        first.key, first.max_skew
-    );
+    let counts = || {
+        reasons.iter().filter_map(|reason| match reason {
+            Reason::Spread { domain, matching, .. } => Some((domain, *matching)),
+            _ => None,
+        })
+    };
+    let noun = short_key(key);
+    let same_domain = counts().all(|(other, _)| other == domain);
+    let place = if same_domain { domain.clone() } else { format!("each {noun}") };
+    let most = counts().map(|(_, matching)| matching).max().unwrap_or(*matching);
+    let count = if same_domain || most == *matching { most.to_string() } else { format!("up to {most}") };
+    let fewest = match emptiest {
+        Some(emptiest) => format!("the emptiest {noun}, {emptiest}, has {minimum}"),
+        None => {
+            format!("minDomains asks for {min_domains} of {noun} and there are {domains}, so the fewest counts as 0")
+        }
+    };
+    let text = format!("{place} has {count} of the pods the spread over {key} counts, {fewest}; maxSkew is {max_skew}");
     let facts = json!({
-        "topology_key": first.key, "domain": same_domain.then_some(first.domain),
-        "matching_pods": most, "minimum_pods": first.minimum, "max_skew": first.max_skew,
-        "emptiest": first.emptiest, "domains": first.domains, "min_domains": first.min_domains,
+        "topology_key": key, "domain": same_domain.then_some(domain),
+        "matching_pods": most, "minimum_pods": minimum, "max_skew": max_skew,
+        "emptiest": emptiest, "domains": domains, "min_domains": min_domains,
     });
     (text, facts)
 }

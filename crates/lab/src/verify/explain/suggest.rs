@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::edit::{Edit, new_node};
+use super::edit::Edit;
+use super::new_node::new_node;
 use super::proposals::{Proposal, proposals};
 use super::question::{Destination, Proof, Question, Settles};
 use super::sandbox::Sandbox;

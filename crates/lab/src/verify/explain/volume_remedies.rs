@@ -8,8 +8,9 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube_core::ResourceExt;
 use serde_json::json;
 
-use super::edit::{Edit, new_node};
+use super::edit::Edit;
 use super::kubectl::in_namespace;
+use super::new_node::new_node;
 use super::question::Question;
 use super::storage_change::StorageChange;
 use super::volumes::{DEFAULT_CLASS, Trouble, affinity, is_default, makes_volumes, trouble, wanted};

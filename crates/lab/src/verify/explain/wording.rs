@@ -79,6 +79,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
     let table =
         workload.map_or_else(|| format!("`{}`", object(pod)), |workload| format!("`[workload.{}]`", *workload.name));
     let begin = || workload.map(|workload| workload.at.clone());
+    let of_affinity = || workload.and_then(|workload| Some(workload.affinity.as_ref()?.at.clone())).or_else(begin);
     let by_hand = |words: Words| words.perhaps(edited(edit, pod));
     match edit {
         Edit::Restore(drift) => {
@@ -134,19 +135,12 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             words.perhaps(edited(edit, pod))
         }
         Edit::KeepApart(selector) => {
-            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!(
-                "add to {table} a required pod anti-affinity to `{}` on the same node",
-                labels(selector)
-            ))
-            .at(at.or_else(begin))
-            .perhaps(edit_by_hand(pod))
+            let text = format!("add to {table} a required pod anti-affinity to `{}` on the same node", labels(selector));
+            Words::new(text).at(of_affinity()).perhaps(edit_by_hand(pod))
         }
         Edit::Join(selector) => {
-            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("add to {table} a required pod affinity to `{}` on the same node", labels(selector)))
-                .at(at.or_else(begin))
-                .perhaps(edit_by_hand(pod))
+            let text = format!("add to {table} a required pod affinity to `{}` on the same node", labels(selector));
+            Words::new(text).at(of_affinity()).perhaps(edit_by_hand(pod))
         }
         Edit::SpreadOver { key, max_skew, .. } => {
             let spec = pod.pod.spec.as_ref();
@@ -183,8 +177,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             .perhaps(edited(edit, pod))
         }
         Edit::DropNodeAffinity => {
-            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            by_hand(Words::new(format!("remove the required node affinity of {table}")).at(at.or_else(begin)))
+            by_hand(Words::new(format!("remove the required node affinity of {table}")).at(of_affinity()))
         }
         Edit::LowerRequest { resource, to, .. } => {
             let at = workload.and_then(|workload| workload.requests.get(resource)).map(|value| value.at.clone());
@@ -196,17 +189,14 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             by_hand(Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin)))
         }
         Edit::LookInto { namespace, .. } => {
-            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
             let text = format!("let the pod affinity of {table} look into namespace {namespace}");
-            by_hand(Words::new(text).at(at.or_else(begin)))
+            by_hand(Words::new(text).at(of_affinity()))
         }
         Edit::DropPodAffinity(_) => {
-            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            by_hand(Words::new(format!("remove the required pod affinity of {table}")).at(at.or_else(begin)))
+            by_hand(Words::new(format!("remove the required pod affinity of {table}")).at(of_affinity()))
         }
         Edit::DropPodAntiAffinity(_) => {
-            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            by_hand(Words::new(format!("remove the required pod anti-affinity of {table}")).at(at.or_else(begin)))
+            by_hand(Words::new(format!("remove the required pod anti-affinity of {table}")).at(of_affinity()))
         }
         Edit::FewerDevices(change) | Edit::TolerateDevices(change) => ask_otherwise(change),
         Edit::Release(release) => give_back(release),
@@ -375,7 +365,7 @@ fn give_back(release: &Release) -> Words {
 }
 
 /// The keys over which a workload's rules of a kind go, as the lab says, each with its place.
-pub(crate) fn said_of_topology(workload: &Workload, rule: Topology) -> Vec<(&str, &Location)> {
+fn said_of_topology(workload: &Workload, rule: Topology) -> Vec<(&str, &Location)> {
     match rule {
         Topology::Spread(_) => {
             workload.topology_spread.iter().map(|said| (said.value.topology_key.as_str(), &said.at)).collect()

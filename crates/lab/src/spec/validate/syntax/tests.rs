@@ -23,58 +23,6 @@ fn names() {
 }
 
 #[test]
-fn taints_have_key_and_effect() {
-    fine(
-        taint,
-        &["a=b:NoSchedule", "a:NoExecute", "example.com/a=b:PreferNoSchedule", "a=:NoSchedule"],
-        &["", "a", "a=b", "a=b:noschedule", ":NoSchedule", "=b:NoSchedule", "a b:NoSchedule", "a=b c:NoSchedule"],
-    );
-    let parsed = taint("a:NoSchedule").unwrap();
-    assert_eq!((parsed.key.as_str(), parsed.value, parsed.effect.as_str()), ("a", None, "NoSchedule"));
-    let colons = taint("dedicated:special:NoSchedule").unwrap_err();
-    assert_eq!(colons.instead.as_deref(), Some("dedicated=special:NoSchedule"));
-    assert_eq!(taint("a:b:c:NoSchedule").unwrap_err().instead, None);
-    assert_eq!(taint("a=b:NoSchedul").unwrap_err().instead.as_deref(), Some("a=b:NoSchedule"));
-}
-
-#[test]
-fn tolerations_mean_what_kubernetes_means() {
-    let read = |text: &str| toleration(&raw::TolerationText::Text(text.to_owned()));
-    let equal = read("a=b:NoSchedule").unwrap();
-    assert_eq!(
-        (equal.key.as_deref(), equal.operator.as_deref(), equal.value.as_deref(), equal.effect.as_deref()),
-        (Some("a"), Some("Equal"), Some("b"), Some("NoSchedule"))
-    );
-    let exists = read("a:NoExecute").unwrap();
-    assert_eq!((exists.operator.as_deref(), exists.value.as_deref()), (Some("Exists"), None));
-    assert_eq!(read("a").unwrap().effect, None);
-    assert_eq!(read(":NoSchedule").unwrap().key, None);
-    fine(|text| read(text), &["a=:NoSchedule"], &["", "=b", "a:Never", "a b"]);
-
-    let table = |key: &str, operator: &str, value: &str, effect: &str, seconds| Toleration {
-        key: Some(key.to_owned()),
-        operator: Some(operator.to_owned()),
-        value: Some(value.to_owned()),
-        effect: Some(effect.to_owned()),
-        toleration_seconds: seconds,
-    };
-    for (given, is_fine) in [
-        (table("a", "Exists", "", "NoExecute", Some(30)), true),
-        (table("", "Exists", "", "", None), true),
-        (table("", "Equal", "", "", None), false),
-        (table("a", "Exists", "b", "", None), false),
-        (table("a", "In", "b", "", None), false),
-        (table("a", "Gt", "-5", "NoSchedule", None), true),
-        (table("a", "Lt", "05", "", None), false),
-        (table("", "Lt", "5", "", None), false),
-        (table("a", "Equal", "b", "Never", None), false),
-        (table("a", "Equal", "b", "NoSchedule", Some(30)), false),
-    ] {
-        assert_eq!(toleration(&raw::TolerationText::Table(Box::new(given.clone()))).is_ok(), is_fine, "{given:?}");
-    }
-}
-
-#[test]
 fn counts() {
     let read = |text: &str| count(&raw::CountText::Text(text.to_owned())).ok().map(|count| (count.min, count.max));
     for (text, expected) in [
