@@ -1,6 +1,7 @@
 //! Pure: who is in a class: people, seats, codes, times. What changes it is an entry of the journal, and nothing else.
 
 mod identity;
+mod times;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,9 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::identity::Identified;
+use self::times::refuse_untimely;
+pub use self::times::{Phase, Times};
 use super::code::{Code, EACH, For, Spent};
 use super::refusal::Refusal;
 use super::seat::SeatId;
+use super::secret::ring_equal;
 
 /// Longest name of a person, in letters.
 const NAME: usize = 60;
@@ -109,66 +113,6 @@ pub struct Seat {
     pub at: Timestamp,
 }
 
-/// When a class opens and closes, and for how long it is kept then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Times {
-    /// From when on people may come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opens: Option<Timestamp>,
-    /// From when on the class admits no learner, and nothing is changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closes: Option<Timestamp>,
-    /// For how long it is kept after that.
-    pub keep: SignedDuration,
-    /// When an instructor decided so; none: they are those that the class began with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Timestamp>,
-}
-
-/// Where a class is in its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Not yet open.
-    Ahead,
-    /// Open.
-    Open,
-    /// Closed: what is there can be looked at.
-    Closed,
-    /// All is to be removed.
-    Over,
-}
-
-impl Phase {
-    /// As people and programs read it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ahead => "not open yet",
-            Self::Open => "open",
-            Self::Closed => "closed",
-            Self::Over => "over",
-        }
-    }
-}
-
-impl Times {
-    /// Where the class is at a moment.
-    pub fn phase(&self, now: Timestamp) -> Phase {
-        let over = self.closes.and_then(|closes| closes.checked_add(self.keep).ok());
-        match (self.opens, self.closes, over) {
-            (_, _, Some(over)) if over <= now => Phase::Over,
-            (_, Some(closes), _) if closes <= now => Phase::Closed,
-            (Some(opens), _, _) if opens > now => Phase::Ahead,
-            _ => Phase::Open,
-        }
-    }
-
-    /// When that changes next.
-    pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
-        let over = self.closes.and_then(|closes| closes.checked_add(self.keep).ok());
-        [self.opens, self.closes, over].into_iter().flatten().filter(|at| *at > now).min()
-    }
-}
-
 /// What somebody brings who wants to come in. Hashes were made before.
 #[derive(Debug)]
 pub struct Joining<'a> {
@@ -228,13 +172,12 @@ pub struct Register {
 
 /// A name as it is kept: without what cannot be seen, and not too long.
 pub fn tidy(name: &str) -> String {
-    let seen: String = name.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter }).collect();
-    let hidden = |letter: &char| {
+    let is_seen = |letter: &char| {
         !letter.is_control()
             && !matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
-    let words: Vec<String> = seen.split(' ').map(|word| word.chars().filter(hidden).collect::<String>()).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    let words = name.split(char::is_whitespace).map(|word| word.chars().filter(is_seen).collect::<String>());
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ").chars().take(NAME).collect()
 }
 
@@ -291,10 +234,8 @@ impl Register {
                 *now = barred;
             }
             Entry::Times(times) => self.times = times,
-            Entry::Hint { seat, text, at } => {
-                // One that was taken back is remembered: another shard may still say the one before it.
-                self.hints.insert(seat, (text, at));
-            }
+            // One that was taken back is remembered: another shard may still say the one before it.
+            Entry::Hint { seat, text, at } => drop(self.hints.insert(seat, (text, at))),
             Entry::Over { .. } => {
                 self.over = true;
                 self.seats.clear();
@@ -315,14 +256,13 @@ impl Register {
 
     /// When the time of a person's practice is over; none where the class is a lesson.
     pub fn ends(&self, person: u32) -> Option<Timestamp> {
-        let began = self.people.get(&person)?.at;
-        began.checked_add(SignedDuration::from_mins(self.minutes?.into())).ok()
+        self.people.get(&person)?.at.checked_add(SignedDuration::from_mins(self.minutes?.into())).ok()
     }
 
-    /// Why a person changes nothing now: the class is not open, or the time of their practice is over.
+    /// Refuses what a person would change now.
     ///
     /// # Errors
-    /// See above.
+    /// When the class is not open, or the time of their practice is over.
     pub fn refuse_late(&self, person: u32, now: Timestamp) -> Result<(), Refusal> {
         match self.phase(now) {
             Phase::Open if self.ends(person).is_some_and(|ends| ends <= now) => Err(Refusal::time_is_over()),
@@ -450,15 +390,13 @@ impl Register {
         self.by_name.get(&key(name)).and_then(|number| self.people.get(number))
     }
 
-    /// Finds somebody's seat, or gives them one. `is_pin` says whether the hash of a PIN is that of a person.
+    /// Finds somebody's seat, or gives them one. `new_pin` is the slow hash for somebody new who said no PIN.
     ///
     /// # Errors
     /// Why they cannot come in. [`Refusal::is_guess`] says whether it may have been a guess.
     pub fn join(&self, joining: &Joining<'_>, now: Timestamp, new_pin: &str) -> Result<Joined, Refusal> {
-        let code = self.by_hash.get(joining.code).and_then(|number| self.codes.get(number));
-        let code = code.ok_or_else(Refusal::wrong_code)?;
+        let (code, is_revoked) = self.code(joining.code).ok_or_else(Refusal::wrong_code)?;
         let lab = self.lab(joining.lab)?;
-        let phase = self.phase(now);
         let known = match code.of {
             For::Seat => self.by_code.get(&code.number).copied(),
             For::Class => self.with_pin(joining)?,
@@ -466,9 +404,7 @@ impl Register {
         let mut entries = Vec::new();
         let person = match known {
             // Who has come may always come back, but for codes that were taken back: those who have them are not known.
-            Some(_) if code.of == For::Seat && self.revoked.contains(&code.number) => {
-                return Err(Refusal::spent(Spent::Revoked));
-            }
+            Some(_) if code.of == For::Seat && is_revoked => return Err(Refusal::spent(Spent::Revoked)),
             Some(person) => {
                 if let (Some(pin), None) = (&joining.pin, self.people.get(&person).and_then(|one| one.pin.as_ref()))
                     && code.of == For::Class
@@ -478,10 +414,10 @@ impl Register {
                 person
             }
             None => {
-                if let Some(spent) = code.spent(now, self.used(code), self.revoked.contains(&code.number)) {
+                if let Some(spent) = code.spent(now, self.used(code), is_revoked) {
                     return Err(Refusal::spent(spent));
                 }
-                refuse_untimely(phase, &self.times)?;
+                refuse_untimely(self.phase(now), &self.times)?;
                 let name = tidy(joining.name);
                 if name.is_empty() {
                     return Err(Refusal::bad_request("say your name: `name` is empty"));
@@ -493,7 +429,6 @@ impl Register {
             }
         };
         if known.is_none() && code.of == For::Seat && code.is_good_at() != self.shard {
-            refuse_untimely(phase, &self.times)?;
             return Err(Refusal::conflict("this code is good at another shard of the class: join at its own address"));
         }
         let seat = self.seat_for(person, &lab, (now, joining.beyond), &mut entries)?;
@@ -516,10 +451,7 @@ impl Register {
 
     /// A lab of the class; the first, where none is named.
     fn lab(&self, named: Option<&str>) -> Result<String, Refusal> {
-        let lab = match named {
-            None => self.labs.first(),
-            Some(lab) => self.labs.iter().find(|known| *known == lab),
-        };
+        let lab = self.labs.iter().find(|known| named.is_none_or(|named| named == *known));
         lab.cloned().ok_or_else(|| Refusal::bad_request("there is no such lab in this class"))
     }
 
@@ -558,19 +490,9 @@ impl Register {
         match (&person.pin, &joining.pin) {
             (None, Some(_)) => Ok(Some(person.number)),
             (_, None) => Err(Refusal::name_taken(&person.name)),
-            (Some(wanted), Some(said)) if super::secret::ring_equal(wanted.as_bytes(), said.as_bytes()) => {
-                Ok(Some(person.number))
-            }
+            (Some(wanted), Some(said)) if ring_equal(wanted.as_bytes(), said.as_bytes()) => Ok(Some(person.number)),
             (Some(_), Some(_)) => Err(Refusal::wrong_pin(&person.name)),
         }
-    }
-}
-
-fn refuse_untimely(phase: Phase, times: &Times) -> Result<(), Refusal> {
-    match phase {
-        Phase::Open => Ok(()),
-        Phase::Ahead => Err(Refusal::ahead(times.opens)),
-        Phase::Closed | Phase::Over => Err(Refusal::closed()),
     }
 }
 

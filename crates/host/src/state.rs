@@ -1,5 +1,7 @@
 //! A hosted class while it runs: who is in it, its server, what is kept of it.
 
+mod callers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -9,11 +11,11 @@ use std::time::Instant;
 use http::HeaderMap;
 use jiff::Timestamp;
 
+pub use self::callers::{Learner, bearer};
 use super::address::{self, Network};
 use super::audit::Audit;
 use super::board_cache::Stages;
 use super::boards::Boards;
-use super::cookie;
 use super::course::Course;
 use super::fingerprint;
 use super::journal::{self, Journal};
@@ -24,7 +26,7 @@ use super::refusal::Refusal;
 use super::register::{Entry, Phase, Register, Times};
 use super::seat::SeatId;
 use super::seat_locks::SeatLocks;
-use super::secret::{Secret, ring_equal};
+use super::secret::Secret;
 use super::shards::Shards;
 use super::standings::Standings;
 use crate::console::Console;
@@ -32,7 +34,7 @@ use klab_operations::error::{Code, Error, Result};
 use klab_operations::state::Progress;
 use klab_operations::state::home::state_error;
 use klab_server::files::create_private_folder;
-use klab_server::{Digest, NewCopy, Server};
+use klab_server::{NewCopy, Server};
 
 /// How a class is reached, and how large it may be.
 #[derive(Debug, Clone, Default)]
@@ -135,21 +137,6 @@ pub struct Ticket {
     pub lab: String,
     /// The PIN that klab chose for them.
     pub pin: Option<String>,
-}
-
-/// Somebody who has come, and one of their seats.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Learner {
-    /// Who.
-    pub person: u32,
-    /// As they call themselves.
-    pub name: String,
-    /// The seat.
-    pub seat: SeatId,
-    /// The lab in it.
-    pub lab: String,
-    /// How often they had been barred when they asked: what was ended since then does nothing more. None where the instructor asks.
-    pub ended: Option<u32>,
 }
 
 /// The part of the path before a seat.
@@ -312,16 +299,6 @@ impl Host {
         outcome
     }
 
-    /// Whether the browser is of an instructor who has signed in, not too long ago.
-    fn has_signed_in_to_teach(&self, headers: &HeaderMap) -> bool {
-        let Some((until, proof)) = cookie::value(headers, cookie::TEACHING).and_then(|value| value.split_once('.'))
-        else {
-            return false;
-        };
-        let is_good = self.class.is_proof("instructor until", until, proof);
-        is_good && until.parse().is_ok_and(|until: i64| until > Timestamp::now().as_second())
-    }
-
     /// The console of the learners, where they have one.
     pub fn console(&self) -> Option<&Arc<Console>> {
         self.settings.console.as_ref()
@@ -329,82 +306,6 @@ impl Host {
 
     pub(super) fn limits(&self) -> MutexGuard<'_, Limits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The learner whose browser it is, in a lab.
-    pub fn learner(&self, headers: &HeaderMap, lab: &str) -> Option<Learner> {
-        let (person, ended) = self.admitted(headers)?;
-        let register = self.register();
-        let seat = register.seat_of(person, lab)?;
-        let name = register.person(person)?.name.clone();
-        Some(Learner { person, name, seat, lab: lab.to_owned(), ended: Some(ended) })
-    }
-
-    /// Whether what let a learner in is still good: their seats have not been ended since.
-    pub fn admits(&self, learner: &Learner) -> bool {
-        let register = self.register();
-        learner
-            .ended
-            .is_none_or(|ended| !register.is_barred(learner.person) && register.times_barred(learner.person) == ended)
-    }
-
-    /// The person whose browser it is.
-    pub fn person(&self, headers: &HeaderMap) -> Option<u32> {
-        self.admitted(headers).map(|(person, _)| person)
-    }
-
-    /// The person whose browser it is, and how often they were barred.
-    fn admitted(&self, headers: &HeaderMap) -> Option<(u32, u32)> {
-        let value = cookie::value(headers, cookie::LEARNER)?;
-        let (person, proof) = value.split_once('.')?;
-        let person = person.parse().ok()?;
-        let register = self.register();
-        let is_good = self.secret.is_proof("learner", &register.browser_word(person), proof);
-        (is_good && !register.is_barred(person)).then(|| (person, register.times_barred(person)))
-    }
-
-    /// What the browser of a person keeps.
-    pub fn learner_proof(&self, person: u32) -> String {
-        format!("{person}.{}", self.secret.proof("learner", &self.register().browser_word(person)))
-    }
-
-    /// Whether the browser is the instructor's.
-    pub fn is_instructor(&self, headers: &HeaderMap) -> bool {
-        cookie::value(headers, cookie::INSTRUCTOR)
-            .is_some_and(|proof| self.class.is_proof("instructor", "browser", proof))
-            || self.has_signed_in_to_teach(headers)
-    }
-
-    /// What the instructor's browser keeps: the same at all shards of the class.
-    pub fn instructor_proof(&self) -> String {
-        self.class.proof("instructor", "browser")
-    }
-
-    /// What the instructor's link says.
-    pub fn instructor_word(&self) -> String {
-        self.class.word("instructor", "link", 26)
-    }
-
-    /// Whether somebody says the instructor's word: that of the link, or the one that only this host and its machine know.
-    pub fn is_instructor_word(&self, word: &str) -> bool {
-        let own = self.secret.word("instructor", "link", 26);
-        let [link, own] = [self.instructor_word(), own].map(|known| ring_equal(word.as_bytes(), known.as_bytes()));
-        link | own
-    }
-
-    /// The owner of a seat, by the token of its cluster.
-    pub fn owner(&self, seat: SeatId, headers: &HeaderMap) -> Option<Learner> {
-        let token = bearer(headers)?;
-        // Read before the token is looked at: one that is changed meanwhile was good for what had ended by then.
-        let learner = {
-            let register = self.register();
-            let known = register.seat(seat)?;
-            let name = register.person(known.person)?.name.clone();
-            let ended = Some(register.times_barred(known.person));
-            Learner { person: known.person, name, seat, lab: known.lab.clone(), ended }
-        };
-        let is_own = self.server()?.is_token(&seat.to_string(), &Digest::of(token.as_bytes()));
-        (is_own && self.admits(&learner)).then_some(learner)
     }
 
     /// The kubeconfig of a seat, with words about it before.
@@ -557,13 +458,6 @@ impl Host {
     fn progresses(&self) -> MutexGuard<'_, BTreeMap<SeatId, Progress>> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The bearer token of a request.
-pub fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// The path of what people call a host, without a slash at the end.

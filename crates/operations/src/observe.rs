@@ -1,5 +1,6 @@
 //! The cluster as checks see it, kept current by watches: lists once, then only changes cross the wire.
 
+mod backed_off;
 mod history;
 
 use std::borrow::Cow;
@@ -16,7 +17,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1 as core_v1;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
@@ -29,14 +30,14 @@ use kube::{Client, Resource, ResourceExt};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::backed_off::backed_off;
 pub use self::history::history;
 use crate::client::NoAnswer;
 use crate::client::objects::{self, Watched};
 use crate::drain::refused_evictions;
 use crate::error::{Code, Context, Error, Result};
-use klab_api_machinery::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
-use klab_lab::verify::{BackOff, DeviceObjects, FetchedObject, Snapshot};
+use klab_lab::verify::{DeviceObjects, FetchedObject, Snapshot};
 use klab_scheduler::typed::Typed;
 
 /// Objects of one kind, by namespace and name.
@@ -166,9 +167,7 @@ impl Observer {
             None => Err(Error::message(Code::NoAnswer, "the cluster ended all watches")),
         }
     }
-}
 
-impl Observer {
     /// Whether watches have been breaking for a while, and still are.
     pub fn is_cut_off(&self) -> bool {
         self.broken
@@ -364,22 +363,6 @@ pub async fn of_reason(
     Ok(list.into_iter().map(Arc::new).collect())
 }
 
-/// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where there is no
-/// autoscaler, or the user may not read its status.
-async fn backed_off(client: &Client) -> BTreeMap<String, BackOff> {
-    let map = objects::find::<ConfigMap>(client, Some(NAMESPACE), STATUS).await.ok().flatten();
-    let text = map.and_then(|map| map.data?.remove("status")).unwrap_or_default();
-    let status: Value = serde_saphyr::from_str(&text).unwrap_or_default();
-    let groups = status["nodeGroups"].as_array().into_iter().flatten();
-    let failed = groups.filter(|group| group["scaleUp"]["status"] == "Backoff");
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let back_off = |scale_up: &Value| BackOff {
-        why: text(&scale_up["backoffInfo"]["errorMessage"]),
-        since: scale_up["lastTransitionTime"].as_str().and_then(|time| time.parse().ok()),
-    };
-    failed.map(|group| (text(&group["name"]), back_off(&group["scaleUp"]))).collect()
-}
-
 /// The checks of an API server's own readiness that fail, in its words; none where it does not answer. The embedded
 /// cluster tells so of controllers that go on without an object.
 pub async fn faults(client: &Client) -> Vec<String> {
@@ -514,29 +497,4 @@ pub async fn api_of(client: &Client, reference: &ObjectRef) -> Result<Option<Api
         Scope::Namespaced => Api::namespaced_with(client.clone(), &reference.namespace, &resource),
         Scope::Cluster => Api::all_with(client.clone(), &resource),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn pools_in_backoff_are_read_out_of_the_status() {
-        let cluster = klab_cluster::Cluster::builder().build().unwrap();
-        let runtime = crate::client::runtime().unwrap();
-        let read = || runtime.block_on(async { backed_off(&cluster.client()).await });
-        assert_eq!(read(), BTreeMap::new());
-        let status = "nodeGroups:\n- name: aks-burst-1-vmss\n  scaleUp:\n    backoffInfo:\n      errorCode: timeout\n      \
-                      errorMessage: Scale-up timed out\n    lastTransitionTime: \"2026-06-01T08:00:00Z\"\n    \
-                      status: Backoff\n- name: other\n  scaleUp:\n    status: NoActivity\n\
-                      time: 2026-06-01 08:00:00.0 +0000 UTC\n";
-        let map = |status: &str| {
-            let metadata = json!({ "name": STATUS, "namespace": NAMESPACE });
-            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "status": status } })
-        };
-        cluster.add_objects(&[map(status)]).unwrap();
-        let back_off = BackOff { why: "Scale-up timed out".to_owned(), since: "2026-06-01T08:00:00Z".parse().ok() };
-        assert_eq!(read(), BTreeMap::from([("aks-burst-1-vmss".to_owned(), back_off)]));
-    }
 }

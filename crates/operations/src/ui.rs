@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
@@ -127,7 +127,7 @@ impl Ui {
 
     /// What goes on outside klab now, even if klab is interrupted.
     pub fn under_way(&self) -> Vec<String> {
-        self.shared.under_way.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.shared.under_way).clone()
     }
 
     /// How results are written.
@@ -156,7 +156,7 @@ impl Ui {
     /// Says which lab or class is worked on: events in JSON bear its name from now on.
     pub fn works_on(&self, lab: &str) {
         if self.apart.is_none() {
-            *self.shared.lab() = Some(lab.to_owned());
+            *locked(&self.shared.lab) = Some(lab.to_owned());
         }
     }
 
@@ -213,7 +213,7 @@ impl Ui {
         let rows = |line: &str| anstream::adapter::strip_str(line).to_string().chars().count().max(1).div_ceil(columns);
         let text = printable_with_styles(text);
         self.shared.suspended(|| {
-            let mut drawn = self.shared.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut drawn = locked(&self.shared.drawn);
             // Up to where the last text began, and clear from there; also where colours are not wanted.
             let up = if *drawn > 0 { format!("\u{1b}[{}A\r\u{1b}[J", *drawn) } else { String::new() };
             let mut raw = std::io::stdout();
@@ -227,12 +227,12 @@ impl Ui {
 
     /// A picture takes the terminal: talk waits until it gives it back.
     pub fn covered(&self) {
-        self.shared.waiting().get_or_insert_default();
+        locked(&self.shared.waiting).get_or_insert_default();
     }
 
     /// The terminal shows talk again, also what was said in the meantime.
     pub fn uncovered(&self) {
-        let waiting = self.shared.waiting().take();
+        let waiting = locked(&self.shared.waiting).take();
         waiting.into_iter().flatten().for_each(|text| self.shared.line(&text));
     }
 
@@ -250,13 +250,7 @@ impl Ui {
 
     /// Asks a question at the terminal; `None` where there is no user to ask.
     pub fn agrees(&self, question: &str) -> Option<bool> {
-        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return None;
-        }
-        self.shared.line(&format!("{question} [y/N]"));
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+        Some(matches!(self.asks(&format!("{question} [y/N]"))?.as_str(), "y" | "Y" | "yes"))
     }
 
     /// Asks for a line at the terminal; `None` where there is no user to ask.
@@ -275,7 +269,7 @@ impl Ui {
         if let Some(live) = &self.shared.live {
             // Live lines that are left standing, or drawn once more by a thread that has not heard, look like work that
             // goes on.
-            self.shared.bars().drain().for_each(|(_, bar)| bar.finish_and_clear());
+            locked(&self.shared.bars).drain().for_each(|(_, bar)| bar.finish_and_clear());
             live.set_draw_target(ProgressDrawTarget::hidden());
         }
         let leaves = leaves.map_or(String::new(), |words| format!("; {}", with_commands_apart(words)));
@@ -375,6 +369,10 @@ fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n    ")
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
     /// Runs `write` while no live line is on the screen.
     fn suspended(&self, write: impl FnOnce()) {
@@ -390,7 +388,7 @@ impl Shared {
 
     fn line(&self, text: &str) {
         let text = self.invocation().spelled(text);
-        if let Some(waiting) = self.waiting().as_mut() {
+        if let Some(waiting) = locked(&self.waiting).as_mut() {
             // What is said again and again is said once.
             if !waiting.iter().any(|said| *said == text) {
                 waiting.push(text.into_owned());
@@ -403,13 +401,9 @@ impl Shared {
         });
     }
 
-    fn lab(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.lab.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// An event in JSON, with form, moment and lab.
     fn stamped(&self, event: &impl serde::Serialize) -> Option<String> {
-        let lab = self.lab();
+        let lab = locked(&self.lab);
         serde_json::to_string(&Stamped::new(event, lab.as_deref(), jiff::Timestamp::now())).ok()
     }
 
@@ -420,8 +414,12 @@ impl Shared {
         }
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Option<Vec<String>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Forgets an activity that is over.
+    fn end(&self, id: u64) {
+        locked(&self.slow).end(id);
+        if let Some(bar) = locked(&self.bars).remove(&id) {
+            bar.finish_and_clear();
+        }
     }
 
     /// Has what takes long spoken of, once something does.
@@ -433,7 +431,7 @@ impl Shared {
                 loop {
                     std::thread::sleep(TICK);
                     let Some(shared) = own.upgrade() else { return };
-                    let due = shared.slow().due(Instant::now());
+                    let due = locked(&shared.slow).due(Instant::now());
                     for (verb, words) in due {
                         shared.line(&format!("{GOOD}{verb:>12}{GOOD:#} {words}"));
                     }
@@ -441,20 +439,12 @@ impl Shared {
             });
         });
     }
-
-    fn slow(&self) -> std::sync::MutexGuard<'_, Slow> {
-        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn bars(&self) -> std::sync::MutexGuard<'_, HashMap<u64, ProgressBar>> {
-        self.bars.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Sink for Shared {
     fn event(&self, event: &Event) {
         if let Event::UnderWay { outside, .. } = event {
-            self.under_way.lock().unwrap_or_else(PoisonError::into_inner).clone_from(outside);
+            locked(&self.under_way).clone_from(outside);
         }
         if self.streams.load(Ordering::Relaxed) {
             self.json(event);
@@ -473,23 +463,20 @@ impl Sink for Shared {
                     bar.set_prefix(*verb);
                     bar.set_message(printable(what).into_owned());
                     bar.enable_steady_tick(Duration::from_millis(250));
-                    self.bars().insert(*id, bar);
+                    locked(&self.bars).insert(*id, bar);
                 } else {
-                    self.slow().begin(*id, verb, what, Instant::now());
+                    locked(&self.slow).begin(*id, verb, what, Instant::now());
                     self.tick();
                 }
             }
             Event::Progress { id, detail, .. } => {
-                if let Some(bar) = self.bars().get(id) {
+                if let Some(bar) = locked(&self.bars).get(id) {
                     bar.set_message(printable(detail).into_owned());
                 }
-                self.slow().is_at(*id, detail);
+                locked(&self.slow).is_at(*id, detail);
             }
             Event::Finished { id, verb, what, elapsed_ms, .. } => {
-                self.slow().end(*id);
-                if let Some(bar) = self.bars().remove(id) {
-                    bar.finish_and_clear();
-                }
+                self.end(*id);
                 if !self.quiet {
                     let time =
                         elapsed_ms.map_or(String::new(), |ms| format!(" in {}", duration(Duration::from_millis(ms))));
@@ -497,12 +484,7 @@ impl Sink for Shared {
                     self.line(&format!("{GOOD}{verb:>12}{GOOD:#} {what}{time}"));
                 }
             }
-            Event::Ended { id, .. } => {
-                self.slow().end(*id);
-                if let Some(bar) = self.bars().remove(id) {
-                    bar.finish_and_clear();
-                }
-            }
+            Event::Ended { id, .. } => self.end(*id),
             Event::UnderWay { .. } => {}
             Event::Warned { message, code, .. } => {
                 let message = with_commands_apart(message);

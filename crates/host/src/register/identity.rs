@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{Entry, Joined, Person, Register, refuse_untimely, tidy};
+use super::times::refuse_untimely;
+use super::{Entry, Joined, Person, Register, tidy};
 use crate::refusal::Refusal;
 
 /// What is known of somebody who has signed in.
@@ -31,10 +32,9 @@ impl Register {
     /// # Errors
     /// Why it does not. [`Refusal::is_guess`] says whether it may have been a guess.
     pub fn good_code(&self, hash: &str, now: Timestamp) -> Result<u32, Refusal> {
-        let code = self.by_hash.get(hash).and_then(|number| self.codes.get(number));
-        let code = code.filter(|code| code.of == super::For::Class).ok_or_else(Refusal::wrong_code)?;
-        let used = self.used.get(&code.number).copied().unwrap_or_default();
-        match code.spent(now, used, self.revoked.contains(&code.number)) {
+        let code = self.code(hash).filter(|(code, _)| code.of == super::For::Class);
+        let (code, is_revoked) = code.ok_or_else(Refusal::wrong_code)?;
+        match code.spent(now, self.used(code), is_revoked) {
             Some(spent) => Err(Refusal::spent(spent)),
             None => Ok(code.number),
         }

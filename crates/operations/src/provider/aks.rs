@@ -15,6 +15,7 @@ mod drain;
 mod expired;
 mod failure;
 pub mod live;
+mod operation;
 mod pools;
 mod preflight;
 mod printed;

@@ -1,20 +1,19 @@
 //! Changes of pools side by side: a few at a time, one look at all of them, refusals that pass are waited out.
 
-use std::collections::VecDeque;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::answer::AgentPool;
-use super::arguments::journal_action;
-use super::arguments::{self, Arguments};
+use super::arguments::{self, Arguments, journal_action};
 use super::az::{Az, lost};
 use super::catalogue::Class;
 use super::failure::Failure;
+use super::operation::{Job, Operation, Step};
 use super::reason;
 use super::request::Tries;
 use super::site::Site;
 use crate::error::{Code, Error, Result};
-use crate::event::{About, Activity, Outside, Verb};
+use crate::event::{About, Activity, Outside};
 use crate::provider::Work;
 use klab_cluster::deadline;
 use klab_lab::words::plural;
@@ -29,82 +28,6 @@ const UNLESS_STARTING: Duration = Duration::from_secs(5);
 /// together, and the first pool to be ready is what the next one in the row waits for.
 fn most_starts() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// What one call does to a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Add,
-    Update,
-    Scale,
-    Delete,
-    Upgrade,
-    /// An upgrade that is not waited for.
-    BeginUpgrade,
-    /// Nothing is asked: what Azure is doing already is waited for.
-    Settle,
-}
-
-impl Operation {
-    fn verb(self) -> &'static str {
-        match self {
-            Self::Add => "create",
-            Self::Update => "change",
-            Self::Scale => "scale",
-            Self::Delete => "remove",
-            Self::Upgrade | Self::BeginUpgrade => "upgrade",
-            Self::Settle => "finish",
-        }
-    }
-
-    /// What is done to the pool.
-    fn activity(self) -> Verb {
-        match self {
-            Self::Add => Verb::CreatePool,
-            Self::Update => Verb::ChangePool,
-            Self::Scale => Verb::ScalePool,
-            Self::Delete => Verb::RemovePool,
-            Self::Upgrade | Self::BeginUpgrade => Verb::UpgradePool,
-            Self::Settle => Verb::WaitPool,
-        }
-    }
-
-    fn state(self) -> &'static str {
-        match self {
-            Self::Add => "being created",
-            Self::Update => "being changed",
-            Self::Scale => "being scaled",
-            Self::Delete => "being removed",
-            Self::Upgrade | Self::BeginUpgrade => "being upgraded",
-            Self::Settle => "at work",
-        }
-    }
-}
-
-/// One call with its operation.
-#[derive(Debug, Clone)]
-pub(super) struct Step {
-    pub(super) operation: Operation,
-    pub(super) arguments: Arguments,
-}
-
-impl Step {
-    pub(super) fn new(operation: Operation, arguments: Arguments) -> Self {
-        Self { operation, arguments }
-    }
-}
-
-/// What is to be done to one pool, in order, and how to speak of it.
-#[derive(Debug, Clone)]
-pub(super) struct Job {
-    pub(super) pool: String,
-    pub(super) steps: VecDeque<Step>,
-    /// `Creating`.
-    pub(super) verb: Verb,
-    /// `pool extra (2 × Standard_B2ms)`.
-    pub(super) what: String,
-    /// How many nodes it comes to, where that is what is done.
-    pub(super) nodes: Option<u32>,
 }
 
 /// Where a job is.

@@ -2,14 +2,16 @@
 
 mod described;
 mod inspect;
+mod new_worker;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use self::described::{CLUSTER_LABEL, Container, Info, Manner, ROLE_LABEL};
-use self::inspect::{DEVICE_MAPPER, docker_info, parse_containers, podman_info};
+pub use self::described::{CLUSTER_LABEL, Container, Flavour, Info, Manner, ROLE_LABEL};
+use self::inspect::{docker_info, parse_containers, podman_info};
+pub use self::new_worker::NewWorker;
 use super::failure;
 use super::machine::{Emulation, Host};
 use super::tool::Tool;
@@ -17,7 +19,6 @@ use crate::environment;
 use crate::error::{Code, Error, Result};
 use crate::exec;
 use klab_cluster::deadline;
-use klab_lab::spec::Mount;
 
 /// A question to the runtime.
 const QUESTION: Duration = Duration::from_mins(1);
@@ -49,17 +50,6 @@ impl ContainerCache {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, Vec<Container>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Which family of commands the runtime speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
-    /// Docker.
-    Docker,
-    /// Podman.
-    Podman,
-    /// nerdctl, or a program that is called like it.
-    Nerdctl,
 }
 
 /// A container runtime.
@@ -419,7 +409,7 @@ impl Runtime {
         } else {
             None
         };
-        self.call(&worker_arguments(self.flavour, worker, volume.as_deref()), WORK).map(|_| ())
+        self.call(&worker.arguments(self.flavour, volume.as_deref()), WORK).map(|_| ())
     }
 
     /// Tags of a repository's images that are on this machine, as whole references.
@@ -473,78 +463,13 @@ impl Runtime {
 
     /// The command line that starts a worker, for people to read.
     pub fn shown_worker(&self, worker: &NewWorker<'_>) -> String {
-        self.tool.shown(&worker_arguments(self.flavour, worker, Some("VOLUME")))
+        self.tool.shown(&worker.arguments(self.flavour, Some("VOLUME")))
     }
 
     /// Any of its command lines, for people to read.
     pub fn shown<T: AsRef<str>>(&self, arguments: &[T]) -> String {
         self.tool.shown(arguments)
     }
-}
-
-/// A worker that is to be started.
-#[derive(Debug, Clone, Copy)]
-pub struct NewWorker<'a> {
-    /// The cluster.
-    pub cluster: &'a str,
-    /// Its name.
-    pub name: &'a str,
-    /// The node's name, which becomes its host name: kind's network agent takes the one for the other.
-    pub node: &'a str,
-    /// The node image.
-    pub image: &'a str,
-    /// The network of the cluster's other nodes.
-    pub network: &'a str,
-    /// What is mounted into it.
-    pub mounts: &'a [Mount],
-    /// What the cluster's other nodes have because of the machine.
-    pub manner: &'a Manner,
-}
-
-/// The arguments of `run`, as kind's own providers give them. `volume` is what Podman has under `/var`.
-fn worker_arguments(flavour: Flavour, worker: &NewWorker<'_>, volume: Option<&str>) -> Vec<String> {
-    let mut arguments: Vec<String> = ["run", "--name", worker.name, "--hostname", worker.node]
-        .into_iter()
-        .map(str::to_owned)
-        .chain(["--label".to_owned(), format!("{ROLE_LABEL}=worker"), "--privileged".to_owned()])
-        .collect();
-    let mut push = |items: &[&str]| arguments.extend(items.iter().map(|item| (*item).to_owned()));
-    if flavour != Flavour::Podman {
-        push(&["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"]);
-    }
-    push(&["--tmpfs", "/tmp", "--tmpfs", "/run"]);
-    match volume.filter(|_| flavour == Flavour::Podman) {
-        Some(volume) => push(&["--volume", &format!("{volume}:/var:suid,exec,dev")]),
-        None => push(&["--volume", "/var"]),
-    }
-    push(&["--volume", "/lib/modules:/lib/modules:ro"]);
-    push(&["--detach", "--tty", "--net", worker.network]);
-    push(&["--label", &format!("{CLUSTER_LABEL}={}", worker.cluster)]);
-    match flavour {
-        // Started again after the machine was, but not when it was stopped on purpose.
-        Flavour::Docker => push(&["--restart=on-failure:1", "--init=false", "--cgroupns=private"]),
-        Flavour::Podman => push(&["-e", "container=podman", "--cgroupns=private"]),
-        Flavour::Nerdctl => push(&["--restart=on-failure:1", "--init=false"]),
-    }
-    let manner = worker.manner;
-    if manner.host_users {
-        push(&["--userns=host"]);
-    }
-    if manner.device_mapper {
-        push(&["--volume", DEVICE_MAPPER]);
-    }
-    for device in &manner.devices {
-        push(&["--device", device]);
-    }
-    for variable in &manner.variables {
-        push(&["-e", variable]);
-    }
-    for mount in worker.mounts {
-        let mode = if mount.read_only { ":ro" } else { "" };
-        push(&[&format!("--volume={}:{}{mode}", mount.host, mount.container)]);
-    }
-    push(&[worker.image]);
-    arguments
 }
 
 #[cfg(test)]

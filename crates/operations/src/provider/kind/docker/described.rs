@@ -9,6 +9,17 @@ pub const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
 /// Label with the node's role.
 pub const ROLE_LABEL: &str = "io.x-k8s.kind.role";
 
+/// Which family of commands the runtime speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// Docker.
+    Docker,
+    /// Podman.
+    Podman,
+    /// nerdctl, or a program that is called like it.
+    Nerdctl,
+}
+
 /// What the runtime says of itself and the machine it runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {

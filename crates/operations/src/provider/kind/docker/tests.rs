@@ -1,6 +1,7 @@
 //! What runtimes answer, read.
 
 use super::*;
+use klab_lab::spec::Mount;
 
 #[test]
 fn info_of_docker_and_podman_is_understood() {
@@ -84,7 +85,7 @@ fn added_worker_is_started_as_kind_starts_its_own() {
         mounts: &mounts,
         manner: &manner,
     };
-    let arguments = worker_arguments(Flavour::Docker, &worker, None);
+    let arguments = worker.arguments(Flavour::Docker, None);
     assert_eq!(
         arguments.join(" "),
         "run --name klab-x-worker4 --hostname worker1 \
@@ -94,12 +95,12 @@ fn added_worker_is_started_as_kind_starts_its_own() {
         --restart=on-failure:1 --init=false --cgroupns=private -e NO_PROXY=.svc --volume=/s/a b:/proc/meminfo:ro \
         kindest/node:v1.36.1"
     );
-    let podman = worker_arguments(Flavour::Podman, &worker, Some("abc")).join(" ");
+    let podman = worker.arguments(Flavour::Podman, Some("abc")).join(" ");
     assert!(podman.contains("container=podman") && !podman.contains("seccomp"), "{podman}");
     assert!(podman.contains("--volume abc:/var:suid,exec,dev"), "{podman}");
     let manner =
         Manner { host_users: true, device_mapper: true, devices: vec!["/dev/fuse".to_owned()], ..manner.clone() };
-    let arguments = worker_arguments(Flavour::Docker, &NewWorker { manner: &manner, ..worker }, None).join(" ");
+    let arguments = NewWorker { manner: &manner, ..worker }.arguments(Flavour::Docker, None).join(" ");
     let expected = "--userns=host --volume /dev/mapper:/dev/mapper --device /dev/fuse -e NO_PROXY=.svc";
     assert!(arguments.contains(expected), "{arguments}");
 }
