@@ -64,12 +64,13 @@ impl Transcript {
 }
 
 /// Where an open file of a program leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Sink {
     Stream(Stream),
     /// Into the text that stands for the command: the one of this index.
     Captured(usize),
     File(String),
+    #[default]
     Nowhere,
 }
 

@@ -157,9 +157,7 @@ impl<'a> Parser<'a> {
             self.rest = self.rest.trim_start_matches([' ', '\t']);
             if self.rest.starts_with('#') {
                 self.rest = &self.rest[self.rest.find('\n').unwrap_or(self.rest.len())..];
-            } else if let Some(rest) = self.rest.strip_prefix("\\\n") {
-                self.rest = rest;
-            } else {
+            } else if !self.takes("\\\n") {
                 return;
             }
         }
@@ -220,12 +218,9 @@ impl<'a> Parser<'a> {
             }
             let command = self.list()?;
             self.blanks();
-            if self.takes("&") {
-                commands.push(Node::Background(Box::new(command)));
-                continue;
-            }
-            commands.push(command);
-            if !self.takes(";") && !self.rest.is_empty() && !self.rest.starts_with(['\n', ')']) {
+            let background = self.takes("&");
+            commands.push(if background { Node::Background(Box::new(command)) } else { command });
+            if !background && !self.takes(";") && !self.rest.is_empty() && !self.rest.starts_with(['\n', ')']) {
                 return None;
             }
         }
