@@ -7,8 +7,6 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::resource::v1::{DeviceTaint, DeviceToleration};
-
 use super::capacity;
 use super::claim::{Choice, Claim, Mode};
 use super::constraint::{Constraint, Taker};
@@ -16,6 +14,7 @@ use super::counters::Left;
 use super::inventory::{Class, Devices};
 use super::pools::{Pool, gather};
 use super::slice::{Counters, Device, Slice};
+use super::taints::untolerated;
 use crate::node_info::NodeSpec;
 
 /// Devices that a claim can hold.
@@ -424,7 +423,7 @@ impl<'a> Search<'a, '_> {
         if (!device.multiple || !choice.admin) && self.in_the_way(at, place) {
             return Ok(false);
         }
-        if !tolerated(&device.taints, choice.tolerations.as_deref()) {
+        if untolerated(&device.taints, choice.tolerations.as_deref()).next().is_some() {
             return Ok(false);
         }
         let pool = &self.pools[place.pool];
@@ -492,36 +491,4 @@ impl<'a> Search<'a, '_> {
 fn taker<'a>(claim: &'a Claim, at: Position, choice: &'a Choice) -> Taker<'a> {
     let request = &claim.spec.requests[at.request];
     Taker { request: &request.name, choice: request.alternatives.then_some(choice.name.as_str()) }
-}
-
-/// Whether no taint keeps a device from a request.
-pub(crate) fn tolerated(taints: &[DeviceTaint], tolerations: Option<&[DeviceToleration]>) -> bool {
-    untolerated(taints, tolerations).next().is_none()
-}
-
-/// The taints that keep a device from a request.
-pub(crate) fn untolerated<'a>(
-    taints: &'a [DeviceTaint],
-    tolerations: Option<&'a [DeviceToleration]>,
-) -> impl Iterator<Item = &'a DeviceTaint> {
-    let bars = |taint: &&DeviceTaint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
-    taints
-        .iter()
-        .filter(bars)
-        .filter(move |taint| !tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint)))
-}
-
-fn tolerates(toleration: &DeviceToleration, taint: &DeviceTaint) -> bool {
-    let any_or = |wanted: &Option<String>, value: &str| {
-        wanted.as_deref().filter(|wanted| !wanted.is_empty()).is_none_or(|wanted| wanted == value)
-    };
-    any_or(&toleration.effect, &taint.effect)
-        && any_or(&toleration.key, &taint.key)
-        && match toleration.operator.as_deref() {
-            None | Some("" | "Equal") => {
-                toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default()
-            }
-            Some("Exists") => true,
-            Some(_) => false,
-        }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use k8s_openapi::api::resource::v1::DeviceTaint;
 
-use super::allocator::{in_use, untolerated};
+use super::allocator::in_use;
 use super::capacity::{self, Lack};
 use super::claim::{Choice, Claim, Mode};
 use super::constraint::{named, value_of};
@@ -18,6 +18,7 @@ use super::shortage::{
     DeviceHolder, DeviceObstacle, DeviceShortage, JudgedDevice, RequestShortage, SelectorOwner, Together, UnusablePool,
 };
 use super::slice::{Device, PoolId, Slice};
+use super::taints::untolerated;
 use crate::node_info::NodeSpec;
 
 /// Who has which device.

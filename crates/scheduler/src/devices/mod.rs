@@ -21,6 +21,7 @@ mod resource_name;
 mod shortage;
 mod slice;
 mod subject;
+mod taints;
 #[cfg(test)]
 mod tests;
 mod verdicts;
