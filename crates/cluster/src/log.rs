@@ -15,7 +15,9 @@
 //! (tag 4, the first record of a copy's log, and once more where it begins again: what follows is what has changed since). A
 //! copy that has changed nothing has no file. Tag 5, and the end of no object, stand around a snapshot.
 
-use std::collections::{BTreeSet, HashSet};
+mod snapshot;
+
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -28,6 +30,7 @@ use klab_api_machinery::resource::{CustomName, ResourceId};
 use serde::{Deserialize, Serialize};
 
 use super::record;
+pub(crate) use snapshot::Snapshot;
 
 /// A log is compacted when it is this many times the size of its last snapshot, and larger than [`SMALL`].
 const GROWTH: u64 = 3;
@@ -359,78 +362,6 @@ impl Log {
     }
 }
 
-/// What a file is to hold that takes the place of a log.
-#[derive(Debug, Default)]
-pub(crate) struct Snapshot<'a> {
-    /// What the cluster is a copy of; then `objects` and `removed` are what has changed since.
-    pub(crate) base: Option<&'a Base>,
-    /// The objects.
-    pub(crate) objects: &'a [Arc<Object>],
-    /// Objects of the base that are gone.
-    pub(crate) removed: &'a [Arc<Object>],
-    /// The kinds that the log described before: what is written after the snapshot relies on them.
-    pub(crate) described: HashSet<ResourceId>,
-    /// The highest resourceVersion.
-    pub(crate) version: u64,
-    /// The state of the random numbers.
-    pub(crate) random: u64,
-}
-
-impl Snapshot<'_> {
-    /// Writes it into a new file at `path`, and syncs it. The file is left open at its end.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub(crate) fn write(&self, path: &Path) -> io::Result<File> {
-        if self.base.is_some()
-            && let Some(folder) = path.parent()
-        {
-            private_folder(folder)?;
-        }
-        let mut file = options().truncate(true).open(path)?;
-        file.write_all(&record::mark(record::MARK as u64))?;
-        self.write_to(&mut file)?;
-        // Under its own name it is found only when all of it is on the disk.
-        let size = file.stream_position()?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&record::mark(size))?;
-        file.seek(SeekFrom::Start(size))?;
-        file.sync_all()?;
-        Ok(file)
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(crate) fn write_to(&self, file: &mut impl io::Write) -> io::Result<()> {
-        let (version, random) = (self.version, self.random);
-        let mut buffer = Vec::with_capacity(64 << 10);
-        if let Some(of) = self.base {
-            base(&mut buffer, of, version, random);
-        }
-        record(&mut buffer, SNAPSHOT, version, random, b"");
-        let own = self.objects.iter().map(|object| object.resource).filter(|kind| kind.row().custom);
-        let kinds: BTreeSet<ResourceId> = self.described.iter().copied().chain(own).collect();
-        for kind in kinds {
-            define(&mut buffer, kind, random);
-        }
-        for object in self.removed {
-            remove(&mut buffer, object, version, random);
-        }
-        for object in self.objects {
-            put(&mut buffer, object, random);
-            if buffer.len() > 1 << 20 {
-                file.write_all(&buffer)?;
-                buffer.clear();
-            }
-        }
-        // It carries the highest version, which may be a deletion's.
-        record(&mut buffer, REMOVE, version, random, b"");
-        file.write_all(&buffer)
-    }
-}
-
 /// Files of this user only.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -458,17 +389,17 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 fn base(buffer: &mut Vec<u8>, base: &Base, version: u64, random: u64) {
     // Strings always serialise.
     let text = serde_json::to_vec(base).unwrap_or_default();
-    record(buffer, BASE, version, random, &text);
+    append(buffer, BASE, version, random, &text);
 }
 
 fn remove(buffer: &mut Vec<u8>, object: &Object, version: u64, random: u64) {
     let row = object.resource.row();
     let identity = [row.group, row.version, row.kind, &object.namespace, &object.name].join("\0");
-    record(buffer, REMOVE, version, random, identity.as_bytes());
+    append(buffer, REMOVE, version, random, identity.as_bytes());
 }
 
 fn put(buffer: &mut Vec<u8>, object: &Object, random: u64) {
-    record(buffer, PUT, object.resource_version, random, &object.served());
+    append(buffer, PUT, object.resource_version, random, &object.served());
 }
 
 fn define(buffer: &mut Vec<u8>, resource: ResourceId, random: u64) {
@@ -482,10 +413,10 @@ fn define(buffer: &mut Vec<u8>, resource: ResourceId, random: u64) {
     };
     // A struct of strings always serialises.
     let text = serde_json::to_vec(&definition).unwrap_or_default();
-    record(buffer, DEFINE, 0, random, &text);
+    append(buffer, DEFINE, 0, random, &text);
 }
 
-fn record(buffer: &mut Vec<u8>, tag: u8, version: u64, random: u64, body: &[u8]) {
+fn append(buffer: &mut Vec<u8>, tag: u8, version: u64, random: u64, body: &[u8]) {
     record::append(buffer, |payload| {
         payload.push(tag);
         payload.extend_from_slice(&version.to_le_bytes());

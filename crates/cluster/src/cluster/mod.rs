@@ -11,6 +11,7 @@ mod copy;
 mod durable;
 mod event;
 mod patch;
+mod reading;
 mod served;
 mod services;
 mod subresource;
@@ -23,7 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockEr
 use std::time::Duration;
 
 use jiff::Timestamp;
-use klab_api_machinery::custom::{Definition, Outline};
 use klab_api_machinery::object::Object;
 pub use klab_api_machinery::part::Part;
 use klab_api_machinery::resource::ResourceId;
@@ -236,11 +236,6 @@ impl Cluster {
         })
     }
 
-    /// How many objects of a kind there are.
-    pub fn count(&self, resource: ResourceId) -> usize {
-        self.lock().store.count(resource)
-    }
-
     /// The cluster's present.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
@@ -301,103 +296,6 @@ impl Cluster {
     /// The ConfigMap in which a namespace publishes the certificate authority.
     pub(crate) fn root_certificate(&self) -> Value {
         pipeline::root_certificate(&self.lock().root_certificate)
-    }
-
-    /// The resource of a kind, if the cluster has it.
-    pub(crate) fn resource_of_kind(&self, api_version: &str, kind: &str) -> Option<ResourceId> {
-        ResourceId::by_kind(api_version, kind).or_else(|| {
-            let outlines = self.outlines();
-            let mut defined = outlines.iter().flat_map(|outline| &outline.listings).map(|(id, _)| *id);
-            defined.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
-        })
-    }
-
-    /// Whether objects of a kind are in namespaces; none if the cluster does not have the kind.
-    pub(crate) fn scope_of(&self, api_version: &str, kind: &str) -> Option<bool> {
-        self.resource_of_kind(api_version, kind).map(|id| id.row().namespaced)
-    }
-
-    /// The object of that name.
-    pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<Arc<Object>> {
-        self.lock().store.get(resource, namespace, name).cloned()
-    }
-
-    /// The objects of a kind and the resourceVersion they are true for; `namespace` `None` means all.
-    pub fn list(&self, resource: ResourceId, namespace: Option<&str>) -> (Vec<Arc<Object>>, u64) {
-        let state = self.lock();
-        (state.store.list(resource, namespace).cloned().collect(), state.store.version())
-    }
-
-    /// The kinds there are objects of.
-    pub fn kinds(&self) -> Vec<ResourceId> {
-        self.lock().store.kinds().collect()
-    }
-
-    /// Whether a kind has a `status` subresource in this cluster.
-    pub fn has_status(&self, resource: ResourceId) -> bool {
-        self.lock().store.has_status(resource)
-    }
-
-    /// The outline of the definition of that name.
-    pub(crate) fn outline(&self, name: &str) -> Option<Arc<Outline>> {
-        let state = self.lock();
-        state.definitions.outline(&state.store, name)
-    }
-
-    /// The outlines of all definitions, in the order of their names.
-    pub(crate) fn outlines(&self) -> Vec<Arc<Outline>> {
-        let state = self.lock();
-        state.definitions.outlines(&state.store)
-    }
-
-    /// The definition of a custom resource.
-    pub(crate) fn definition(&self, resource: ResourceId) -> Option<Arc<Definition>> {
-        let state = self.lock();
-        state.definitions.of(&state.store, resource)
-    }
-
-    /// Whether there are objects of a kind.
-    pub fn has_any(&self, resource: ResourceId) -> bool {
-        self.lock().store.list(resource, None).next().is_some()
-    }
-
-    /// [`Cluster::list`] for one name, without a walk over all objects.
-    pub fn get_with_version(&self, resource: ResourceId, namespace: &str, name: &str) -> (Vec<Arc<Object>>, u64) {
-        let state = self.lock();
-        (state.store.get(resource, namespace, name).cloned().into_iter().collect(), state.store.version())
-    }
-
-    /// Reads several things that belong together. `read` must not call the cluster.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Store) -> T) -> T {
-        read(&self.lock().store)
-    }
-
-    /// The resourceVersion of the latest change.
-    pub fn version(&self) -> u64 {
-        self.lock().store.version()
-    }
-
-    /// All changes after `version`, and the version they reach to.
-    ///
-    /// # Errors
-    /// [`Gone`] when the history no longer reaches back that far: list again.
-    pub fn since(&self, version: u64) -> Result<(Vec<Event>, u64), Gone> {
-        let state = self.lock();
-        Ok((state.store.since(version)?.cloned().collect(), state.store.version()))
-    }
-
-    /// The first `most` changes after `version`, and the version they reach to.
-    ///
-    /// # Errors
-    /// [`Gone`] when the history no longer reaches back that far: list again.
-    pub fn since_at_most(&self, version: u64, most: usize) -> Result<(Vec<Event>, u64), Gone> {
-        let state = self.lock();
-        let events: Vec<Event> = state.store.since(version)?.take(most).cloned().collect();
-        let reached = match events.last() {
-            Some(last) if events.len() == most => last.version,
-            _ => state.store.version(),
-        };
-        Ok((events, reached))
     }
 
     /// Creates an object after defaulting, validation and admission. `metadata.generateName` is honoured.

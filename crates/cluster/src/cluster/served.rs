@@ -1,11 +1,52 @@
 //! Which resources a cluster serves: the fixed table, and what its CustomResourceDefinitions add.
 
-use klab_api_machinery::custom::Listing;
+use std::sync::Arc;
+
+use klab_api_machinery::custom::{Definition, Listing, Outline};
 use klab_api_machinery::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId, served};
 
 use klab_scheduler::features::Features;
 
 use super::Cluster;
+
+impl Cluster {
+    /// The resource of a kind, if the cluster has it.
+    pub(crate) fn resource_of_kind(&self, api_version: &str, kind: &str) -> Option<ResourceId> {
+        ResourceId::by_kind(api_version, kind).or_else(|| {
+            let outlines = self.outlines();
+            let mut defined = outlines.iter().flat_map(|outline| &outline.listings).map(|(id, _)| *id);
+            defined.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
+        })
+    }
+
+    /// Whether objects of a kind are in namespaces; none if the cluster does not have the kind.
+    pub(crate) fn scope_of(&self, api_version: &str, kind: &str) -> Option<bool> {
+        self.resource_of_kind(api_version, kind).map(|id| id.row().namespaced)
+    }
+
+    /// Whether a kind has a `status` subresource in this cluster.
+    pub fn has_status(&self, resource: ResourceId) -> bool {
+        self.lock().store.has_status(resource)
+    }
+
+    /// The outline of the definition of that name.
+    pub(crate) fn outline(&self, name: &str) -> Option<Arc<Outline>> {
+        let state = self.lock();
+        state.definitions.outline(&state.store, name)
+    }
+
+    /// The outlines of all definitions, in the order of their names.
+    pub(crate) fn outlines(&self) -> Vec<Arc<Outline>> {
+        let state = self.lock();
+        state.definitions.outlines(&state.store)
+    }
+
+    /// The definition of a custom resource.
+    pub(crate) fn definition(&self, resource: ResourceId) -> Option<Arc<Definition>> {
+        let state = self.lock();
+        state.definitions.of(&state.store, resource)
+    }
+}
 
 /// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
 pub(crate) fn resource_at(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {

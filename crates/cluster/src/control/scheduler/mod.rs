@@ -5,6 +5,7 @@
 // upstream: pkg/scheduler/schedule_one.go handleSchedulingFailure (v1.36)
 
 mod binding;
+mod picture;
 mod resource_claims;
 
 use std::borrow::Cow;
@@ -15,16 +16,13 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use klab_api_machinery::object::Object;
-use klab_api_machinery::resource::{
-    CSI_NODES, CSI_STORAGE_CAPACITIES, DAEMON_SETS, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
-    RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
-};
+use klab_api_machinery::resource::{DAEMON_SETS, PODS, RESOURCE_CLAIMS};
 use klab_api_machinery::value::{map_mut, set_condition, time_text};
-use klab_api_machinery::views::{self, CSINode, CSIStorageCapacity, PodStatus};
+use klab_api_machinery::views::{self, PodStatus};
 use serde_json::{Value, json};
 
 use self::binding::{Binding, Readiness};
+use self::picture::object_changed;
 use self::resource_claims::writes;
 use super::controller::Controller;
 use super::daemon_set;
@@ -35,17 +33,13 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part};
-use klab_scheduler::quantity::Quantity;
 use klab_scheduler::queue::{Event, Queue};
 use klab_scheduler::taint::{NO_EXECUTE, Taint};
 use klab_scheduler::typed::Typed;
-use klab_scheduler::{Cluster as SchedulerCache, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, message};
+use klab_scheduler::{DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, message};
 
 /// Why a pod has no node, as its condition says.
 const UNSCHEDULABLE: &str = "Unschedulable";
-
-/// The annotation of a CSINode that says which volume plugins its drivers stand in for.
-const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
 /// What becomes of `status.nominatedNodeName`.
 #[derive(Clone, Copy)]
@@ -415,105 +409,6 @@ fn is_outdated(plane: &Plane, change: &Change<'_>) -> bool {
             .cluster
             .get(object.resource, &object.namespace, &object.name)
             .is_none_or(|now| now.resource_version > object.resource_version)
-}
-
-/// Takes an object other than a pod out of the scheduler's picture.
-fn object_gone(scheduler_cache: &mut SchedulerCache, object: &Object) -> Option<Event> {
-    let (namespace, name) = (object.namespace.as_ref(), object.name.as_ref());
-    match object.resource {
-        NODES => return scheduler_cache.remove_node(name),
-        RESOURCE_CLAIMS => return scheduler_cache.remove_resource_claim(namespace, name),
-        NAMESPACES => scheduler_cache.remove_namespace(name),
-        SERVICES | REPLICA_SETS | STATEFUL_SETS | REPLICATION_CONTROLLERS => {
-            scheduler_cache.remove_workload(object.resource.row().kind, namespace, name);
-        }
-        POD_DISRUPTION_BUDGETS => scheduler_cache.remove_disruption_budget(namespace, name),
-        PERSISTENT_VOLUME_CLAIMS => scheduler_cache.remove_claim(namespace, name),
-        PERSISTENT_VOLUMES => scheduler_cache.remove_volume(name),
-        STORAGE_CLASSES => scheduler_cache.remove_storage_class(name),
-        DEVICE_CLASSES => scheduler_cache.remove_device_class(name),
-        RESOURCE_SLICES => scheduler_cache.remove_resource_slice(name),
-        _ => {}
-    }
-    None
-}
-
-/// Takes a change of any other object into the scheduler's picture.
-fn object_changed(scheduler_cache: &mut SchedulerCache, change: &Change<'_>) -> Option<Event> {
-    let Change { object, previous, gone, .. } = *change;
-    if gone {
-        return object_gone(scheduler_cache, object);
-    }
-    let workload = |resource: ResourceId| [REPLICA_SETS, STATEFUL_SETS].contains(&resource);
-    // Selectors of these never change.
-    if workload(object.resource) && previous.is_some() {
-        return None;
-    }
-    match object.resource {
-        NODES => Typed::from_json(&object.json).ok().and_then(|node| scheduler_cache.set_node(&node).ok()).flatten(),
-        NAMESPACES => {
-            if let Ok(namespace) = Typed::from_json(&object.json) {
-                scheduler_cache.set_namespace(&namespace);
-            }
-            None
-        }
-        SERVICES => {
-            if let Ok(service) = Typed::from_json(&object.json) {
-                scheduler_cache.set_service(&service);
-            }
-            None
-        }
-        REPLICA_SETS => {
-            if let Ok(set) = Typed::from_json(&object.json) {
-                let _refused = scheduler_cache.set_replica_set(&set);
-            }
-            None
-        }
-        STATEFUL_SETS => {
-            if let Ok(set) = Typed::from_json(&object.json) {
-                let _refused = scheduler_cache.set_stateful_set(&set);
-            }
-            None
-        }
-        REPLICATION_CONTROLLERS => {
-            if let Ok(controller) = Typed::from_json(&object.json) {
-                scheduler_cache.set_replication_controller(&controller);
-            }
-            None
-        }
-        POD_DISRUPTION_BUDGETS => {
-            if let Ok(budget) = Typed::from_json(&object.json) {
-                let _refused = scheduler_cache.set_disruption_budget(&budget);
-            }
-            None
-        }
-        PERSISTENT_VOLUME_CLAIMS => Typed::from_json(&object.json).ok().map(|claim| scheduler_cache.set_claim(&claim)),
-        PERSISTENT_VOLUMES => {
-            Typed::from_json(&object.json).ok().and_then(|volume| scheduler_cache.set_volume(&volume).ok())
-        }
-        STORAGE_CLASSES => Typed::from_json(&object.json).ok().map(|class| scheduler_cache.set_storage_class(&class)),
-        CSI_NODES => {
-            let migrated = |node: &Object| {
-                CSINode(&node.value()).metadata().annotations().get(MIGRATED_PLUGINS).map(str::to_owned)
-            };
-            previous.is_none_or(|old| migrated(old) != migrated(object)).then_some(Event::StorageDriver)
-        }
-        CSI_STORAGE_CAPACITIES => previous.is_none_or(|old| room(object) > room(old)).then_some(Event::StorageDriver),
-        DEVICE_CLASSES => Typed::from_json(&object.json).ok().map(|class| scheduler_cache.set_device_class(&class)),
-        RESOURCE_SLICES => Typed::from_json(&object.json).ok().map(|slice| scheduler_cache.set_resource_slice(&slice)),
-        RESOURCE_CLAIMS => {
-            Typed::from_json(&object.json).ok().and_then(|claim| scheduler_cache.set_resource_claim(&claim))
-        }
-        _ => None,
-    }
-}
-
-/// The largest volume that a driver says it has room for.
-// upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go volumeLimit (v1.36)
-fn room(capacity: &Object) -> Option<Quantity> {
-    let capacity = capacity.value();
-    let limits = [CSIStorageCapacity(&capacity).maximum_volume_size(), CSIStorageCapacity(&capacity).capacity()];
-    limits.into_iter().find_map(|limit| Quantity::parse(limit.as_str()?).ok())
 }
 
 fn note_scheduling(plane: &mut Plane, about: &Object, action: &str, warning: bool, reason: &str, message: &str) {
