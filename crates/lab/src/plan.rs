@@ -349,30 +349,21 @@ fn label_and_taint_changes(live: &ObservedPool, wanted: &Declared) -> Vec<String
             None => "no limit of its capacity".to_owned(),
         });
     }
-    if live.nodes.is_empty() {
+    let taints = |node: &ObservedNode| {
+        node.taints.iter().filter(|taint| !is_system_taint(taint)).map(taint_text).collect::<BTreeSet<String>>()
+    };
+    let mut there: Vec<_> = live.nodes.iter().map(|node| (&node.labels, taints(node))).collect();
+    if there.is_empty() {
         // Nodes that come later carry what was declared.
-        let (old, new) = (&live.declared, wanted);
-        let differs = |(key, value): &(&String, &String)| old.labels.get(*key) != Some(*value);
-        changes.extend(new.labels.iter().filter(differs).map(|(key, value)| format!("label {key}={value}")));
-        let gone = old.labels.keys().filter(|key| !new.labels.contains_key(*key));
-        changes.extend(gone.map(|key| format!("no label {key}")));
-        changes.extend(new.taints.difference(&old.taints).map(|taint| format!("taint {taint}")));
-        changes.extend(old.taints.difference(&new.taints).map(|taint| format!("no taint {taint}")));
+        there.push((&live.declared.labels, live.declared.taints.clone()));
     }
-    for node in &live.nodes {
-        for (key, value) in &wanted.labels {
-            if node.labels.get(key) != Some(value) {
-                changes.insert(format!("label {key}={value}"));
-            }
-        }
-        for key in live.declared.labels.keys() {
-            if !wanted.labels.contains_key(key) && node.labels.contains_key(key) {
-                changes.insert(format!("no label {key}"));
-            }
-        }
-        let taints: BTreeSet<String> =
-            node.taints.iter().filter(|taint| !is_system_taint(taint)).map(taint_text).collect();
-        changes.extend(wanted.taints.difference(&taints).map(|taint| format!("taint {taint}")));
+    for (labels, taints) in &there {
+        let differs = |(key, value): &(&String, &String)| labels.get(*key) != Some(*value);
+        changes.extend(wanted.labels.iter().filter(differs).map(|(key, value)| format!("label {key}={value}")));
+        let declared = live.declared.labels.keys();
+        let gone = declared.filter(|key| !wanted.labels.contains_key(*key) && labels.contains_key(*key));
+        changes.extend(gone.map(|key| format!("no label {key}")));
+        changes.extend(wanted.taints.difference(taints).map(|taint| format!("taint {taint}")));
         changes.extend(taints.difference(&wanted.taints).map(|taint| format!("no taint {taint}")));
     }
     changes.into_iter().collect()

@@ -86,12 +86,8 @@ pub(super) fn pool_name(text: &str, windows: bool) -> Parsed<String> {
 
 /// A DNS label (RFC 1123): names of namespaces, Services, steps.
 pub(super) fn dns_label(text: &str) -> Parsed<String> {
-    let edge = |c: Option<char>| c.is_some_and(is_lower);
-    if text.len() <= 63
-        && edge(text.chars().next())
-        && edge(text.chars().last())
-        && text.chars().all(|c| is_lower(c) || c == '-')
-    {
+    let inner = |c| is_lower(c) || c == '-';
+    if text.len() <= 63 && text.starts_with(is_lower) && text.ends_with(is_lower) && text.chars().all(inner) {
         return Ok(text.to_owned());
     }
     Err(Mistake::new(format!("`{text}` is not a valid name"), "Kubernetes refuses this name")

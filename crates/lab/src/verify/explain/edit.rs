@@ -255,8 +255,7 @@ impl Edit {
                 term.namespaces = Some(vec![namespace.clone()]);
             }
             Self::DropPodAffinity(term) => {
-                let terms = required_affinity(spec).filter(|terms| *term < terms.len());
-                let Some(terms) = terms else { return false };
+                let Some(terms) = required_affinity(spec).filter(|terms| *term < terms.len()) else { return false };
                 terms.remove(*term);
             }
             Self::DropPodAntiAffinity(term) => {
@@ -461,12 +460,8 @@ fn change_affinity(spec: &mut PodSpec, key: &str, from: &str, to: &str) {
     let terms = required.into_iter().flat_map(|required| &mut required.node_selector_terms);
     for expression in terms.flat_map(|term| term.match_expressions.iter_mut().flatten()) {
         if expression.key == key {
-            expression
-                .values
-                .iter_mut()
-                .flatten()
-                .filter(|value| *value == from)
-                .for_each(|value| to.clone_into(value));
+            let values = expression.values.iter_mut().flatten();
+            values.filter(|value| *value == from).for_each(|value| to.clone_into(value));
         }
     }
 }

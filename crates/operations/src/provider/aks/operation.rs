@@ -20,37 +20,15 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    pub(super) fn verb(self) -> &'static str {
+    /// What is done to the pool: as a verb, as an activity, and as the state that the pool is in.
+    pub(super) fn words(self) -> (&'static str, Verb, &'static str) {
         match self {
-            Self::Add => "create",
-            Self::Update => "change",
-            Self::Scale => "scale",
-            Self::Delete => "remove",
-            Self::Upgrade | Self::BeginUpgrade => "upgrade",
-            Self::Settle => "finish",
-        }
-    }
-
-    /// What is done to the pool.
-    pub(super) fn activity(self) -> Verb {
-        match self {
-            Self::Add => Verb::CreatePool,
-            Self::Update => Verb::ChangePool,
-            Self::Scale => Verb::ScalePool,
-            Self::Delete => Verb::RemovePool,
-            Self::Upgrade | Self::BeginUpgrade => Verb::UpgradePool,
-            Self::Settle => Verb::WaitPool,
-        }
-    }
-
-    pub(super) fn state(self) -> &'static str {
-        match self {
-            Self::Add => "being created",
-            Self::Update => "being changed",
-            Self::Scale => "being scaled",
-            Self::Delete => "being removed",
-            Self::Upgrade | Self::BeginUpgrade => "being upgraded",
-            Self::Settle => "at work",
+            Self::Add => ("create", Verb::CreatePool, "being created"),
+            Self::Update => ("change", Verb::ChangePool, "being changed"),
+            Self::Scale => ("scale", Verb::ScalePool, "being scaled"),
+            Self::Delete => ("remove", Verb::RemovePool, "being removed"),
+            Self::Upgrade | Self::BeginUpgrade => ("upgrade", Verb::UpgradePool, "being upgraded"),
+            Self::Settle => ("finish", Verb::WaitPool, "at work"),
         }
     }
 }

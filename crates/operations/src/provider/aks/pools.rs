@@ -303,9 +303,9 @@ impl Task<'_> {
     /// What goes on in Azure for it.
     fn under_way(&self) -> Option<Outside> {
         matches!(self.state, State::Submitting | State::Uncertain(_) | State::Running { .. }).then(|| {
-            let (pool, operation) = (&self.job.pool, self.operation());
-            let words = format!("pool `{pool}` of cluster `{}` is {}", self.site.place.cluster, operation.state());
-            Outside::new(operation.activity(), About::Pool, pool, words)
+            let (pool, (_, activity, state)) = (&self.job.pool, self.operation().words());
+            let words = format!("pool `{pool}` of cluster `{}` is {state}", self.site.place.cluster);
+            Outside::new(activity, About::Pool, pool, words)
         })
     }
 
@@ -457,8 +457,7 @@ impl Task<'_> {
     }
 
     fn fail(&mut self, failure: Failure) {
-        let operation = self.operation();
-        let what = format!("could not {} pool `{}`", operation.verb(), self.job.pool);
+        let what = format!("could not {} pool `{}`", self.operation().words().0, self.job.pool);
         let error = failure.into_error(&what, Some(self.site.place));
         self.activity = None;
         self.state = State::Failed(error);
@@ -467,7 +466,7 @@ impl Task<'_> {
     fn too_late(&mut self, operation: Operation, waited: Duration) {
         let message = format!(
             "could not {} pool `{}`: Azure was still at work after {}",
-            operation.verb(),
+            operation.words().0,
             self.job.pool,
             klab_lab::words::duration(waited)
         );

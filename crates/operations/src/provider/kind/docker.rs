@@ -278,12 +278,7 @@ impl Runtime {
     /// # Errors
     /// When one is in use.
     pub fn remove_volumes(&self, names: &[String]) -> Result<()> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        let mut arguments = vec!["volume", "rm", "--force"];
-        arguments.extend(names.iter().map(String::as_str));
-        self.call(&arguments, WORK).map(|_| ())
+        self.on_all(&["volume", "rm", "--force"], names)
     }
 
     /// Removes containers with their volumes, running or not; what is gone already is no error.
