@@ -143,7 +143,20 @@ impl Condition {
             | Self::Pending { count, .. }
             | Self::Event { times: count, .. } => Some(vec![*count]),
             Self::Placement(pools) => Some(pools.values().copied().collect()),
-            _ => None,
+            // Each by name: one that states numbers is not to be forgotten here.
+            Self::On(_)
+            | Self::NotOn(_)
+            | Self::OnePerNode(_)
+            | Self::Nominated(_)
+            | Self::Spread { .. }
+            | Self::With(_)
+            | Self::ApartFrom(_)
+            | Self::SamePods { .. }
+            | Self::Ready(_)
+            | Self::Schedulable(_)
+            | Self::Tainted(_)
+            | Self::Version(_)
+            | Self::Cel(_) => None,
         }
     }
 

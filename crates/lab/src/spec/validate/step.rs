@@ -177,19 +177,22 @@ impl Reader<'_> {
             "restore_node" => Action::RestoreNode { nodes: self.node_set(raw.restore_node.as_ref()?)? },
             "fail_api" => self.fail_api(raw)?,
             "wait" => Action::Wait { duration: self.text(raw.wait.as_ref()?, Code::Duration, syntax::duration)?.value },
-            _ => {
-                let argv = raw.run.as_ref()?;
-                if argv.first().is_none_or(String::is_empty) {
-                    self.wrong(
-                        argv.span(),
-                        "`run` needs a program",
-                        "program and arguments, such as [\"kubectl\", \"get\", \"nodes\"]",
-                    );
-                    return None;
-                }
-                Action::Run { argv: argv.get().clone() }
+            "run" => self.run(raw)?,
+            verb => {
+                debug_assert!(false, "no arm reads `{verb}`");
+                return None;
             }
         })
+    }
+
+    fn run(&mut self, raw: &raw::Action) -> Option<Action> {
+        let argv = raw.run.as_ref()?;
+        if argv.first().is_none_or(String::is_empty) {
+            let example = "program and arguments, such as [\"kubectl\", \"get\", \"nodes\"]";
+            self.wrong(argv.span(), "`run` needs a program", example);
+            return None;
+        }
+        Some(Action::Run { argv: argv.get().clone() })
     }
 
     fn wrong(&mut self, span: Range<usize>, message: &str, label: &str) {

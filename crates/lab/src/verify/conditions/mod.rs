@@ -142,6 +142,17 @@ mod tests {
     }
 
     #[test]
+    fn every_condition_has_an_example_in_the_reference() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/look-up/checks.md");
+        let reference = std::fs::read_to_string(path).unwrap();
+        // The example of `on` is that of `node`, too.
+        for (key, _) in condition_keys().filter(|(key, _)| *key != "node") {
+            let block = format!("\n```console {key}\n");
+            assert!(reference.contains(&block), "docs/look-up/checks.md has no block `console {key}`");
+        }
+    }
+
+    #[test]
     fn every_condition_judges_the_subjects_that_it_may_be_written_for() {
         let cluster = Cluster::default().pool("extra", 2).deployment("web", 1).running("web", "extra-0", 1);
         for (key, subject) in condition_keys() {
