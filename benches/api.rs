@@ -70,9 +70,7 @@ impl Server {
     /// Makes a cluster and a client of it.
     async fn cluster(&self, name: &str, seed: &Seed) -> Client {
         let made = self.admin().await.add(name, seed).await.unwrap_or_else(|error| panic!("{:#}", error.source));
-        let kubeconfig = Kubeconfig::from_yaml(&made.kubeconfig).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        Client::try_from(config).unwrap()
+        client(&made.kubeconfig).await
     }
 
     fn status(&self, field: &str) -> u64 {
@@ -94,6 +92,12 @@ impl Server {
         // Linux counts in hundredths of a second for every program that asks.
         Duration::from_millis(ticks * 10)
     }
+}
+
+async fn client(kubeconfig: &str) -> Client {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
 }
 
 /// Prints a figure with its bar.
@@ -270,9 +274,7 @@ async fn bind(nodes: usize, controllers: &str) -> Duration {
         .expect("the server starts");
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (kubeconfig, options) = (Kubeconfig::from_yaml(&line).unwrap(), KubeConfigOptions::default());
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    let client = Client::try_from(config).unwrap();
+    let client = client(&line).await;
     let ask = |method: &str, path: &str, body: String| {
         let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json");
         client.request_text(request.body(body.into_bytes()).unwrap())

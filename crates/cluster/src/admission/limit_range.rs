@@ -2,6 +2,7 @@
 
 // upstream: plugin/pkg/admission/limitranger/admission.go PodMutateLimitFunc, PodValidateLimitFunc (v1.36)
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use klab_api_machinery::pod_resources::{Amounts, amounts, pod_total};
@@ -133,12 +134,13 @@ fn check(item: LimitRangeItem<'_>, requests: &Amounts, limits: &Amounts, faults:
 }
 
 fn check_claim(item: LimitRangeItem<'_>, requests: &Amounts, faults: &mut Vec<String>) {
-    for (bounds, word) in [(item.min(), "minimum"), (item.max(), "maximum")] {
+    let (less, more) = (Ordering::Less, Ordering::Greater);
+    for (bounds, word, beyond) in [(item.min(), "minimum", less), (item.max(), "maximum", more)] {
         for (name, bound) in &amounts(bounds) {
             let start = format!("{word} {name} usage per PersistentVolumeClaim is {bound}");
             match requests.get(name) {
                 None => faults.push(format!("{start}.  No request is specified")),
-                Some(request) if if word == "minimum" { request < bound } else { request > bound } => {
+                Some(request) if request.cmp(bound) == beyond => {
                     faults.push(format!("{start}, but request is {request}"));
                 }
                 Some(_) => {}

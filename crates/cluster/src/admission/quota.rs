@@ -220,9 +220,9 @@ fn pod_stood_for(transaction: &Transaction<'_>, claim: &Value) -> Option<Arc<Val
     let pod = transaction.state.store.get(kinds::PODS, own.namespace(), owner.name());
     let pod = pod.filter(|pod| is_pod && owner.uid() == &*pod.uid)?;
     let value = pod.value();
-    let told = Pod(&value).status().extended_resource_claim_status();
-    if told.is_set() {
-        return (told.resource_claim_name() == own.name()).then(|| Arc::clone(&value));
+    let noted = Pod(&value).status().extended_resource_claim_status();
+    if noted.is_set() {
+        return (noted.resource_claim_name() == own.name()).then(|| Arc::clone(&value));
     }
     // It does not tell yet: the first one of the pod is meant.
     let age = |claim: ObjectMeta<'_>| (claim.creation_timestamp(), claim.name().to_owned());

@@ -48,6 +48,8 @@ impl Pending {
         self.claims.iter().any(AwaitedClaim::is_awaited)
     }
 }
+
+/// Why these pods, which are alike, have no node; `wanted` says of a node whether a check asks for it.
 pub(super) fn pending(
     view: &View<'_>,
     cluster: &mut Cluster,
